@@ -9,7 +9,7 @@ BIN := .venv/bin
 WORKERS ?= logical
 PARALLEL := -n $(WORKERS) --maxprocesses 8 --dist loadfile
 
-.PHONY: demo check lint laws test slow docs notebooks release clean
+.PHONY: demo check lint laws test tests slow docs notebooks release clean
 
 demo: .venv/demo
 	$(BIN)/infomax demo
@@ -26,7 +26,10 @@ lint: .venv/dev
 laws: .venv/dev
 	$(BIN)/pytest tests/laws tests/graphs
 
-test: lint
+test: .venv/dev
+	$(MAKE) -j2 lint tests
+
+tests: .venv/dev
 	$(BIN)/pytest $(PARALLEL)
 
 slow: .venv/dev

@@ -43,8 +43,12 @@ def _arguments(name: str, public: object) -> set[str]:
     function = getattr(public, "__func__", public)
     if not callable(function):
         return set()
-    names = [one for one in inspect.signature(function).parameters if one not in ("self", "cls", "args", "kwargs")]
-    return {f"{name}({one})" for one in names if one[0] != "_"}
+    names: list[str] = []
+    for one, parameter in inspect.signature(function).parameters.items():
+        names.append(one)
+        if unpacked := re.fullmatch(r"Unpack\[(\w+)\]", str(parameter.annotation)):
+            names += function.__globals__[unpacked[1]].__annotations__
+    return {f"{name}({one})" for one in names if one[0] != "_" and one not in ("self", "cls", "args", "kwargs")}
 
 
 def shell_lines() -> set[str]:

@@ -9,10 +9,9 @@ from scipy import sparse
 from infomax import Graph
 from infomax.arrays.relations import Relation
 from infomax.arrays.scaling import Scaler
-from infomax.arrays.table import Table
 from infomax.io.nodes import Nodes
 from infomax.parts.encoders import Encoder
-from infomax.training.embed import Embedder, InMemory
+from infomax.training.embed import Embedder
 from infomax.training.recipe import Recipe
 from infomax.views import WholeView
 
@@ -62,6 +61,6 @@ def typed_graph(seed: int = 0, *, dense: bool = True, weighted: bool = False) ->
 
 def embed(encoder: Encoder, view: WholeView, block: int | None = None) -> torch.Tensor:
     """H of every node ``[N, d]`` of a whole view, computed in blocks of so many nodes."""
-    source = InMemory(view, Table(np.empty((view.n, 0))))
-    source.block = block or source.block
-    return torch.from_numpy(Embedder(Recipe(encoder, Scaler("none")), source).all())
+    engine = Embedder(Recipe(encoder, Scaler("none")), view, np.empty((view.n, 0)))
+    engine.block = block or engine.block
+    return torch.from_numpy(engine.all())

@@ -11,6 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from torch import nn
 
 from infomax import DGI, Embeddings, Graph, InputError
+from infomax.kernels import Backend
 from infomax.parts.encoders import GCN, SkipMeanPool
 from infomax.views import WholeView
 
@@ -29,7 +30,7 @@ class Restless(GCN):
 def test_an_encoder_rests_while_it_embeds_and_keeps_its_modes(graph):
     encoder = Restless(graph.num_features, 4)
     state = {name: value.clone() for name, value in encoder.state_dict().items()}
-    view = WholeView.of(graph, encoder.rule, torch.device("cpu"))
+    view = WholeView.of(graph, encoder.rule, Backend(torch.device("cpu")))
     torch.testing.assert_close(embed(encoder, view), embed(encoder, view, block=7))
     torch.testing.assert_close(dict(encoder.state_dict()), state)
     assert [encoder.training, encoder.dropout.training, encoder.frozen.training] == [True, True, False]
@@ -74,7 +75,7 @@ def test_numpy_takes_embeddings_for_their_vectors():
 
 @pytest.mark.parametrize("rows", [np.arange(2), [0, 1], slice(2), (np.arange(2), slice(None))], ids=str)
 def test_rows_are_those_of_the_vectors(rows):
-    with pytest.raises(InputError, match=r"the id of a node, found .* Rows are those of embeddings.vectors"):
+    with pytest.raises(InputError, match="one of 3 ids"):
         Embeddings(np.eye(3), np.array([7, 8, 9]))[rows]
 
 

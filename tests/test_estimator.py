@@ -19,7 +19,7 @@ from infomax.kernels.initialisation import glorot
 from infomax.parts.corruptions import flip_and_shuffle, flip_edges
 from infomax.parts.encoders import GCN, Encoder
 from infomax.parts.readouts import DiffPool, Set2Set
-from infomax.views import WholeGraph
+from infomax.views import SYMMETRIC, WholeGraph
 
 
 def test_scikit_learns_law(graph):
@@ -127,7 +127,7 @@ def test_parts_swap_and_survive_a_run_folder(parts, graph, tmp_path):
 class Linear(Encoder):
     """A researcher's own encoder."""
 
-    rule = "symmetric"
+    rule = SYMMETRIC
     depth = 1
 
     def __init__(self, in_dim, dim, generator=None):
@@ -215,7 +215,7 @@ class Tanh(GCN):
 class Twice(Encoder):
     """Two weights that are made on the way, and one that does not learn."""
 
-    rule, depth = "symmetric", 1
+    rule, depth = SYMMETRIC, 1
 
     def __init__(self, in_dim, dim, *, generator=None):
         super().__init__()

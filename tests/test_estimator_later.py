@@ -14,7 +14,7 @@ from sample_graphs import random_graph, typed_graph
 from scipy import sparse
 
 from infomax import DGI, Graph, InputError, read_graph
-from infomax.arrays.made import made
+from infomax.arrays.edge_features import from_edges
 from infomax.arrays.relations import Relation, steps
 from infomax.arrays.sparsity import dense
 from infomax.parts.encoders import GCN, PathMean, SkipMeanPool
@@ -102,7 +102,8 @@ def test_made_features_are_made_as_for_attached_nodes(tmp_path: Path, features: 
     (tmp_path / "nodes.csv").write_text("\n".join(["id", *(f"new{new}" for new in range(len(told)))]))
     grown = read_graph(tmp_path, attach_to=known)
     expected = model.transform(grown).part(grown.splits["new"])
-    np.testing.assert_allclose(model.vectors_of(None, told), expected.vectors, rtol=1e-4, atol=1e-6)
+    # Rounding of float32 in features, about 1e-7, grows where centred parts are scaled up: more so with more threads.
+    np.testing.assert_allclose(model.vectors_of(None, told), expected.vectors, rtol=1e-4, atol=1e-5)
 
 
 def test_neighbours_are_named_by_type_by_relation_or_by_both() -> None:
@@ -149,7 +150,7 @@ def test_made_features_of_several_types_are_made_as_for_attached_nodes(known: Gr
         {"writes": [5], "reads": [7], "author": ["a0"]},
         {"reads": [1], "knows": ["a3"]},
     ]
-    assert made(known.target("author").feature_names)
+    assert from_edges(known.target("author").feature_names)
     np.testing.assert_allclose(model.vectors_of(None, told), expected, rtol=1e-4, atol=1e-5)
 
 
@@ -157,7 +158,7 @@ def test_made_features_of_several_types_are_made_as_for_attached_nodes(known: Gr
     ("neighbours", "words"),
     [
         (["a1"], "ids by type or relation: author, reads, writes, found"),
-        ({"paper": [3]}, 'one of author, reads, writes, found "paper", which is several'),
+        ({"paper": [3]}, 'one of author, reads, writes, found "paper"'),
         ({"wrties": [3]}, 'found "wrties". Did you mean "writes"'),
         ({"writes": [99]}, 'writes: expected ids of the 12 known nodes of type paper, found "99"'),
         ({"writes": 3}, "a list of ids"),

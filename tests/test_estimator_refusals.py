@@ -13,13 +13,12 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
-from infomax import DGI, Graph, InputError
-from infomax.io import memory
+from infomax import DGI, Graph, InputError, memory
 from infomax.kernels import room
 from infomax.parts.corruptions import shuffle_features, shuffle_within_patches
 from infomax.parts.encoders import GCN
 from infomax.parts.readouts import Set2Set
-from infomax.presets import PRESETS
+from infomax.training.presets import PRESETS
 from infomax.views import Batches, Patches, WholeGraph
 
 
@@ -27,7 +26,7 @@ from infomax.views import Batches, Patches, WholeGraph
     ("change", "message"),
     [
         (lambda names: names[1:], "no column 'x0'"),
-        (lambda names: (names[1], names[0], *names[2:]), "'x1' where 'x0' should be, at position 0"),
+        (lambda names: (names[1], names[0], *names[2:]), "another order"),
         (lambda names: ("y", *names[1:]), "no column 'x0'"),
     ],
     ids=["missing", "reordered", "renamed"],
@@ -49,7 +48,7 @@ def test_patches_that_name_no_sizes_take_the_memory_of_those_that_do(views, grap
     monkeypatch.setattr(room, "require", lambda needed, device, *further: asked.append(needed))
     for made in (partial(Patches, fan_out=(10, 10, 25), batch=256), views):
         DGI(dim=4, preset="patches", views=made, epochs=0, vectors="paper").fit(graph)
-    assert asked[0] == asked[1]
+    assert asked[: len(asked) // 2] == asked[len(asked) // 2 :]
 
 
 def test_more_memory_than_there_is_is_refused_with_the_number(graph, monkeypatch):
@@ -97,6 +96,8 @@ def test_no_seen_node_is_refused(graph, preset):
         *({"preset": value} for value in ("none", None)),
         *({"device": value} for value in ("toaster", "meta", "mps", None)),
         {"encoder": "GCN"},
+        {"encoder": GCN(2, 16)},
+        {"readout": Set2Set(16)},
         {"scale": "x"},
     ],
     ids=str,
@@ -105,13 +106,6 @@ def test_bad_settings_are_refused_by_name(graph, setting):
     (name,) = setting
     with pytest.raises(InputError, match=f"^{name}"):
         DGI(**setting).fit(graph)
-
-
-def test_a_part_that_is_built_already_is_refused(graph):
-    with pytest.raises(InputError, match=r"^encoder: expected a class .* found an instance of GCN. Pass GCN itself"):
-        DGI(16, encoder=GCN(2, 16)).fit(graph)
-    with pytest.raises(InputError, match=r"^readout: .* an instance of Set2Set"):
-        DGI(16, readout=Set2Set(16)).fit(graph)
 
 
 @pytest.mark.parametrize(

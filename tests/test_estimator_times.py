@@ -9,11 +9,12 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyarrow import csv, parquet
 
 from infomax import DGI, Graph
 from infomax.arrays.times import DAY, UNKNOWN, parse_half_lives, parse_time
 from infomax.errors import InputError
-from infomax.io.questions import read_questions
+from infomax.io.questions import read_questions, save_answers
 from infomax.kernels.cpu_events import pool_events
 
 START = parse_time("2010-01-01")
@@ -105,16 +106,22 @@ def test_events_of_one_time_count_together_and_of_unknown_time_only_for_ever() -
     assert latest.tolist() == [3, 2, 0, 3]
 
 
+def _table(path: Path) -> pa.Table:
+    return parquet.read_table(path) if path.suffix == ".parquet" else csv.read_csv(path)
+
+
 def test_answers_keep_the_order_and_the_other_columns(model: DGI, tmp_path: Path) -> None:
     (tmp_path / "q.csv").write_text("label,customer_id,date\n0.5,3,2011-01-01\n0.25,0,2010-06-01\n1,3,2010-06-01\n")
     found = model.at(tmp_path / "q.csv")
+    told = f"3 questions, {len(found.names)} columns"
     for name in ("a.parquet", "a.csv"):
         found.save(tmp_path / name)
+    for name in ("a.parquet", "a.csv"):  # some at a time
+        assert save_answers(tmp_path / f"few-{name}", model._answers(tmp_path / "q.csv", model.graph_, most=1)) == told
+        assert _table(tmp_path / f"few-{name}").equals(_table(tmp_path / name))
     frame = found.to_frame()
     assert frame["label"].tolist() == [0.5, 0.25, 1]
     assert frame[list(found.names)].to_numpy().tobytes() == found.vectors.tobytes()
-    from pyarrow import csv, parquet
-
     kept = parquet.read_table(tmp_path / "a.parquet")
     assert kept.column_names == ["label", "customer_id", "date", "vector"]
     assert np.array(kept["vector"].to_pylist(), np.float32).tobytes() == found.vectors.tobytes()
@@ -124,7 +131,7 @@ def test_answers_keep_the_order_and_the_other_columns(model: DGI, tmp_path: Path
 @pytest.mark.parametrize(
     ("cells", "message"),
     [
-        ("id,time\n0,2010-01-01\n77,2010-01-01\n", 'line 3, column "id": expected the id of a customer of the graph'),
+        ("id,time\n0,2010-01-01\n77,2010-01-01\n", 'line 3, column "id": expected the id of a node of type customer'),
         ("id,time\n0,2010-01-01\n1,soon\n", 'line 3, column "time": expected a day or a time such as'),
         ("id,time\n0,\n", 'line 2, column "time": expected a time, found none'),
         ("id,time\n", "expected at least one question, found none"),

@@ -14,6 +14,7 @@ import pytest
 from scripts.public_face import FILE, python_lines, shell_lines
 
 import infomax
+from infomax.io.choices import Choices
 
 ROOT = Path(__file__).parents[1]
 INNER = {"choose", "choose_preset", "prepare", "take"}
@@ -108,6 +109,7 @@ def test_a_docstring_describes_each_argument_by_itself():
         for name in documented(public.__doc__ or "", "Attributes"):
             assert name.isidentifier(), (public, name)
     assert described > 30
+    assert documented(Choices.__doc__ or "", "Attributes") == list(Choices.__annotations__)
 
 
 def test_the_table_of_folders_has_the_order_of_imports():

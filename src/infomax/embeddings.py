@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from infomax.arrays import checks
 from infomax.arrays.blocks import row_blocks
-from infomax.arrays.parquet_columns import ID_ROWS, StoredIds, StoredRows, StoredVectors, find_ids
+from infomax.arrays.parquet_columns import ID_ROWS, StoredRows, find_ids, stored_ids, stored_vectors
 from infomax.errors import InputError, meant, number_of, shorten
 from infomax.io import vectors as files
 from infomax.io.parts import parquet_files
@@ -42,13 +42,6 @@ def rows_of(ids: Any, names: Any, nodes: Sequence[Hashable]) -> NDArray[np.int64
     """The rows ``[n]`` of nodes, by their ids or names, among ``ids [N]`` and ``names [N]``, in memory or stored."""
     known = find_ids(ids, nodes)
     return np.array([find_row(known, node, ids, names) for node in nodes], np.int64)
-
-
-def _is_hashable(value: Any) -> bool:
-    try:
-        return hash(value) is not None and not isinstance(value, slice)
-    except TypeError:
-        return False
 
 
 def find_row(rows: Mapping[str, int], node_id: Hashable, ids: Any, names: Any) -> int:
@@ -110,7 +103,7 @@ class Searched:
         return rows_by_id(self.ids)
 
     def _rows(self, node_id: Hashable) -> dict[str, int]:
-        return self._position if isinstance(self.ids, np.ndarray) else self.ids.find([node_id])
+        return self._position if isinstance(self.ids, np.ndarray) else find_ids(self.ids, [node_id])
 
     def __contains__(self, node_id: Hashable) -> bool:
         return str(node_id) in self._rows(node_id)
@@ -212,9 +205,6 @@ class Embeddings(Searched):
 
     def __getitem__(self, node_id: Hashable) -> NDArray[np.float32]:
         """The vector ``[d]`` of a node."""
-        if not _is_hashable(node_id):  # as scikit-learn asks for rows
-            remedy = "Rows are those of embeddings.vectors."
-            raise InputError("embeddings[...]", "the id of a node", type(node_id).__name__, remedy)
         vector: NDArray[np.float32] = self.vectors[self.row(node_id)]
         return vector
 
@@ -258,11 +248,7 @@ class Embeddings(Searched):
     @property
     def columns(self) -> dict[str, slice]:
         """By part, its columns: ``embeddings.vectors[:, embeddings.columns["own"]]``."""
-        found, first = dict[str, slice](), 0
-        for name, columns in self.parts.items():
-            found[name] = slice(first, first + len(columns))
-            first += len(columns)
-        return found
+        return slices(self.parts)
 
     def rotation(self, onto: Embeddings) -> NDArray[np.float32]:
         """The rotation ``[d, d]`` that brings these vectors nearest to others, over the nodes that both have.
@@ -303,8 +289,8 @@ class Embeddings(Searched):
     @classmethod
     def read(cls, path: str | Path) -> Embeddings:
         """Read a file that `save` wrote. An npy has no ids: row numbers are used."""
-        ids, vectors, names = files.read_vectors(Path(path))
-        return cls(vectors, ids, names, *files.told_of(Path(path)))
+        ids, vectors, names, model, parts = files.read_vectors(Path(path))
+        return cls(vectors, ids, names, model, parts)
 
     def to_frame(self, kind: str = "pandas") -> Any:
         """A frame of "pandas", "polars" or "arrow" (pyarrow) with the columns ``id, d0, d1, ...``, and ``name``."""
@@ -319,6 +305,16 @@ class Embeddings(Searched):
 
         ids, vectors, names = files.table_vectors(frame_source(frame, "frame", files.COLUMNS))
         return cls(vectors, ids, names)
+
+
+def slices(parts: Mapping[str, Sequence[str]]) -> dict[str, slice]:
+    """The columns of each part in a vector, from the names of the columns of each."""
+    found = dict[str, slice]()
+    first = 0
+    for name, columns in parts.items():
+        found[name] = slice(first, first + len(columns))
+        first += len(columns)
+    return found
 
 
 class EmbeddingParts(NamedTuple):
@@ -336,13 +332,13 @@ class EmbeddingParts(NamedTuple):
 class StoredEmbeddings(Searched):
     """Vectors and ids in a folder of parquet parts, or in one such file; rows are read when they are needed."""
 
-    vectors: StoredVectors
-    ids: StoredIds
+    vectors: StoredRows
+    ids: StoredRows
     node_names: StoredRows | None = None
 
     @classmethod
     def open(cls, path: str | Path) -> StoredEmbeddings:
         """Open what ``infomax embed`` wrote for a graph folder."""
         paths = parquet_files(Path(path))
-        ids = StoredIds(*paths)
-        return cls(StoredVectors(*paths), ids, StoredRows(*paths, column="name") if "name" in ids.names else None)
+        ids = stored_ids(*paths)
+        return cls(stored_vectors(*paths), ids, StoredRows(*paths, column="name") if "name" in ids.names else None)

@@ -39,11 +39,29 @@ class InputError(ValueError):
 
 @contextmanager
 def within(where: object) -> Iterator[None]:
-    """Put ``where`` before the place that an InputError raised in this context names."""
+    """Put ``where`` before the place that an InputError raised in this context names, unless it begins with it."""
     try:
         yield
     except InputError as error:
-        raise InputError(f"{where}, {error.where}", error.expected, error.found, error.remedy) from error
+        full = error.where if error.where.startswith(str(where)) else f"{where}, {error.where}"
+        raise InputError(full, error.expected, error.found, error.remedy) from error
+
+
+@contextmanager
+def readable(path: Path, expected: str = "a parquet file that can be read", remedy: str = "") -> Iterator[None]:
+    """Raise an InputError for what a library, or a conversion after it, cannot do with a file."""
+    try:
+        yield
+    except InputError:
+        raise
+    except UnicodeDecodeError:
+        raise InputError(
+            str(path), "text in UTF-8", "other bytes", remedy or "Write the file again, in UTF-8."
+        ) from None
+    except Exception as error:  # a damaged file makes pyarrow, numpy, scipy, zipfile and json raise almost anything
+        told = ": ".join(map(str, error.args[::-1])) if all(isinstance(one, str) for one in error.args) else str(error)
+        reason = (told.splitlines() or [type(error).__name__])[0].rstrip(".")
+        raise InputError(str(path), expected, reason, remedy) from error
 
 
 class InputWarning(UserWarning):
@@ -74,9 +92,14 @@ def shorten(value: object, width: int = 60) -> str:
     return f'"{text[: width - 1]}…"' if len(text) > width else f'"{text}"'
 
 
+def one_line(error: Exception) -> str:
+    """What an error of another library says, in one line."""
+    return " ".join(str(error).split()).rstrip(".")
+
+
 def in_words(error: Exception) -> str:
     """The message of an error of torch's in one line."""
-    return f"others ({' '.join(str(error).split())})"
+    return f"others ({one_line(error)})"
 
 
 def other_extension(path: Path, known: Iterable[str], remedy: str = "") -> InputError:

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from infomax.arrays.blocks import row_blocks, unit
-from infomax.arrays.hashes import checksum
-from infomax.arrays.parquet_columns import StoredVectors
+from infomax.arrays.hashes import checksum, file_state
+from infomax.arrays.parquet_columns import StoredRows
 from infomax.embeddings import Embeddings, Found, Searched, StoredEmbeddings
 from infomax.errors import InputError, library, number_of, warn
 from infomax.io.atomic import check_place, replacing
@@ -40,9 +40,8 @@ class NeighbourIndex(Searched):
     """Vectors in lists of similar ones, of which only the nearest are searched.
 
     Shapes:
-        ids: ``[N]``, an array or `StoredIds`.
+        ids: ``[N]``, an array or `StoredRows`.
         recall: the share of the ``NEAREST`` exact neighbours that it finds, over ``SAMPLE`` nodes.
-        kept: whether it is stored beside the vectors.
         vectors: ``[N, d]``, which stay on disk; None: the index holds them in full precision, with length 1.
         node_names: ``[N]``, an array or stored, or None.
     """
@@ -50,8 +49,7 @@ class NeighbourIndex(Searched):
     lists: Any
     ids: Any
     recall: float
-    kept: bool = True
-    vectors: StoredVectors | None = None
+    vectors: StoredRows | None = None
     node_names: Any = None
 
     def nearest(self, nodes: NDArray[Any], k: int) -> Found:
@@ -72,8 +70,7 @@ class NeighbourIndex(Searched):
         return self.lists
 
     def __str__(self) -> str:
-        lost = "" if self.kept else "; not kept, since the folder cannot be written"
-        return f"index: {described(self.lists, self.recall)}{lost}"
+        return f"index: {described(self.lists, self.recall)}"
 
 
 def described(lists: Any, recall: float) -> str:
@@ -92,11 +89,16 @@ def has_faiss() -> bool:
 
 
 def open_index(
-    folder: Path, ids: NDArray[Any], embed: Callable[[], Embeddings], names: NDArray[Any] | None = None
+    folder: Path,
+    ids: NDArray[Any],
+    embed: Callable[[], Embeddings | StoredEmbeddings],
+    names: NDArray[Any] | None = None,
+    tell: Callable[[bool], None] = lambda builds: None,
 ) -> Searched:
     """The index of a run folder; built from what ``embed`` returns where it is missing, outdated or damaged.
 
-    It is kept in memory where the folder cannot be written. Without faiss: what ``embed`` returns.
+    Without faiss, or where the folder cannot be written: what ``embed`` returns. ``tell`` is called before one is
+    built, and where it cannot be written.
     """
     if not has_faiss():
         return embed()
@@ -104,11 +106,12 @@ def open_index(
     files = folder / INDEX, folder / NOTES
     if (known := _read(*files, source, len(ids))) is not None:
         return NeighbourIndex(known[0], ids, known[1], node_names=names)
-    kept = _writable(files[0])
+    tell(writable := _writable(files[0]))
+    if not writable:  # one exact search is faster than an index that is not kept
+        return embed()
     lists, recall = build(embed().vectors)
-    if kept:
-        _write(lists, recall, *files, source)
-    return NeighbourIndex(lists, ids, recall, kept, node_names=names)
+    _write(lists, recall, *files, source)
+    return NeighbourIndex(lists, ids, recall, node_names=names)
 
 
 def open_stored_index(
@@ -134,7 +137,7 @@ def open_stored_index(
 
 
 def build(vectors: Any, *, half: bool = False, progress: Progress = silent) -> tuple[Any, float]:
-    """An index of faiss over vectors ``[N, d]``, an array or `StoredVectors`, and its recall; ``half``: in 16 bits.
+    """An index of faiss over vectors ``[N, d]``, an array or `StoredRows`, and its recall; ``half``: in 16 bits.
 
     As many lists are searched as it takes to find the share ``RECALL`` of exact neighbours.
     """
@@ -223,7 +226,7 @@ def _write(lists: Any, recall: float, index: Path, notes: Path, source: list[Any
     faiss = library("faiss", "search", "neighbours")
     with replacing(index) as temporary:
         faiss.write_index(lists, str(temporary))
-    told = {"source": source, "hash": checksum(index), "state": _state(index)}
+    told = {"source": source, "hash": checksum(index), "state": file_state(index)}
     write_json(notes, told | {"recall": recall, "k": NEAREST, "sampled": SAMPLE})
 
 
@@ -231,7 +234,8 @@ def _read(index: Path, notes: Path, source: list[Any], nodes: int, width: int = 
     """The mapped index that was made from these files, and its recall; None where none can be trusted."""
     faiss = library("faiss", "search", "neighbours")
     try:
-        told, state = read_json(notes), _state(index)
+        told = read_json(notes)
+        state = file_state(index)
         known, recall = (told.get("source"), told.get("sampled")) == (source, SAMPLE), float(told["recall"])
         if not known or not 0 <= recall <= 1:
             return None
@@ -245,12 +249,6 @@ def _read(index: Path, notes: Path, source: list[Any], nodes: int, width: int = 
         return (lists, recall) if lists.ntotal == nodes and width in (0, lists.d) else None
     except (AttributeError, InputError, KeyError, OSError, RuntimeError, TypeError, ValueError):
         return None
-
-
-def _state(path: Path) -> list[int]:
-    """The size and the times of a file. On Linux and macOS a write changes a time that no program sets back."""
-    stat = path.stat()
-    return [stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns]
 
 
 def _writable(path: Path) -> bool:

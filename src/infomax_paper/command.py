@@ -5,16 +5,15 @@
 
 from __future__ import annotations
 
-import time
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import typer
 
 from infomax.cli import show
 from infomax.cli.analyse import FILES, classes
-from infomax.cli.options import Device, Json, ProbeName
+from infomax.cli.options import Device, Json, ProbeName, option
 from infomax.cli.runs import in_memory
 from infomax.cli.settings import words
 from infomax.errors import InputError
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from infomax.analysis.report import Chapter
     from infomax.evaluation.splits import Splits
     from infomax.graphs.graph import Graph
-    from infomax.presets import Preset
+    from infomax.training.presets import Preset
 
     Given: TypeAlias = tuple[Graph, Preset, NDArray[Any], list[Splits]]
 
@@ -40,23 +39,19 @@ app = typer.Typer(
 
 AGAIN = "Continue with the same command."
 
-Runs = Annotated[int, typer.Option(metavar="N", help="How many encoders to train, each with its own seed.", min=1)]
-Folder = Annotated[Path, typer.Option(metavar="FOLDER", help="Where to write. Runs that are already there are kept.")]
-Labels = Annotated[
-    str | None, typer.Option(metavar="SOURCE:COLUMN", help="The classes of the run's nodes, as for analyse.")
-]
-StudyRuns = Annotated[int, typer.Option(metavar="N", help="Encoders to train per point of the study.", min=1)]
+Runs = Annotated[int, option("N", "How many encoders to train, each with its own seed.", min=1)]
+Folder = Annotated[Path, option("FOLDER", "Where to write. Runs that are already there are kept.")]
+Labels = Annotated[str | None, option("SOURCE:COLUMN", "The classes of the run's nodes, as for analyse.")]
+StudyRuns = Annotated[int, option("N", "Encoders to train per point of the study.", min=1)]
 
 
 @app.command()
 def table(
     datasets: Annotated[
-        str | None, typer.Option(metavar="NAMES", help="Columns of the table, with commas.  [default: the paper's]")
+        str | None, option("NAMES", "Columns of the table, with commas.  [default: the paper's]")
     ] = None,
-    methods: Annotated[
-        str | None, typer.Option(metavar="NAMES", help="Rows of the table, with commas.  [default: all]")
-    ] = None,
-    runs: Annotated[int, typer.Option(metavar="N", help="Runs per cell, each with its own seed.", min=1)] = 50,
+    methods: Annotated[str | None, option("NAMES", "Rows of the table, with commas.  [default: all]")] = None,
+    runs: Annotated[int, option("N", "Runs per cell, each with its own seed.", min=1)] = 50,
     probe: ProbeName = "paper",
     out: Folder = Path("table"),
     json: Json = None,
@@ -66,7 +61,6 @@ def table(
     from infomax_paper.table import DATASETS, METHODS, make_table
     from infomax_paper.table.page import TITLES
 
-    began = time.monotonic()
     names = words(datasets) or DATASETS
     with show.Steps("table", None, AGAIN) as steps:
         chosen = words(methods) or tuple(METHODS)
@@ -87,8 +81,8 @@ def table(
     for name, method in product(names, words(methods)):
         if name.lower() not in result["absent"] and (name.lower(), method.lower()) not in made:
             show.out.print(f"{method} does not run on {name}.")
-    show.wrote(f"{out}/table.json, .md and .html", began)
-    show.write_result(json, result, began)
+    show.wrote(f"{out}/table.json, .md and .html")
+    show.write_result(json, result)
 
 
 def _add_rows_command(dataset: str) -> None:
@@ -99,12 +93,11 @@ def _add_rows_command(dataset: str) -> None:
     def rows(runs: Runs = 50, probe: ProbeName = "paper", json: Json = None, device: Device = "auto") -> None:
         from infomax_paper.protocol import probe_for, score_dataset
 
-        began = time.monotonic()
         probe_for(probe, [dataset])
         with show.Steps(dataset, 2 * runs) as steps:
             result = score_dataset(dataset, runs=runs, probe=probe, device=device, progress=steps.at)
         show.scores(f"{dataset}: {probe} probe, the data set's split, ± over encoders", result["rows"])
-        show.write_result(json, result, began)
+        show.write_result(json, result)
 
 
 for _name in EXPERIMENTS:
@@ -113,14 +106,13 @@ for _name in EXPERIMENTS:
 
 @app.command()
 def corruption(
-    dataset: Annotated[str, typer.Option(metavar="cora|citeseer|pubmed", help="The data set.")] = "cora",
+    dataset: Annotated[Literal["cora", "citeseer", "pubmed"], typer.Option(help="The data set.")] = "cora",
     run: Annotated[
-        Path | None,
-        typer.Option("--run", metavar="RUN", help="Study the graph and settings of a run of your own instead."),
+        Path | None, option("RUN", "Study the graph and settings of a run of your own instead.", "--run")
     ] = None,
     labels: Labels = None,
     runs: StudyRuns = 1,
-    points: Annotated[int, typer.Option(metavar="N", help="How many rates of flipped edges to try.", min=2)] = 13,
+    points: Annotated[int, option("N", "How many rates of flipped edges to try.", min=2)] = 13,
     out: Folder = Path("corruption"),
     json: Json = None,
     device: Device = "auto",
@@ -131,21 +123,16 @@ def corruption(
     """
     from infomax_paper.corruption import corruption
 
-    began = time.monotonic()
     given = _citation_graph(dataset) if run is None else _own_run(run, labels)
-    _show_chapter(corruption(_study(out, given, runs, points, device)), out, json, began)
+    _show_chapter(corruption(_study(out, given, runs, points, device)), out, json)
 
 
 @app.command()
 def depth(
-    datasets: Annotated[
-        str, typer.Option(metavar="NAMES", help="Citation graphs, with commas.")
-    ] = "cora,citeseer,pubmed",
+    datasets: Annotated[str, option("NAMES", "Citation graphs, with commas.")] = "cora,citeseer,pubmed",
     runs: StudyRuns = 1,
-    layers: Annotated[int, typer.Option(metavar="N", help="The largest number of layers.", min=1)] = 4,
-    widths: Annotated[
-        str, typer.Option(metavar="NUMBERS", help="Widths of the vectors, with commas.")
-    ] = "64,128,256,512,1024,2048",
+    layers: Annotated[int, option("N", "The largest number of layers.", min=1)] = 4,
+    widths: Annotated[str, option("NUMBERS", "Widths of the vectors, with commas.")] = "64,128,256,512,1024,2048",
     out: Folder = Path("depth"),
     json: Json = None,
     device: Device = "auto",
@@ -158,7 +145,6 @@ def depth(
     from infomax_paper import depth
     from infomax_paper.baselines import CITATION
 
-    began = time.monotonic()
     names = words(datasets.lower())
     if not names or set(names) - set(CITATION):
         raise InputError("--datasets", f"some of {', '.join(CITATION)}", datasets)
@@ -175,7 +161,7 @@ def depth(
             studies[EXPERIMENTS[name].title] = depth.depth_study(
                 name, out, layers=depths, widths=sizes, runs=runs, device=device, progress=steps.at
             )
-    _show_chapter(depth.depth(studies), out, json, began)
+    _show_chapter(depth.depth(studies), out, json)
 
 
 @app.command()
@@ -184,7 +170,7 @@ def heterogeneous(runs: Runs = 10, json: Json = None, device: Device = "auto") -
     from infomax.evaluation.results import score_text
     from infomax_paper.heterogeneous import METHODS, PATHS, PUBLISHED, score_types
 
-    began, results = time.monotonic(), {}
+    results = {}
     for name in PATHS:
         with show.Steps(name, METHODS * runs) as steps:
             result = results[name] = score_types(name, runs=runs, device=device, progress=steps.at)
@@ -195,20 +181,18 @@ def heterogeneous(runs: Runs = 10, json: Json = None, device: Device = "auto") -
         )
         show.table(title, ("method", *(f"{count} labels per class" for count in result["labels"])), cells)
         show.out.print(f"paths: {', '.join(result['paths'])}")
-    show.write_result(json, results, began)
+    show.write_result(json, results)
 
 
 @app.command()
 def theory(
-    out: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Write the figure there.  [default: no figure]")
-    ] = None,
+    out: Annotated[Path | None, option("FOLDER", "Write the figure there.  [default: no figure]")] = None,
     json: Json = None,
 ) -> None:
     """Check lemma and theorems on all graphs with four nodes."""
     from infomax_paper.theory import theory
 
-    _show_chapter(theory(), out, json, time.monotonic(), told=slice(None))
+    _show_chapter(theory(), out, json, told=slice(None))
 
 
 @app.command()
@@ -219,9 +203,7 @@ def figures(
     ] = None,
     labels: Labels = None,
     runs: StudyRuns = 1,
-    points: Annotated[
-        int, typer.Option(metavar="N", help="Points of the corruption study; 0 leaves the study out.", min=0)
-    ] = 13,
+    points: Annotated[int, option("N", "Points of the corruption study; 0 leaves the study out.", min=0)] = 13,
     out: Folder = Path("figures"),
     json: Json = None,
     device: Device = "auto",
@@ -235,7 +217,6 @@ def figures(
     from infomax.reports.analysis import write_analysis
     from infomax_paper.figures import figures
 
-    began = time.monotonic()
     if run is None:
         numbers = _cora_figures(out, runs, points, device)
     else:
@@ -246,8 +227,8 @@ def figures(
         with show.Steps("figures", None) as steps:
             chapters = figures(model, column, progress=steps.at)
             numbers = write_analysis(model, out, chapters, title=f"The paper's figures: {run.resolve().name}")
-    show.wrote(f"{out}/{FILES}", began)
-    show.write_result(json, numbers, began)
+    show.wrote(f"{out}/{FILES}")
+    show.write_result(json, numbers)
 
 
 def _cora_figures(out: Path, runs: int, points: int, device: str) -> dict[str, Any]:
@@ -290,10 +271,7 @@ def _citation_graph(dataset: str) -> Given:
     from infomax.datasets import load_dataset
     from infomax.estimator import DGI
     from infomax.reports.comparison import labelled
-    from infomax_paper.baselines import CITATION
 
-    if dataset not in CITATION:
-        raise InputError("--dataset", f"one of {', '.join(CITATION)}", dataset)
     graph = load_dataset(dataset)
     codes, splits = labelled(graph)
     return graph, DGI(**EXPERIMENTS[dataset].settings).settings(), codes, [splits]
@@ -323,9 +301,7 @@ def _study(out: Path, given: Given, runs: int, points: int, device: str) -> dict
         return corruption.corruption_study(*given, out, rates=rates, runs=runs, device=device, progress=steps.at)
 
 
-def _show_chapter(
-    chapter: Chapter, out: Path | None, json: Path | None, began: float, told: slice = slice(-1, None)
-) -> None:
+def _show_chapter(chapter: Chapter, out: Path | None, json: Path | None, told: slice = slice(-1, None)) -> None:
     """Print the table of a chapter and some of its text; write its files, and its numbers where --json asks."""
     from infomax.analysis.report import write_chapter
     from infomax.io.atomic import make_folder
@@ -336,5 +312,5 @@ def _show_chapter(
     if out is not None:
         make_folder(out)
         write_chapter(out, chapter)
-        show.wrote(f"{out}/{chapter.name}.png, .svg and .json", began)
-    show.write_result(json, chapter.numbers, began)
+        show.wrote(f"{out}/{chapter.name}.png, .svg and .json")
+    show.write_result(json, chapter.numbers)

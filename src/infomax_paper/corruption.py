@@ -19,9 +19,10 @@ from infomax.estimator import DGI
 from infomax.evaluation.splits import Splits
 from infomax.graphs.graph import Graph
 from infomax.parts.corruptions import flip_and_shuffle, flip_edges, shuffle_features
-from infomax.presets import Part, Preset
+from infomax.parts.methods import Part
 from infomax.progress import Progress, silent
-from infomax.training.fingerprints import digest, graph_fingerprint
+from infomax.training.presets import Preset
+from infomax.training.resuming import digest, graph_fingerprint
 from infomax.views import WholeGraph
 from infomax_paper.study import accuracies, draw_curve, percent, run_study
 
@@ -81,8 +82,7 @@ def corruption_study(
         (kind if rho is None else f"{kind}, rho {rho:.1g}", {"corruption": kind, "rho": rho, "seed": seed})
         for seed, (kind, rho) in product(range(runs), kinds)
     ]
-    expected = "a corruption study of this graph, these labels, splits and settings"
-    return run_study(folder / "corruption.json", begun, expected, (graph, codes, splits), points, make, progress)
+    return run_study(folder / "corruption.json", begun, (graph, codes, splits), points, make, progress)
 
 
 def corruption(numbers: dict[str, Any]) -> Chapter:

@@ -18,7 +18,7 @@ from infomax.estimator import DGI
 from infomax.parts.encoders import GCN
 from infomax.progress import Progress, silent
 from infomax.reports.comparison import labelled
-from infomax.training.fingerprints import graph_fingerprint
+from infomax.training.resuming import graph_fingerprint
 from infomax_paper.experiments import EXPERIMENTS
 from infomax_paper.study import accuracies, draw_curve, percent, run_study
 
@@ -57,7 +57,7 @@ def depth_study(
         for seed, width, depth, method in product(range(runs), widths, layers, (RANDOM, TRAINED))
     ]
     path, data = folder / f"depth-{dataset}.json", (graph, codes, [splits])
-    return run_study(path, begun, f"a depth study of {dataset}", data, points, make, progress)
+    return run_study(path, begun, data, points, make, progress)
 
 
 def depth(studies: Mapping[str, dict[str, Any]]) -> Chapter:

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from infomax.analysis.pairs import Pairs
 from infomax.analysis.pictures import tsne
 from infomax.analysis.projections import projections
 from infomax.analysis.report import Chapter
+from infomax.analysis.scores import Pairs
 from infomax.analysis.style import DIVERGING, INK, PAPER, panels
 from infomax.errors import number_of
 from infomax.estimator import DGI

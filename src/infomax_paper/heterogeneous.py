@@ -15,7 +15,7 @@ from infomax.estimator import DGI
 from infomax.evaluation.probes import score_splits, validated_probe
 from infomax.evaluation.splits import PARTS, encode_labels
 from infomax.graphs.graph import Graph
-from infomax.io.unite import union
+from infomax.io.union import union
 from infomax.kernels.device import choose_device
 from infomax.parts.encoders import GCN, PathMean
 from infomax.progress import Progress, silent

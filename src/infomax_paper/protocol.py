@@ -19,7 +19,7 @@ from infomax.evaluation.results import Row, summarise
 from infomax.graphs.graph import Graph
 from infomax.kernels.device import choose_device
 from infomax.progress import Progress, silent
-from infomax.reports.comparison import chosen_costs, labelled, majority, raw_features
+from infomax.reports.comparison import RAW, chosen_costs, labelled, majority, vectors_row
 from infomax_paper.experiments import EXPERIMENTS
 from infomax_paper.printed import PAPER
 
@@ -62,11 +62,17 @@ def score_dataset(
             )
             for name, found in scores.items()
         ]
-    scale, raw = DGI(**experiment.settings).settings().scale, PAPER.get((dataset, "Raw features"))
-    rows.append(raw_features(graph, codes, [splits], measures[""], scale, place, paper=raw, metric=experiment.metric))
+    features = scaled_features(graph, experiment.settings)
+    printed: dict[str, Any] = {"paper": PAPER.get((dataset, RAW)), "metric": experiment.metric}
+    rows.append(vectors_row(RAW, features, codes, [splits], measures[""], fixed=True, device=place, **printed))
     if probe == "validated":
         rows += [majority(codes, [split], f"Majority class{name}") for name, split in tests.items()]
     return {"dataset": dataset, "probe": probe, "rows": [row.to_dict() for row in rows]}
+
+
+def scaled_features(graph: Graph, settings: dict[str, Any]) -> Any:
+    """The features ``[N, F]``, scaled as for DGI of such settings."""
+    return graph.scaler(DGI(**settings).settings().scale).transform(graph.features)
 
 
 def _encoders(graph: Graph, settings: dict[str, Any], runs: int, device: str) -> Iterator[tuple[int, Any]]:

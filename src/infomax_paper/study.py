@@ -30,7 +30,6 @@ RESTARTS = 20
 def run_study(
     path: Path,
     begun: dict[str, Any],
-    expected: str,
     data: tuple[Graph, NDArray[np.int64], Sequence[Splits]],
     points: Sequence[tuple[str, dict[str, Any]]],
     make: Callable[..., DGI],
@@ -38,11 +37,12 @@ def run_study(
 ) -> dict[str, Any]:
     """Train and score the encoders that a study lacks; return ``begun`` with a row for each, as JSON values.
 
-    The study is stored in a file; one that was begun with something else than ``expected`` is refused. The ``data`` are
-    a graph, class codes ``[N]`` and splits; ``points`` the name of each encoder, and the arguments of ``make`` for it.
+    The study is stored in a file; one that was begun with something else is refused. The ``data`` are a graph, class
+    codes ``[N]`` and splits; ``points`` the name of each encoder, and the arguments of ``make`` for it.
     """
     numbers = read_json(path) if path.exists() else begun | {"rows": []}
     if {name: numbers.get(name) for name in begun} != begun:
+        expected = "a study of this graph, these labels, splits and settings"
         raise InputError(str(path), expected, "another", "Choose another folder, or remove the file.")
     graph, codes, splits = data
     for at, (name, point) in enumerate(points):

@@ -5,9 +5,8 @@ import pytest
 
 from infomax.analysis.dimensions import dimensions, distinction, removable
 from infomax.analysis.health import health
-from infomax.analysis.pairs import Pairs
 from infomax.analysis.projections import projections
-from infomax.analysis.scores import HIGHEST, scores
+from infomax.analysis.scores import HIGHEST, Pairs, scores
 from infomax.analysis.style import in_style
 from infomax.evaluation.metrics import silhouette, singular_values
 

@@ -164,7 +164,7 @@ def test_a_page_holds_what_it_was_given_and_loads_nothing():
     names = np.array(["", "<i>", *["most"] * (n - 2)], dtype=object)
     numbers = np.array([np.nan, np.inf, *range(n - 2)])
     arguments = ids, places, rows, cosines, {"name": names, "number": numbers}
-    options = {"title": "<b> & {{script}}", "first": "number", "importance": None}
+    options = {"title": "<b> & {{script}}", "first": "number"}
     text = page(*arguments, **options)
     assert text == page(*arguments, **options)
     assert block(text, "ids") == ids.tolist()

@@ -94,3 +94,14 @@ def test_a_training_computes_it_once_and_another_scale_anew(monkeypatch):
     assert computed == ["rows", "columns"]
     assert reports == [resemblance(graph.table, graph.edges, graph.scaler(scale)) for scale in ("rows", "columns")]
     assert of(Graph.from_arrays(DIFFER, FEATURES)) < 0 < reports[0] != reports[1]
+
+
+@pytest.mark.parametrize("make", [np.array, sparse.csr_array])
+def test_nodes_of_whom_nothing_is_known_say_nothing(make):
+    silent = np.zeros((200, 12), np.float32)
+    features = np.concatenate([FEATURES, silent])
+    to_silent = np.stack([np.arange(300), 300 + np.arange(300) % 200])
+    both = Graph.from_arrays(np.concatenate([ALIKE, to_silent], axis=1), make(features))
+    assert of(both) > 0.2
+    apart = Graph.from_arrays(to_silent, make(features))
+    assert resemblance(apart.table, apart.edges, apart.scaler()) is None

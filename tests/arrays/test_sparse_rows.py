@@ -12,7 +12,7 @@ from scipy import sparse
 
 from infomax import DGI, Graph
 from infomax.arrays.scaling import Scaler, Statistics
-from infomax.arrays.table import MappedTable, SparseRows, Table
+from infomax.arrays.table import SparseRows, Table
 
 ROWS = st.one_of(
     st.slices(30),
@@ -36,16 +36,17 @@ def test_any_rows_are_those_of_the_dense_table(rows, precision):
     stored = SparseRows(x.indptr, x.indices, x.data.astype(precision), 200)
     expected = x.toarray().astype(precision).astype(np.float32)[rows]
     np.testing.assert_array_equal(stored[rows].toarray(), expected)
-    np.testing.assert_array_equal(MappedTable(stored)[rows].toarray(), expected)
+    np.testing.assert_array_equal(Table(stored, mapped=True)[rows].toarray(), expected)
     centred = Scaler("columns", np.ones(200, np.float32), np.full(200, 2, np.float32))
-    np.testing.assert_array_equal(MappedTable(stored, scaler=centred)[rows], (expected - 1) / 2)
+    np.testing.assert_array_equal(Table(stored, scaler=centred, mapped=True)[rows], (expected - 1) / 2)
 
 
 def test_statistics_do_not_depend_on_how_rows_are_stored(monkeypatch):
     monkeypatch.setattr("infomax.arrays.blocks.BLOCK_BYTES", 4 * 200 * 7)  # seven rows at a time
     x = bags()
     found = [
-        Statistics.of(one) for one in (x, x.toarray(), MappedTable(SparseRows(x.indptr, x.indices, x.data, x.shape[1])))
+        Statistics.of(one)
+        for one in (x, x.toarray(), Table(SparseRows(x.indptr, x.indices, x.data, x.shape[1]), mapped=True))
     ]
     for one in found[1:]:
         np.testing.assert_allclose(one.mean, found[0].mean, rtol=1e-12, atol=1e-15)
@@ -81,7 +82,7 @@ def test_features_with_few_zeros_are_stored_dense(tmp_path: Path):
 
 def test_new_nodes_follow_rows_that_are_stored_sparse():
     x = bags()
-    grown = MappedTable(SparseRows(x.indptr, x.indices, x.data, 200)).grown(bags(3, seed=1))
+    grown = Table(SparseRows(x.indptr, x.indices, x.data, 200), mapped=True).grown(bags(3, seed=1))
     whole = np.vstack([x.toarray(), bags(3, seed=1).toarray()])
     np.testing.assert_array_equal(grown[np.array([32, 4, 30])], whole[[32, 4, 30]])
     assert grown.shape == (33, 200)

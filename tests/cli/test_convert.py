@@ -34,7 +34,7 @@ def test_edge_columns_that_are_not_used_are_named(tmp_path: Path, monkeypatch: p
 def test_what_cannot_be_written_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     networkx.write_graphml(networkx.Graph([("", "b")]), "g.graphml")
-    refused(infomax("convert", "g.graphml", "--out", "far/tables"), "ids that are not empty", "Write an .npz")
+    refused(infomax("convert", "g.graphml", "--out", "far/tables"), "ids that are not empty", "write an .npz")
     assert [path.name for path in tmp_path.iterdir()] == ["g.graphml"]
 
 

@@ -15,7 +15,7 @@ from infomax import Embeddings
 from infomax.embeddings import StoredEmbeddings
 from infomax.errors import InputError
 from infomax.training import embed as engine
-from infomax.training import writing
+from infomax.training import vectors as embedding
 
 pytest.importorskip("duckdb", reason="prepare sorts with it")
 
@@ -25,7 +25,7 @@ DAMAGED = "part-00001.parquet"
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three parts of some row groups each."""
-    monkeypatch.setattr(writing, "PART", 25)
+    monkeypatch.setattr(embedding, "PART", 25)
     monkeypatch.setattr(engine, "BLOCK_ON_DISK", {"cpu": 10})
 
 
@@ -197,7 +197,7 @@ def test_passes_of_another_run_are_not_used(place: Path, tmp_path: Path, monkeyp
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(writing.Writer, "parquet", killed)
+        patched.setattr(embedding.Writer, "write", killed)
         assert embedded(place, out, "run").code == 130
     assert any(path.name.startswith(".v.parquet") for path in tmp_path.iterdir())
     assert embedded(place, out, "other").code == 0

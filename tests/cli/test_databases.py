@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from sample_shop import sqlite_file
-from shell import infomax
+from shell import infomax, refused
 
 
 @pytest.fixture(scope="module")
@@ -44,11 +44,39 @@ def test_info_draws_the_tables_and_says_how_to_choose(shop: Path) -> None:
     assert infomax("info", shop, "--type", "customers").code == 0
 
 
+def test_info_counts_the_rows_as_of_a_day(shop: Path) -> None:
+    cells = {line.split("│")[1].strip(): line.split("│")[2].strip() for line in described(shop) if "│" in line}
+    assert {name: cells[name] for name in ("customers", "lines", "orders")} == {
+        "customers": "20",
+        "lines": "6",
+        "orders": "3",
+    }
+    outcome = infomax("info", shop, "--as-of", "2024-13-01")
+    assert outcome.code == 2
+    assert not outcome.out
+
+
+def described(shop: Path) -> list[str]:
+    """What info prints below its drawing."""
+    lines = infomax("info", shop, "--as-of", "2024-01-03").out.splitlines()
+    return lines[lines.index(next(line for line in lines if "┃" in line)) :]
+
+
 def test_rows_are_found_by_table_and_name(run: Path) -> None:
     for word in ("customer:Ann3 Bell", "CUSTOMERS:Ann13", "product:tea"):
         outcome = infomax("neighbours", run, word, "-k", 2)
         assert outcome.code == 0, outcome.err
     assert "name of" in infomax("neighbours", run, "customer:Bell").err
+
+
+def test_a_whole_name_comes_before_a_part_of_one_of_another_type(tmp_path: Path) -> None:
+    more = "INSERT INTO tags VALUES (3, 'teapots')"
+    shop = sqlite_file(tmp_path / "shop.db", more)
+    words = ("--type", "tags", "--type", "products", "--dim", 8, "--epochs", 1, "--out", tmp_path / "run")
+    assert infomax("train", shop, *words).code == 0
+    outcome = infomax("neighbours", tmp_path / "run", "tea", "-k", 1)
+    assert outcome.code == 0, outcome.err
+    assert "Nearest to 10 (tea)" in outcome.out
 
 
 def test_vectors_are_searched_by_vectors(run: Path, tmp_path: Path) -> None:
@@ -66,6 +94,7 @@ def test_vectors_are_searched_by_vectors(run: Path, tmp_path: Path) -> None:
 def test_vectors_go_back_to_the_rows(shop: Path, run: Path) -> None:
     outcome = infomax("embed", run, "--into", f"sqlite:///{shop}:vectors")
     assert outcome.code == 0, outcome.err
+    assert infomax("info", shop).out.count("nothing: vectors") == 4
     with closing(sqlite3.connect(shop)) as connection:
         query = "SELECT name, vector FROM products JOIN vectors_products USING (id) ORDER BY id"
         rows = connection.execute(query).fetchall()
@@ -74,6 +103,18 @@ def test_vectors_go_back_to_the_rows(shop: Path, run: Path) -> None:
     assert [name for name, _ in rows] == ["tea", "cup", "pot"]
     assert len(json.loads(rows[0][1])) >= 8
     assert infomax("embed", run).code == 2
+    refused(infomax("embed", run, "--into", f"sqlite:///{shop}"), "expected ADDRESS:TABLE", 'found "sqlite:///')
+
+
+def test_vectors_of_all_types_are_written_or_none(shop: Path, run: Path) -> None:
+    with closing(sqlite3.connect(shop)) as connection:
+        connection.execute("CREATE TABLE mine_tags (a INTEGER)")
+    refused(infomax("embed", run, "--into", f"sqlite:///{shop}:mine"), "table mine_tags", "the columns a")
+    with closing(sqlite3.connect(shop)) as connection:
+        assert connection.execute("SELECT name FROM sqlite_master WHERE name LIKE 'mine%'").fetchall() == [
+            ("mine_tags",)
+        ]
+        connection.execute("DROP TABLE mine_tags")
 
 
 def test_a_run_is_taken_to_a_later_database_without_saying_keys_again(run: Path, tmp_path: Path) -> None:

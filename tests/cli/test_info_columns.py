@@ -47,7 +47,7 @@ def test_what_looks_wrong_is_told_once(tmp_path: Path) -> None:
         (tmp_path / "nodes.csv").write_text("\n".join(lines), encoding="utf-8")
         (tmp_path / "edges.csv").write_text("source,target\nn0,n1\nn1,n2\n")
         told = infomax("info", tmp_path)
-        assert (told.out + told.err).count("it looks like an id") == 1, told
+        assert (told.out + told.err).count("it looks like an identifier") == 1, told
         assert ("one value only" in told.out) == text
 
 
@@ -76,7 +76,7 @@ def test_all_bad_columns_are_told_at_once(tables: str) -> None:
 
 def test_info_of_a_run_does_not_say_that_nothing_was_dropped(tables: str, tmp_path: Path) -> None:
     """The graph of a run is stored without what was dropped, so that nobody knows."""
-    assert "self-loops dropped" in infomax("info", tables).out
+    assert "edges dropped" in infomax("info", tables).out
     assert infomax("train", *tables.split(","), "--epochs", 1, "--dim", 4, "--out", tmp_path / "run").code == 0
     told = infomax("info", tmp_path / "run").out
     assert "30" in told

@@ -18,11 +18,11 @@ from pyarrow import csv as arrow_csv
 from pyarrow import parquet
 from shell import infomax, refused, write_graph
 
-from infomax import DGI, Embeddings, Graph, machine
+from infomax import DGI, Embeddings, Graph, memory
 from infomax.arrays import parquet_columns as columns
 from infomax.reports import analysis, comparison
 from infomax.training import embed as engine
-from infomax.training import writing
+from infomax.training import vectors as embedding
 
 pytest.importorskip("duckdb", reason="prepare sorts with it")
 
@@ -98,7 +98,7 @@ def test_a_process_ends_without_a_word_of_its_libraries(place: Path, tmp_path: P
 def test_vectors_are_written_a_block_at_a_time(
     place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, vectors: str
 ) -> None:
-    monkeypatch.setattr(writing, "PART", 25)
+    monkeypatch.setattr(embedding, "PART", 25)
     monkeypatch.setattr(engine, "BLOCK_ON_DISK", {"cpu": 10})
     outcome = infomax("embed", place / "run", "--out", tmp_path / name, "--vectors", vectors)
     assert outcome.code == 0, outcome.err
@@ -111,7 +111,7 @@ def test_vectors_are_written_a_block_at_a_time(
     assert {path.name for path in tmp_path.iterdir()} == {name}
     if name == "parts":
         assert len(list((tmp_path / name).glob("part-*.parquet"))) == 3
-        assert not (tmp_path / name / writing.LAYERS).exists()
+        assert not (tmp_path / name / embedding.LAYERS).exists()
 
 
 def test_half_precision(place: Path, tmp_path: Path) -> None:
@@ -147,7 +147,7 @@ def test_clusters_of_a_graph_folder_are_written_for_all_nodes(
     place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     """All nodes get the cluster whose centre is nearest."""
-    monkeypatch.setattr(writing, "PART", 25)
+    monkeypatch.setattr(embedding, "PART", 25)
     monkeypatch.setattr(columns, "ID_ROWS", 25)
     outcome = infomax("cluster", place / "run", "-k", 3, "--out", tmp_path / name)
     assert outcome.code == 0, outcome.err
@@ -165,7 +165,7 @@ def test_clusters_of_a_graph_folder_are_written_for_all_nodes(
 
 
 def test_parts_are_scored_by_the_labelled_nodes(place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writing, "PART", 25)
+    monkeypatch.setattr(embedding, "PART", 25)
     whole, some = tmp_path / "vectors.parquet", tmp_path / "vectors"
     for out in (whole, some):
         assert infomax("embed", place / "run", "--out", out).code == 0
@@ -192,11 +192,11 @@ def test_parts_are_scored_by_the_labelled_nodes(place: Path, tmp_path: Path, mon
     refused(infomax("evaluate", some), "evaluate", "labels", "--labels nodes.csv:COLUMN")
     refused(infomax("evaluate", some, "--edges"), "--edges", "a run folder")
     (tmp_path / "few.csv").write_text("id,kind\nx,0\ny,1\n")
-    refused(infomax("evaluate", some, *labels[1]), "some of these nodes", "none of them among 2 labelled nodes")
+    refused(infomax("evaluate", some, *labels[1]), "some of these nodes", "none of them among 2 ids")
 
 
 def test_neighbours_are_searched_on_disk(place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writing, "PART", 25)
+    monkeypatch.setattr(embedding, "PART", 25)
     assert infomax("embed", place / "run", "--out", tmp_path / "memory.csv").code == 0
     expected = infomax("neighbours", tmp_path / "memory.csv", "007", "-k", 3)
     assert expected.code == 0, expected.err
@@ -236,7 +236,7 @@ def test_what_does_not_fit_into_memory_says_what_would(
 ) -> None:
     parts = tmp_path / "parts"
     assert infomax("embed", place / "run", "--out", parts).code == 0
-    monkeypatch.setattr(machine, "free_bytes", lambda: 1000)
+    monkeypatch.setattr(memory, "free_bytes", lambda: 1000)
     csv, near = tmp_path / "v.csv", tmp_path / "near.csv"
     remedy = "Embed to a .parquet, an .npy or a folder, which takes less; or allow more memory."
     refused(infomax("embed", place / "run", "--device", "cpu", "--out", csv), "memory (cpu)", remedy)
@@ -248,9 +248,9 @@ def test_what_does_not_fit_into_memory_says_what_would(
 def test_map_and_report_of_a_sample_say_so(place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.modules["infomax.cli.map"], "SAMPLE", 40)
     outcome = infomax("map", place / "run", "--out", tmp_path / "map.html", "--seed", 3)
-    drawn = "40 of 60 nodes, drawn at random with seed 3"
+    drawn = "40 nodes of 60, drawn at random with seed 3; neighbours are among these"
     assert f"map.html ({drawn}, " in outcome.out, outcome.err
-    assert f'"drawn": "{drawn}; neighbours are among these"' in (tmp_path / "map.html").read_text()
+    assert f'"drawn": "{drawn}"' in (tmp_path / "map.html").read_text()
     monkeypatch.setattr(sys.modules["infomax.cli.analyse"], "SAMPLE", 50)
     monkeypatch.setattr(analysis, "analyse", lambda *_, **options: iter([asked.append(options["rows"])][:0]))
     asked: list[np.ndarray] = []
@@ -273,11 +273,12 @@ def test_vectors_of_a_sample_are_those_of_the_nodes(place: Path) -> None:
 def test_embedding_that_is_killed_ends_in_the_same_bytes(
     place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writing, "PART", 8)
+    monkeypatch.setattr(embedding, "PART", 8)
     monkeypatch.setattr(engine, "BLOCK_ON_DISK", {"cpu": 4})
     code = (
-        "import sys, time; from infomax import DGI; from infomax.training import writing, embed as engine\n"
-        "writing.PART, engine.BLOCK_ON_DISK = 8, {'cpu': 4}\n"
+        "import sys, time; from infomax import DGI\n"
+        "from infomax.training import vectors as embedding, embed as engine\n"
+        "embedding.PART, engine.BLOCK_ON_DISK = 8, {'cpu': 4}\n"
         "model = DGI.load(sys.argv[1]); print(flush=True)\n"
         "hold = lambda done, note='', total=None: time.sleep(600 if done > 24 else 0)\n"
         "model.write_vectors(model.graph_, sys.argv[2], progress=hold)\n"

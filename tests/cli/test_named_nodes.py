@@ -121,7 +121,7 @@ def test_what_neighbours_cannot_do_is_refused_at_once(
 ) -> None:
     from infomax.training import runs
 
-    monkeypatch.setattr(runs, "vectors_of_run", lambda run: None)
+    monkeypatch.setattr(runs, "vectors_of_run", lambda *_: None)
     monkeypatch.setattr(DGI, "transform", None)  # the work, which none of these may begin
     assert "nodes, --nodes FILE, --vector FILE, or --all" in refused("neighbours", run)
     assert "n.xls" in refused("neighbours", run, 3, "--out", tmp_path / "n.xls")
@@ -190,7 +190,7 @@ def test_a_node_table_may_stand_beside_the_edge_table(run: Path, tmp_path: Path)
 
 
 def test_the_neighbours_of_all_nodes_are_written(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from infomax.cli import neighbours as command
+    from infomax.cli import searching as command
 
     vectors = DGI.load(run).transform(DGI.load(run).graph_)
     exact = done("neighbours", run, "--all", "-k", 3, "--out", tmp_path / "exact.parquet").out

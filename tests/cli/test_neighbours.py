@@ -93,15 +93,15 @@ def test_notes_without_a_recall_are_not_trusted(clustered, folder, recall):
     assert 0.9 < index.open_index(folder, clustered.ids, lambda: clustered).recall <= 1
 
 
-def test_a_run_that_cannot_be_written_is_indexed_in_memory(clustered, folder, monkeypatch):
+def test_a_run_that_cannot_be_written_is_searched_exactly(clustered, folder, monkeypatch):
     def denied(self: Path, **_: object) -> None:  # even to root
         raise PermissionError(13, "Permission denied")
 
     before = sorted(folder.iterdir())
     monkeypatch.setattr(Path, "touch", denied)
-    found = index.open_index(folder, clustered.ids, lambda: clustered)
-    assert found.neighbours(42, 1) == clustered.neighbours(42, 1)
-    assert str(found).endswith("; not kept, since the folder cannot be written")
+    told: list[bool] = []
+    assert index.open_index(folder, clustered.ids, lambda: clustered, tell=told.append) is clustered
+    assert told == [False]
     assert sorted(folder.iterdir()) == before
 
 
@@ -209,7 +209,7 @@ def test_a_damaged_or_foreign_index_of_parts_is_none(clustered, tmp_path):
         kept.write_bytes(content)
         os.utime(kept, ns=(stat.st_atime_ns, stat.st_mtime_ns))
         if claimed is None:
-            claimed = json.dumps(forged | {"state": index._state(kept), "hash": index.checksum(kept)})
+            claimed = json.dumps(forged | {"state": index.file_state(kept), "hash": index.checksum(kept)})
         notes.write_text(claimed)
         assert index.open_stored_index(folder, StoredEmbeddings.open(folder), make=False) is None
     assert infomax("neighbours", folder, 42, "-k", 1).out == infomax("neighbours", other, 42, "-k", 1, "--exact").out

@@ -103,7 +103,7 @@ def test_the_ids_of_labels_for_a_file_of_vectors_are_named(world, tmp_path, quic
     evaluate = ("evaluate", tmp_path / "v.parquet", "--labels", f"{part / 'nodes.csv'}:kind")
     refused(infomax(*evaluate), 'column "x"')  # the first, which is taken for the ids
     assert infomax(*evaluate, "--id", "name").code == 0
-    refused(infomax(*evaluate, "--id", "nobody"), 'a column "nobody", for id')
+    refused(infomax(*evaluate, "--id", "nobody"), 'a column for id "nobody"')
     refused(infomax("evaluate", world / "run", "--id", "name"), "--id", "SOURCE:COLUMN")
 
 
@@ -117,7 +117,7 @@ def test_columns_of_new_tables_are_chosen(world, tmp_path, attach):
     words = ("embed", world / "run", part, *attached, "--out", tmp_path / "chosen.csv")
     assert infomax(*words, "--id", "name", "--source", "from", "--target", "to").code == 0
     assert (tmp_path / "chosen.csv").read_bytes() == (tmp_path / "plain.csv").read_bytes()
-    refused(infomax(*words, "--id", "nobody"), "nodes.csv", 'a column "nobody", for id')
+    refused(infomax(*words, "--id", "nobody"), "nodes.csv", 'a column for id "nobody"')
 
 
 def test_features_of_new_nodes_in_a_file(world, tmp_path):
@@ -141,11 +141,6 @@ def test_features_of_new_nodes_in_a_file(world, tmp_path):
 def test_new_nodes_alone_are_no_graph_and_the_way_is_told(world, tmp_path):
     words = ("embed", world / "run", world / "new", "--out", tmp_path / "v.npz")
     refused(infomax(*words), "edges.csv", "nodes.csv", "If it has only new nodes: infomax embed ", " --attach.")
-    strange = shutil.copytree(world / "new", tmp_path / "strange")
-    write_table(strange / "edges.csv", [["source", "target"], [TOMORROW[0], "nobody"]])
-    outcome = infomax("embed", world / "run", strange, "--out", tmp_path / "v.npz")
-    refused(outcome, '"nobody"')
-    assert "--attach" not in outcome.err
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,7 @@ def test_every_type_has_a_run(run):
     assert json.loads((run / "runs.json").read_text()) == {"runs": ["author", "paper", "venue"]}
     model = DGI.load(run / "author")
     assert model.graph_.kind == "author"
-    assert list(model.preset_.paths) == ["author-paper"]
+    assert list(model.preset_.paths) == ["author-paper", "author-paper-venue"]  # which has no features
 
 
 def test_vectors_of_each_type_have_its_ids(run, tmp_path):
@@ -146,7 +146,7 @@ def test_runs_are_compared_type_by_type(run, tmp_path):
 def test_neighbours_are_of_one_type(run):
     assert said(infomax("neighbours", str(run), "paper:3", "-k", "2")).startswith("Nearest to 3")
     for nodes, words in (
-        (["3"], 'node: expected a node of one type, found "3", which several have. Say which: author:3 or paper:3'),
+        (["3"], "neighbours: expected nodes of one type, found author:3, paper:3, venue:3. Only nodes of one type"),
         (["author:3", "paper:59"], "neighbours: expected nodes of one type, found author:3, paper:59. Only nodes of"),
         (["paper:3", "nobody"], 'the id or the name of a node of type author, paper, venue, found "nobody"'),
         (["paper:999"], 'node: expected one of 60 ids, found "999"'),
@@ -201,7 +201,7 @@ def test_a_node_is_found_by_its_name_in_any_type(tmp_path):
     assert expected.startswith("Nearest to EWR (Newark Liberty Intl)")
     for node in ("EWR", "Newark Liberty Intl", "newark liberty intl", "Liberty"):
         assert infomax("neighbours", str(run), node).out == expected
-    assert "Say which: airline:B6 or airport:JFK." in said(infomax("neighbours", str(run), "Kennedy"))
+    assert "nodes of one type, found airline:B6, airport:JFK. " in said(infomax("neighbours", str(run), "Kennedy"))
 
 
 def test_a_command_for_one_type_says_which_there_are(run):
@@ -458,7 +458,7 @@ def test_info_draws_types_relations_and_paths(folder, tmp_path):
         assert row in output
     output = said(infomax("convert", str(ratings), "--types", "user,item", "--out", str(tmp_path / "out")))
     assert 'edge columns that are not used: "stars"' in output
-    assert (tmp_path / "out" / "edges" / "user.to.item.csv").read_text() == "source,target\n1,1\n2,1\n"
+    assert (tmp_path / "out" / "edges" / "user.to.item.csv").read_text() == '"source","target"\n1,1\n2,1\n'
 
 
 def test_info_of_a_run_is_that_of_its_graph(folder, run):

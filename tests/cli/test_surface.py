@@ -14,7 +14,7 @@ from typer.main import get_command
 import infomax as infomax_package
 from infomax.cli import app
 from infomax.cli.app import ORDER, added_commands
-from infomax.presets import PRESETS
+from infomax.training.presets import PRESETS
 from infomax.version import __version__
 
 ROWS = ("cora", "citeseer", "pubmed", "ppi", "reddit", "generated-reddit", "debian", "debian-inductive")

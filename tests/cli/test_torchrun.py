@@ -23,7 +23,7 @@ from torch import distributed
 
 from infomax import InputError
 from infomax.cli.torchrun import MEETING, _choose_gpu, _meet
-from infomax.training import writing
+from infomax.training import vectors as embedding
 
 pytest.importorskip("duckdb", reason="prepare sorts with it")
 
@@ -71,7 +71,7 @@ def typed(*commands: list[object], nodes_per_part: int = 16) -> shell.Outcome:
     from infomax import cli
     from infomax.cli import torchrun
 
-    cli.GRACE, torchrun._share_cores, writing.PART = 0.0, lambda torch: None, nodes_per_part
+    cli.GRACE, torchrun._share_cores, embedding.PART = 0.0, lambda torch: None, nodes_per_part
     outcome = shell.infomax(*commands[int(os.environ["RANK"]) % len(commands)])
     if distributed.is_initialized():  # a mistake ends the process, and with it the group
         distributed.destroy_process_group()

@@ -78,7 +78,7 @@ def test_other_formats_hold_what_was_made(edges, tmp_path):
             found = read_graph(place)
             assert found.feature_names == graph.feature_names
             np.testing.assert_allclose(dense(found.features), dense(graph.features), atol=1e-5)
-    assert (tmp_path / "positions" / "n.csv").read_text(encoding="utf-8").splitlines()[0] == "id"
+    assert (tmp_path / "positions" / "n.csv").read_text(encoding="utf-8").splitlines()[0] == '"id"'
     with (tmp_path / "degrees" / "n.csv").open(encoding="utf-8", newline="") as file:
         assert next(csv.reader(file))[1] == "degree 0-0"
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from infomax.arrays.made import made
+from infomax.arrays.edge_features import from_edges
 from infomax.datasets import load_dataset
 from infomax.errors import InputError
 
@@ -35,7 +35,7 @@ def test_the_files_are_one_graph_of_three_types(folder: Path) -> None:
     assert joined["paper", "by", "author"].tolist() == [[0, 0, 1], [1, 0, 0], [0, 1, 0], [0, 1, 1]]
     assert joined["paper", "about", "subject"].tolist() == [[0, 1], [1, 0], [1, 0], [1, 0]]
     assert (graph.table[np.arange(4)] == np.arange(20).reshape(4, 5)).all()
-    assert [made(graph.nodes[kind].feature_names) for kind in graph.types if kind != graph.kind] == [
+    assert [from_edges(graph.nodes[kind].feature_names) for kind in graph.types if kind != graph.kind] == [
         "positions",
         "positions",
     ]

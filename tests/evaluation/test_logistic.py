@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 from infomax.evaluation import logistic
-from infomax.evaluation.logistic import logistic_path, logistic_paths
+from infomax.evaluation.logistic import logistic_path
 from infomax.evaluation.probes import COSTS, validated_probe
 
 
@@ -194,32 +194,3 @@ def test_the_search_goes_on_while_nothing_is_learnt():
 def test_the_range_is_wide():
     assert COSTS[0] <= 1e-3
     assert COSTS[-1] >= 1e6
-
-
-@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
-@pytest.mark.parametrize("many", [False, True], ids=["classes", "labels"])
-def test_regressions_fitted_together_are_those_fitted_alone(form, many, monkeypatch):
-    """Of different scales and ranks: the columns that a rank lacks are filled up."""
-    monkeypatch.setattr(logistic, "DENSE_BASIS", 0)
-    monkeypatch.setattr(logistic, "PRECISION", 1e-5)
-    cases = [case(seed=seed)[:2] for seed in range(3)]
-    xs = [vectors * factor for (vectors, _), factor in zip(cases, (1, 100, 0.1), strict=True)]
-    xs[1][:, :4] = 0
-    ys = [np.stack([codes == 0, codes < 3], axis=1) if many else codes for _, codes in cases]
-    for cost, models in logistic_paths(list(map(form, xs)), ys, (0.01, 1.0, 100.0), "cpu"):
-        for x, y, together in zip(xs, ys, models, strict=True):
-            *_, (_, alone) = logistic_path(form(x), y, [each for each in (0.01, 1.0, 100.0) if each <= cost])
-            np.testing.assert_allclose(together.logits(x), alone.logits(x), rtol=1e-3, atol=1e-3)
-
-
-@pytest.mark.parametrize("value", [np.inf, 1.0])
-def test_columns_that_a_rank_lacks_take_no_part_even_where_nothing_pulls_weights_to_0(value):
-    """A column of ones in place of zeros would share the bias with it; with a unit of 1 / 0 nothing would be left."""
-    rng = np.random.default_rng(0)
-    xs = [rng.normal(size=(200, 6)) + 3, rng.normal(size=(200, 6)) + 3]
-    xs[1][:, :3] = 0
-    ys = [(x[:, -1] + 2 * rng.normal(size=200) > 3.5).astype(np.int64) for x in xs]
-    ((_, models),) = logistic_paths(xs, ys, [value], "cpu")
-    for x, y, together in zip(xs, ys, models, strict=True):
-        ((_, alone),) = logistic_path(x, y, [value])
-        np.testing.assert_allclose(together.logits(x), alone.logits(x), rtol=2e-3, atol=2e-3)

@@ -7,7 +7,6 @@ from scipy import sparse
 from torch.nn import functional
 
 from infomax.errors import InputError
-from infomax.evaluation import probes
 from infomax.evaluation.logistic import logistic_path
 from infomax.evaluation.probes import (
     PROBES,
@@ -15,7 +14,6 @@ from infomax.evaluation.probes import (
     fit_linear,
     linear_gradient,
     paper_probe,
-    score_splits,
     validated_probe,
 )
 from infomax.reports.comparison import majority
@@ -135,26 +133,6 @@ def test_validation_chooses_even_where_the_test_nodes_prefer_another(chosen, bet
     score = validated_probe(vectors, codes, splits)
     assert score.chosen == {"C": chosen}
     assert score.value < 1
-
-
-@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
-def test_splits_scored_together_score_as_each_alone(form, monkeypatch):
-    """Some of the same shape, in groups of two, one of another; each ends its search by itself."""
-    vectors, codes, _ = blobs(d=30, spread=9.0)
-    splits = [blobs(seed=seed)[2] for seed in range(6)]
-    splits[3] = {**splits[3], "train": splits[3]["train"] & (np.arange(240) > 20)}
-    splits[5] = {**splits[5], "validation": splits[5]["validation"] & (codes == 0)}
-    alone = [validated_probe(form(vectors), codes, split) for split in splits]
-    fitted = []
-    real = probes.logistic_paths
-    monkeypatch.setattr(probes, "logistic_paths", lambda xs, *rest: fitted.append(len(xs)) or real(xs, *rest))
-    monkeypatch.setitem(probes.TOGETHER, "cpu", 2 * 60 * 30)
-    together = score_splits(validated_probe, form(vectors), codes, splits)
-    assert fitted == [2, 1, 1, 2]
-    assert [score.chosen for score in together] == [score.chosen for score in alone]
-    assert len({score.chosen["C"] for score in alone}) > 1
-    for one, other in zip(together, alone, strict=True):
-        assert (one.value, one.validation) == pytest.approx((other.value, other.validation), abs=1.5 / 120)
 
 
 def test_of_equally_good_strengths_the_one_nearest_to_1_is_chosen():

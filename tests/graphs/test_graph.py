@@ -25,7 +25,7 @@ EDGES, FEATURES = [[0, 1, 2], [1, 2, 3]], np.eye(4)
     ids=["uint64", "list", "negative", "objects"],
 )
 def test_integers_that_do_not_fit_are_no_ids(ids):
-    with pytest.raises(InputError, match=r"ids: expected integers of 64 bits .* found -?\d{19,}\. Make .* text"):
+    with pytest.raises(InputError, match=r"ids: expected integers of 64 bits .*Make .* text"):
         Graph.from_arrays(EDGES, FEATURES, ids=ids)
 
 
@@ -139,9 +139,12 @@ def test_one_label_of_networkx_is_named_by_its_text():
         (networkx.grid_2d_graph(3, 3), "ids: expected all integers or all text, found tuple. Make all of them text"),
         (
             networkx.Graph([(0, 1, {"weight": 2}), (1, 2, {"weight": "much"})]),
-            'weight of the edge "1" -> "2": expected a finite number of zero or more, found "much"',
+            "weight of an edge: expected a number, found could not convert string to float: .much.",
         ),
-        (networkx.Graph([("a", "b", {"weight": -1})]), 'weight of the edge "a" -> "b": .*, found "-1"'),
+        (
+            networkx.Graph([("a", "b", {"weight": -1})]),
+            "edge 0 -> 1: expected a weight of zero or more, at most 1e.24, found -1",
+        ),
     ],
     ids=["none", "tuples", "weight", "negative"],
 )
@@ -159,7 +162,7 @@ RAGGED = [[1, 2], [1]]
         ({"features": [["a"]] * 4}, "features: expected numbers, found dtype <U1"),
         ({"features": [[1], [1, 2], [1], [1]]}, "features: expected numbers, found .*inhomogeneous"),
         ({"features": np.array([["a"]] * 4, dtype=object)}, "features: expected numbers, found could not convert"),
-        ({"features": np.empty((4, 0))}, "features: expected at least one column, found none. Pass None: they"),
+        ({"features": np.empty((4, 0))}, "features: expected 1 to 4,000,000 columns, found 0. Pass None"),
         ({"features": FEATURES * 1j}, "features: expected numbers, found dtype complex128"),
         ({"features": sparse.csr_array(FEATURES * 1j)}, "features: expected numbers, found dtype complex128"),
         ({"features": torch.eye(4, requires_grad=True)}, "features: expected numbers, found .*requires grad"),
@@ -258,12 +261,11 @@ class TestPyG:
         assert graph.labels["y"].tolist() == [0, 1, 2, 3, 0, 1, 2, 3]
 
 
-@pytest.mark.parametrize("directed", [False, True])
-@pytest.mark.parametrize("edges", [[[0, 0], [1, 1]], [[0, 0], [1, 2]], [[1, 2], [0, 0]]], ids=["twice", "out", "in"])
-def test_weights_whose_sum_overflows_are_refused(edges, directed):
-    Graph.from_arrays(edges, np.eye(3), weight=[1e38, 1e38], directed=directed)
-    with pytest.raises(InputError, match=r"edges of node \"0\": expected .* float32 can hold .* Divide all weights"):
-        Graph.from_arrays([[*edges[0], 1], [*edges[1], 2]], np.eye(3), weight=[2e38, 2e38, 1], directed=directed)
+@pytest.mark.parametrize("weight", [2e24, np.inf, np.nan])
+def test_weights_whose_sum_may_overflow_are_refused(weight):
+    Graph.from_arrays([[0, 0], [1, 2]], np.eye(3), weight=[1, 1e24])
+    with pytest.raises(InputError, match=r"edge 0 -> 2: expected a weight of zero or more, at most 1e\+24, found"):
+        Graph.from_arrays([[0, 0], [1, 2]], np.eye(3), weight=[1, weight])
 
 
 @pytest.mark.parametrize("row", [100_000, 200_000_000, 2_000_000_000, 2**62, 2**63 - 1, 2**64 - 1], ids=str)
@@ -283,7 +285,7 @@ def test_row_numbers_may_be_as_large_as_many_edges_allow():
 
 
 def test_more_columns_than_any_encoder_can_have_are_refused():
-    with pytest.raises(InputError, match=r"features: expected at most 4,000,000 columns, found 1,099,511,627,776"):
+    with pytest.raises(InputError, match=r"features: expected 1 to 4,000,000 columns, found 1,099,511,627,776"):
         Graph.from_arrays([[0], [1]], sparse.csr_array((2, 2**40)))
 
 

@@ -2,7 +2,6 @@ import errno
 import os
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from infomax.errors import InputError
@@ -46,38 +45,19 @@ def test_a_block_that_fails_changes_nothing(tmp_path: Path, fault: type[BaseExce
     assert list(tmp_path.iterdir()) == [target]
 
 
-@pytest.mark.parametrize(
-    ("number", "remedy"),
-    [
-        (errno.ENOSPC, "Make room there, or choose"),
-        (errno.EFBIG, "Raise the limit on the size of a file, or choose"),
-        (errno.EACCES, "Permit writing there, or choose"),
-        (errno.EIO, "Choose"),
-    ],
-)
-def test_a_fault_while_writing_is_told_with_what_helps_and_leaves_nothing(
-    tmp_path: Path, number: int, remedy: str
-) -> None:
-    told = rf"a\.csv: .* found {os.strerror(number)}\. {remedy} another place\."
+def test_a_fault_while_writing_is_told_and_leaves_nothing(tmp_path: Path) -> None:
+    told = r"a\.csv: .* found No space left on device\. Choose another place"
     with pytest.raises(InputError, match=told), replacing(tmp_path / "a.csv"):
-        raise OSError(number, os.strerror(number))
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is full")
-def test_a_disk_that_takes_a_part_of_an_array_is_told_in_plain_words(tmp_path: Path) -> None:
-    told = r"a\.npy: .* found no room for all of it\. Make room there, or choose another place\."
-    with pytest.raises(InputError, match=told), replacing(tmp_path / "a.npy"), Path("/dev/full").open("wb") as full:
-        np.zeros(100_000).tofile(full)
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(
     ("name", "found"),
     [
-        ("nowhere/a.csv", r"No such file or directory\. Create the folder, or choose"),
-        ("file/a.csv", r"Not a directory\. Choose"),
-        ("folder", r"a folder of that name\. Name a file in it, or choose"),
+        ("nowhere/a.csv", "No such file or directory"),
+        ("file/a.csv", "Not a directory"),
+        ("folder", "a folder of that name"),
     ],
 )
 def test_a_place_that_cannot_be_written_is_an_input_error(tmp_path: Path, name: str, found: str) -> None:
@@ -102,20 +82,12 @@ def leftover(path: Path) -> Path:
     return left
 
 
-def test_what_a_killed_process_left_is_removed_when_its_file_is_written_again(tmp_path: Path) -> None:
+def test_what_a_killed_process_left_is_removed(tmp_path: Path) -> None:
     target = tmp_path / "a.csv"
     old, others = leftover(target), [leftover(tmp_path / "b.csv"), leftover(tmp_path / "a.tsv")]
-    check_place(target)
-    assert old.exists()  # somebody may be writing it
-    os.utime(old, (0, 0))  # untouched for more than a day
-    with replacing(target) as temporary:
-        temporary.write_text("new")
+    remove_leftovers(target)
     assert not old.exists()
     assert all(path.exists() for path in others)
-    again = leftover(target)
-    remove_leftovers(target, all_of_them=True)  # nobody is: the caller holds a lock
-    assert not again.exists()
-    assert target.read_text() == "new"
 
 
 def test_a_disk_that_fails_at_the_end_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -198,8 +198,8 @@ REFUSED = {
         {"edges": {"source": ["n", "n"], "target": ["a", "z"]}},
         ['edges.csv, line 3, column "target": ', "of the known graph, or listed in", 'found "z"'],
     ),
-    "missing column": ({"nodes": {"id": ["m", "n"], "x": [1, 2]}}, ["nodes.csv: ", 'feature columns "y"']),
-    "no features": ({"nodes": {"id": ["m", "n"]}}, ["nodes.csv: ", 'feature columns "x", "y"']),
+    "missing column": ({"nodes": {"id": ["m", "n"], "x": [1, 2]}}, ["nodes.csv: ", 'feature column "y"']),
+    "no features": ({"nodes": {"id": ["m", "n"]}}, ["nodes.csv: ", 'feature column "x", "y"']),
     "no node table": ({"nodes": {}}, ["edges.csv: ", "a node table beside it", "only the edge table"]),
     "no new node": (
         {"edges": {"source": ["a"], "target": ["c"]}, "nodes": {}},

@@ -60,17 +60,6 @@ def test_ids_that_pandas_made_floats_are_refused_rather_than_replaced_by_row_num
         assert (graph.ids.tolist(), graph.feature_names) == ([0, 1, 2], ("x",))
 
 
-def test_an_id_of_the_known_graph_that_is_written_otherwise_is_named() -> None:
-    graph = Graph.from_frames(pd.DataFrame({"from": ["007"], "to": ["008"]}))
-    told(
-        ['found "7"', 'Is it "007"?'],
-        Graph.from_frames,
-        pd.DataFrame({"from": ["x"], "to": ["7"]}),
-        pd.DataFrame({"id": ["x"]}),
-        attach_to=graph,
-    )
-
-
 def test_edge_columns_that_are_not_used_are_named_once() -> None:
     edges, people = pd.DataFrame(KNOWS).assign(since=2024), pd.DataFrame(PEOPLE)
     with pytest.warns(InputWarning, match='not used: "since"'):
@@ -101,7 +90,7 @@ def test_several_types() -> None:
     assert grown.target("user").ids.tolist() == [*"abcdx"]
     assert dense(grown.target("user").table[:])[4].tolist() == dense(graph.target("user").table[:])[0].tolist()
     plain = pd.DataFrame({"source": ["x"], "target": [2]})
-    told(["edges: ", "a frame for each relation"], Graph.from_frames, plain, attach_to=graph)
+    told(["edges: ", "a table for each relation"], Graph.from_frames, plain, attach_to=graph)
     one = Graph.from_frames(pd.DataFrame(KNOWS))
     told(["edges: ", "the known graph has one type"], Graph.from_frames, new, attach_to=one)
 

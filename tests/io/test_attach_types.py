@@ -11,7 +11,7 @@ from test_faults import told
 from test_typed import CITES, PAPERS, WRITES, relations, tabled, write
 
 from infomax import Graph, read_graph
-from infomax.arrays.made import made
+from infomax.arrays.edge_features import from_edges
 from infomax.arrays.positions import unit
 from infomax.arrays.sparsity import dense
 
@@ -75,7 +75,7 @@ def test_degrees_are_counted_again(tmp_path: Path) -> None:
     known = read_graph(write(tmp_path / "known"), features="degrees")
     wrote = {"author": ["ann"] * 4, "paper": [9, 2, 5, 3]}
     graph = grown(tmp_path, known, nodes__paper={"id": [9, 2]}, **{"edges__author.writes.paper": wrote})
-    assert {made(graph.target(kind).feature_names) for kind in graph.types} == {"degrees"}
+    assert {from_edges(graph.target(kind).feature_names) for kind in graph.types} == {"degrees"}
     before, after = dense(known.features).argmax(axis=1), dense(graph.features).argmax(axis=1)
     assert (before[0], before[1]) == (after[0], before[2])
     assert after[1] > before[1]
@@ -100,7 +100,7 @@ def test_what_does_not_fit_is_refused(tmp_path: Path, known: Graph, changed: dic
 
 def test_a_table_alone_is_refused(tmp_path: Path, known: Graph) -> None:
     write_one(tmp_path, "edges", WROTE)
-    told(["edges.csv", "a folder of tables"], read_graph, tmp_path / "edges.csv", attach_to=known)
+    told(["edges.csv", "a table for each relation"], read_graph, tmp_path / "edges.csv", attach_to=known)
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ from test_faults import told
 from test_prepare import same, tabled
 
 from infomax import Graph, InputError, read_graph
-from infomax.errors import InputWarning
 from infomax.io.prepare import prepare
 
 EDGES = {"since": [7, 8, 9], "to": ["a", "c", "b"], "from": ["c", "b", "d"], "times": [2, 0.5, 1]}
@@ -126,12 +124,12 @@ def test_what_is_no_sparse_matrix_is_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("columns", "parts"),
     [
-        ({"id": "nid"}, ["nodes.csv: ", 'a column "nid", for id', '"new_id"']),
-        ({"source": "start"}, ["edges.csv: ", 'a column "start", for source', '"from"']),
-        ({"weight": "w"}, ["edges.csv: ", 'a column "w", for weight']),
-        ({"ignore": "z"}, ["nodes.csv: ", 'a column "z", to ignore']),
-        ({"features": ["x", "z"]}, ["nodes.csv: ", 'feature columns "z"']),
-        ({"features": "z"}, ["nodes.csv: ", 'feature columns "z"']),
+        ({"id": "nid"}, ["nodes.csv: ", 'a column for id "nid"', '"new_id"']),
+        ({"source": "start"}, ["edges.csv: ", 'a column for source "start"', '"from"']),
+        ({"weight": "w"}, ["edges.csv: ", 'a column for weight "w"']),
+        ({"ignore": "z"}, ["nodes.csv: ", 'a column to ignore "z"']),
+        ({"features": ["x", "z"]}, ["nodes.csv: ", 'feature column "z"']),
+        ({"features": "z"}, ["nodes.csv: ", 'feature column "z"']),
         ({"features": ["x", "m.npy"]}, ["features: ", "one file"]),
         ({"groups": "z"}, ["nodes.csv: ", 'a column of groups "z"']),
         ({"ignore": list(NODES)}, ["nodes.csv: ", "none that is not ignored"]),
@@ -149,26 +147,3 @@ def test_columns_are_chosen_of_tables_only(tmp_path: Path) -> None:
     read_graph(tmp_path, **CHOSEN, features="x")
     np.savez(tmp_path / "g.npz", edges=[[0], [1]])
     told(["id: ", "tables", "g.npz", '"new_id"'], read_graph, tmp_path / "g.npz", id="new_id")
-
-
-def test_a_feature_that_looks_like_an_id_is_pointed_out(tmp_path: Path) -> None:
-    n = 30
-    # The second kind are equal as float32.
-    nodes: dict[str, list[Any]] = {"id": list(range(n)), "facebook": [7 + row for row in range(n)]}
-    nodes["post"] = [145647315578475 + 7 * row for row in range(n)]
-    nodes |= {"age": [20 + row % 9 for row in range(n)], "score": [row / 7 for row in range(n)]}
-    folder = write(tmp_path, "csv", {"source": [0], "target": [1]}, nodes)
-    files = [folder / "edges.csv", folder / "nodes.csv"]
-    for read in (read_graph, lambda *tables: prepare(*tables, out=tmp_path / "g.graph")):
-        with pytest.warns(InputWarning) as told_of:
-            read(*files)
-        assert [str(one.message) for one in told_of] == [
-            f'{files[1]}, column "{name}": it looks like an id, with a different or huge number in every row. '
-            f"If it is one: --column {name}=ignore (in Python: columns={{'{name}': 'ignore'}}). "
-            'If they are dates, write them as in 2025-12-31 (pandas: to_datetime(column, unit="s")).'
-            for name in ("facebook", "post")
-        ]
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        read_graph(folder, ignore=["facebook", "post"])
-        read_graph(folder, features=["facebook", "age"])  # as asked for

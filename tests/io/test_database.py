@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +12,14 @@ import pyarrow as pa
 import pytest
 from sample_shop import TABLES, duckdb_file, folder, sqlite_file
 
-from infomax import Graph, read_database
+from infomax import DGI, Graph, read_database, read_graph
 from infomax.arrays.sparsity import dense
-from infomax.errors import InputError
+from infomax.errors import InputError, InputWarning
 from infomax.io.columns import Columns
-from infomax.io.database import is_database, planned
+from infomax.io.database import is_database, planned, sqlite
+from infomax.io.database.writing import VectorTable, destination, write_into
 from infomax.io.prepare import prepare
+from infomax.training.resuming import graph_fingerprint
 
 KINDS = ("sqlite", "duckdb", "csv", "parquet")
 RELATIONS = {
@@ -48,7 +52,7 @@ def test_every_kind_of_database_is_the_same_graph(tmp_path: Path, kind: str) -> 
     lines = types["lines"].ids[:3].tolist()
     assert lines == (["1|1", "1|2", "2|1"] if kind in ("sqlite", "duckdb") else [1, 2, 3])
     edges = next(one for one in graph.relations if one.ends[0] == "lines" and one.ends[2] == "products")
-    names = types["products"].node_names[edges.to_source.indices]
+    names = types["products"].node_names[edges.edges.receivers.indices]
     assert names[:3].tolist() == ["tea", "cup", "pot"]
 
 
@@ -63,6 +67,62 @@ def test_a_graph_folder_of_a_database_is_the_graph_in_memory(tmp_path: Path) -> 
         assert one.feature_names == other.feature_names
         np.testing.assert_allclose(dense(one.features), dense(other.features), atol=1e-5)
     assert there.table_columns == here.table_columns
+
+
+def test_a_graph_folder_as_of_a_day_is_trained_in_memory(tmp_path: Path) -> None:
+    prepare(shop(tmp_path, "sqlite"), out=tmp_path / "shop.graph")
+    early = Graph.open(tmp_path / "shop.graph").as_of("2024-01-03").target("customers")
+    assert early.nodes["orders"].num_nodes == 3
+    DGI(4, epochs=1).fit(early).save(tmp_path / "run")
+    assert DGI.load(tmp_path / "run").graph_.nodes["lines"].num_nodes == 6
+
+
+def _later_orders() -> dict[str, dict[str, list[Any]]]:
+    """The shop with an order of a later year, and a line of it, in the middle of the tables."""
+    tables = {name: {column: list(cells) for column, cells in one.items()} for name, one in TABLES.items()}
+    tables["orders"]["total"] = [10.25 + n for n in range(12)]
+    tables["lines"]["words"] = ["1", "2"] * 12
+    for column, cell in (("id", 99), ("customer_id", 3), ("ordered", "2025-01-01"), ("total", 1e9)):
+        tables["orders"][column].insert(4, cell)
+    for column, cell in (("order_id", 99), ("line", 1), ("product_id", 30), ("amount", 10**6), ("words", "gift")):
+        tables["lines"][column].insert(9, cell)
+    return tables
+
+
+def test_no_later_row_changes_a_byte_of_a_folder_prepared_as_of_a_day(tmp_path: Path) -> None:
+    later = _later_orders()
+    gone = {"orders": 4, "lines": 9}
+    early = {
+        name: {column: [cell for at, cell in enumerate(cells) if at != gone.get(name)] for column, cells in one.items()}
+        for name, one in later.items()
+    }
+    found = []
+    for name, tables in (("early", early), ("later", later)):
+        (tmp_path / name).mkdir()
+        path = shop(tmp_path / name, "sqlite", tables=tables)
+        prepare(path, out=tmp_path / name / "graph", as_of="2024-06-01", time="orders.ordered")
+        files = [file for file in sorted((tmp_path / name / "graph").rglob("*")) if file.suffix in (".npy", ".parquet")]
+        graph = Graph.open(tmp_path / name / "graph").target("orders")
+        vectors = DGI(4, epochs=2).fit(graph).transform(graph).vectors
+        memory = read_database(path, as_of="2024-06-01", time="orders.ordered").target("orders")
+        assert graph_fingerprint(memory) == graph_fingerprint(graph.loaded())
+        names = [str(file.relative_to(tmp_path / name)) for file in files]
+        found.append((names, [file.read_bytes() for file in files], vectors.tobytes()))
+        assert graph.nodes["orders"].num_nodes == 12
+        assert graph.nodes["lines"].num_nodes == 24
+    assert len(found[0][0]) > 10
+    assert found[0] == found[1]
+
+
+def test_a_folder_that_has_learnt_from_later_rows_is_refused_as_of_a_day(tmp_path: Path) -> None:
+    path = shop(tmp_path, "sqlite", tables=_later_orders())
+    prepare(path, out=tmp_path / "all.graph", time="orders.ordered")
+    with pytest.raises(InputError, match=r'later rows of .*prepare TABLES --as-of "2024-06-01" --out'):
+        read_graph(tmp_path / "all.graph", as_of="2024-06-01")
+    assert read_graph(tmp_path / "all.graph", as_of="2025-06-01").nodes["orders"].num_nodes == 13
+    with pytest.raises(InputError, match=r"rows of .* up to 2000-01-01, found none; the first is of 2024-01-01"):
+        prepare(path, out=tmp_path / "none.graph", time="orders.ordered", as_of="2000-01-01")
+    assert not (tmp_path / "none.graph").exists()
 
 
 def test_roles_follow_from_keys_and_can_be_said(tmp_path: Path) -> None:
@@ -147,6 +207,39 @@ def test_times_are_found_and_inherited(tmp_path: Path) -> None:
         read_database(path, time="orders.date")
 
 
+def with_times(cells: list[Any]) -> dict[str, Any]:
+    return TABLES | {"orders": TABLES["orders"] | {"ordered": cells}}
+
+
+MOMENT = np.datetime64("2023-12-31T22:00", "us").astype(np.int64)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_written_time_zone_counts(tmp_path: Path, kind: str) -> None:
+    tables = with_times([f"2024-01-{n + 1:02}T00:00:00+02:00" for n in range(12)])
+    assert read_database(shop(tmp_path, kind, tables=tables)).nodes["orders"].times[0] == MOMENT
+
+
+@pytest.mark.parametrize("scale", [1, 1.0, 1000])
+def test_numbers_are_seconds_since_1970_or_thousandths(tmp_path: Path, scale: float) -> None:
+    tables = with_times([int(MOMENT) // 1_000_000 * scale + n for n in range(12)])
+    graph = read_database(shop(tmp_path, "sqlite", tables=tables), time="orders.ordered")
+    assert graph.nodes["orders"].times[0] == MOMENT
+
+
+@pytest.mark.parametrize("cells", [["03/29/2024"] * 12, list(range(2012, 2024)), ["2024-01"] * 12], ids=str)
+def test_a_column_without_times_is_refused(tmp_path: Path, cells: list[Any]) -> None:
+    path = shop(tmp_path, "sqlite", tables=with_times(cells))
+    with pytest.raises(InputError, match=rf"column ordered: expected .* found \"{cells[0]}\""):
+        read_database(path, time="orders.ordered", as_of="2024-02-01")
+
+
+def test_cells_that_are_no_times_are_told(tmp_path: Path) -> None:
+    path = shop(tmp_path, "sqlite", tables=with_times([*TABLES["orders"]["ordered"][1:], "unknown"]))
+    with pytest.warns(InputWarning, match=r"no time in 1 cell of 12, such as \"unknown\""):
+        read_database(path, time="orders.ordered")
+
+
 REFUSED = {
     "key of no table": ({"keys": ["lines.product_id=wares"]}, "wares"),
     "key of no column": ({"keys": ["lines.ware=products"]}, "ware"),
@@ -165,6 +258,13 @@ def test_wrong_choices_are_refused(tmp_path: Path, case: str) -> None:
         read_database(shop(tmp_path, "sqlite"), **choices)
 
 
+def test_a_row_with_more_cells_than_the_header_is_named(tmp_path: Path) -> None:
+    path = shop(tmp_path, "csv")
+    (path / "tags.csv").write_text("id,label\n1\n2,b,c,d\n")
+    with pytest.raises(InputError, match=r"tags.csv, line 3: expected at most 2 cells, found 4\."):
+        read_database(path)
+
+
 def test_bad_databases_are_refused(tmp_path: Path) -> None:
     lost = sqlite_file(
         tmp_path / "lost.db", "CREATE TABLE odd (id INTEGER PRIMARY KEY, a INTEGER REFERENCES gone (id))"
@@ -176,14 +276,16 @@ def test_bad_databases_are_refused(tmp_path: Path) -> None:
     torn.write_bytes(lost.read_bytes()[:3000])
     with pytest.raises(InputError, match="SQLite database that can be read"):
         read_database(torn)
-    views = sqlite_file(tmp_path / "views.db", "CREATE VIEW v AS SELECT * FROM orders")
+    broken = "CREATE VIEW broken AS SELECT * FROM nowhere"  # it is not read unless it is asked for
+    views = sqlite_file(tmp_path / "views.db", "CREATE VIEW v AS SELECT * FROM orders", broken)
     assert "v" not in read_database(views).types
     assert "v" in read_database(views, tables=["v=facts"], keys=["v.customer_id=customers"]).types
     more = ("CREATE SCHEMA s", "CREATE TABLE s.orders (id INTEGER PRIMARY KEY)")
     twice = duckdb_file(tmp_path / "twice.duckdb", *more)
     with pytest.raises(InputError, match="in two schemas"):
         read_database(twice)
-    assert "orders" in read_database(twice, tables=["s.orders=ignore"]).types
+    left = read_database(twice, tables=["s.orders=ignore"])
+    assert {one.ends for one in left.relations} >= {("lines", "order_id", "orders")}, "the keys to the other one stay"
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "duckdb"])
@@ -200,6 +302,38 @@ def test_empty_tables_and_keys_without_values_are_no_obstacle(tmp_path: Path, ki
     assert graph.target("v").num_nodes == 12
     counts = {one.ends: one.edges.count for one in graph.relations}
     assert counts["staff", "parent_id", "staff"] == 0
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "duckdb"])
+def test_tables_of_vectors_are_not_read_unless_named(tmp_path: Path, kind: str) -> None:
+    path = shop(tmp_path, kind, keys={})
+    place = destination(f"{kind}:///{path}:a_customers")
+    write_into(place, [VectorTable(place.table, np.arange(1, 21), np.ones((20, 2), np.float32), "customer_id")])
+    graph = read_database(path)
+    assert ("orders", "customer_id", "customers") in {one.ends for one in graph.relations}
+    assert "a_customers" not in graph.types
+    assert "a_customers" in read_database(path, tables=["a_customers=nodes"]).types
+
+
+def test_a_file_that_may_not_be_read_is_told(tmp_path: Path, monkeypatch: Any) -> None:
+    def refuse(*_: Any) -> None:
+        raise PermissionError
+
+    path = shop(tmp_path, "sqlite")
+    monkeypatch.setattr(Path, "open", refuse)
+    with pytest.raises(InputError, match="expected permission to read it, found none"):
+        read_database(path)
+
+
+def test_a_file_with_a_log_is_read_where_nothing_can_be_written(tmp_path: Path, monkeypatch: Any) -> None:
+    path = shop(tmp_path, "sqlite")
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("PRAGMA journal_mode = wal").fetchone() == ("wal",)
+    before, during, copy = set(tmp_path.iterdir()), set[Path](), sqlite._copy
+    monkeypatch.setattr("os.access", lambda *_: False)
+    monkeypatch.setattr(sqlite, "_copy", lambda *given: (copy(*given), during.update(tmp_path.iterdir())))
+    assert read_database(path).types
+    assert during == before, "SQLite makes no file beside it"
 
 
 def test_only_folders_of_different_tables_are_databases(tmp_path: Path) -> None:

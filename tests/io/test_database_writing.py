@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from infomax.errors import InputError
-from infomax.io.database.writing import destination, primary_key, write_into
+from infomax.io.database.writing import VectorTable, destination, primary_key, write_into
 
 IDS, VECTORS = np.array([7, 3]), np.array([[0.1, -2.5], [1e-7, 3]], np.float32)
 
@@ -26,7 +26,7 @@ def in_sqlite(path: Path, query: str) -> list[Any]:
 def test_sqlite_has_arrays_that_sql_reads(tmp_path: Path) -> None:
     path = tmp_path / "a b.db"
     for _ in range(2):  # a table of the same two columns is replaced
-        write_into(destination(f"sqlite:///{path}:vectors"), IDS, VECTORS, "ArtistId")
+        write_into(destination(f"sqlite:///{path}:vectors"), [VectorTable("vectors", IDS, VECTORS, "ArtistId")])
     rows = in_sqlite(path, "SELECT ArtistId, vector FROM vectors ORDER BY 1 DESC")
     np.testing.assert_array_equal(np.array([json.loads(cell) for _, cell in rows], np.float32), VECTORS)
     assert in_sqlite(path, "SELECT sum(value) FROM vectors, json_each(vector) WHERE ArtistId = 3")[0][
@@ -36,7 +36,8 @@ def test_sqlite_has_arrays_that_sql_reads(tmp_path: Path) -> None:
 
 def test_duckdb_has_arrays_of_floats(tmp_path: Path) -> None:
     path = tmp_path / "x.duckdb"
-    write_into(destination(f"duckdb:///{path}:vectors"), np.array(["a", "b"], object), VECTORS, "id")
+    table = VectorTable("vectors", np.array(["a", "b"], object), VECTORS, "id")
+    write_into(destination(f"duckdb:///{path}:vectors"), [table])
     with duckdb.connect(path) as connection:
         rows = connection.execute(
             "SELECT id, array_cosine_similarity(vector, vector), typeof(vector) FROM vectors"
@@ -48,11 +49,17 @@ def test_duckdb_has_arrays_of_floats(tmp_path: Path) -> None:
 def test_other_tables_are_refused_and_nothing_is_left_of_a_failure(tmp_path: Path, kind: str) -> None:
     place = destination(f"{kind}:///{tmp_path}/x.db:vectors")
     with pytest.raises(InputError, match="can be written"):
-        write_into(place, np.array([1, 1]), VECTORS, "id")
+        write_into(place, [VectorTable("vectors", np.array([1, 1]), VECTORS, "id")])
     assert not any(tmp_path.iterdir())
-    write_into(place, IDS, VECTORS, "other")
-    with pytest.raises(InputError, match="columns other, vector"):
-        write_into(place, IDS, VECTORS, "id")
+    write_into(place, [VectorTable("vectors", IDS, VECTORS, "other")])
+    before = (tmp_path / "x.db").read_bytes()
+    with pytest.raises(InputError, match=r"table vectors: .*columns other, vector"):
+        write_into(place, [VectorTable("first", IDS, VECTORS, "id"), VectorTable("vectors", IDS, VECTORS, "id")])
+    if kind == "sqlite":
+        assert (tmp_path / "x.db").read_bytes() == before
+    else:
+        with duckdb.connect(tmp_path / "x.db") as connection:
+            assert connection.execute("SHOW TABLES").fetchall() == [("vectors",)]
 
 
 @pytest.mark.parametrize("said", ["x.db", "sqlite:///x.db", "sqlite://x.db:t", "mysql:///x:t", "sqlite:///a:b/c"])

@@ -48,11 +48,7 @@ TEXT_FAULTS: dict[str, tuple[str | bytes, str | bytes | None, list[str]]] = {
     "negative weight": ("source,target,weight\na,b,-1\n", None, ['line 2, column "weight": ', 'found "-1"']),
     "NaN weight": ("source,target,weight\na,b,NaN\n", None, ['line 2, column "weight": ', 'found "NaN"']),
     "infinite weight": ("source,target,weight\na,b,inf\n", None, ['line 2, column "weight": ', 'found "inf"']),
-    "weights that overflow": (
-        "source,target,weight\na,b,2e38\na,c,2e38\n",
-        None,
-        ['edges.csv, edges of node "a": ', "float32 can hold", "4e+38", "Divide all weights"],
-    ),
+    "large weight": ("source,target,weight\na,b,2e38\n", None, ['line 2, column "weight": ', "at most 1e+24"]),
     "empty weight": ("source,target,weight\na,b,\n", None, ['line 2, column "weight": ', "an empty cell"]),
     "unknown source": (
         "source,target\na,b\nzoe,b\n",
@@ -60,13 +56,17 @@ TEXT_FAULTS: dict[str, tuple[str | bytes, str | bytes | None, list[str]]] = {
         ['edges.csv, line 3, column "source": ', "nodes.csv", 'found "zoe"', "Add a row"],
     ),
     "unknown target": ("from,to\na,b\na,zoe\n", NODES, ['edges.csv, line 3, column "to": ', 'found "zoe"']),
-    "the first unknown of many": ("source,target\na,b\nb,y\nx,a\n", NODES, ["line 3", 'column "target"', 'found "y"']),
+    "the first unknown of many": ("source,target\na,b\nb,y\nb,x\n", NODES, ["line 3", 'column "target"', 'found "y"']),
     "text among integer ids": (
         "source,target\n1,2\n2,x\n",
         "id,x\n1,0\n2,0\n",
-        ['edges.csv, line 3, column "target": ', "integer ids", 'found "x"'],
+        ['edges.csv, line 3, column "target": ', 'found "x"'],
     ),
-    "zeros before an integer id": ("source,target\n1,02\n", "id,x\n1,0\n2,0\n", ["line 2", 'as "1")', 'found "02"']),
+    "zeros before an integer id": (
+        "source,target\n1,02\n",
+        "id,x\n1,0\n2,0\n",
+        ["line 2", "keeps zeros", 'found "02"'],
+    ),
     "empty id in an edge": (
         "source,target\na,b\n,b\n",
         None,
@@ -81,7 +81,13 @@ TEXT_FAULTS: dict[str, tuple[str | bytes, str | bytes | None, list[str]]] = {
     "swapped tables": (
         NODES,
         EDGES,
-        ["nodes.csv: ", "a node table", '"source", "target"', "seem swapped", "--id COLUMN"],
+        [
+            'edges.csv, line 3, column "id": ',
+            "an id listed in",
+            'found "b"',
+            "the edge table comes first",
+            "--id COLUMN",
+        ],
     ),
     "swapped tables of other names": (
         NODES,
@@ -109,9 +115,9 @@ TEXT_FAULTS: dict[str, tuple[str | bytes, str | bytes | None, list[str]]] = {
     "utf-16 without a mark": (
         EDGES.encode("utf-16-le"),
         None,
-        ["edges.csv, line 1: ", "UTF-8", "NUL", "Save"],
+        ["edges.csv, line 1: ", "UTF-8", "Save"],
     ),
-    "utf-16 of the other order": (EDGES, NODES.encode("utf-16-be"), ["nodes.csv, line 1: ", "UTF-8", "NUL"]),
+    "utf-16 of the other order": (EDGES, NODES.encode("utf-16-be"), ["nodes.csv, line 1: ", "UTF-8"]),
     "open quote": ('source,target\na,b\n"a,b\n', None, ["edges.csv, line 3: ", "double quote"]),
 }
 

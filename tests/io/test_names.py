@@ -59,7 +59,7 @@ def test_networkx_names_and_ignored_attributes() -> None:
     assert names_of(found) == NAMES
     assert Graph.from_networkx(graph, name="called").feature_names == ("x",)  # one note for all tells nothing
     told(['a column of names "calld"', '"called"'], Graph.from_networkx, graph, name="calld", ignore="note")
-    told(['a column "notes", to ignore', '"note"'], Graph.from_networkx, graph, name="called", ignore=["notes"])
+    told(['a column to ignore "notes"', '"note"'], Graph.from_networkx, graph, name="called", ignore=["notes"])
 
 
 def test_graphml_attributes_hold_names(tmp_path: Path) -> None:

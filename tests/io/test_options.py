@@ -12,7 +12,7 @@ from test_faults import told
 from test_prepare import tabled
 
 from infomax import Graph, read_graph
-from infomax.arrays.made import made
+from infomax.arrays.edge_features import from_edges
 from infomax.errors import InputError
 from infomax.io.prepare import prepare
 
@@ -60,7 +60,7 @@ def given(folder: Path, kind: str) -> Path:
 
 
 def features(graph: Graph) -> set[str]:
-    return {*graph.feature_names} if made(graph.feature_names) is None else {str(made(graph.feature_names))}
+    return {*graph.feature_names} if from_edges(graph.feature_names) is None else {str(from_edges(graph.feature_names))}
 
 
 def has(*names: str) -> Callable[[Graph], bool]:
@@ -86,7 +86,7 @@ MATRIX: list[tuple[dict[str, Any], str, Callable[[Graph], bool]]] = [
     (
         {"weight": "w"},
         "edges tables types",
-        lambda graph: graph.weighted or bool(graph.relations[0].to_source.data.any()),
+        lambda graph: graph.weighted or bool(graph.relations[0].edges.receivers.data.any()),
     ),
     ({"groups": "g"}, "tables", lambda graph: graph.groups is not None),
     ({"types": "p,q"}, "edges", lambda graph: graph.types == ("p", "q")),

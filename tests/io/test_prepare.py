@@ -24,7 +24,7 @@ from infomax.io import sources
 from infomax.io.folder import finish, write_arrays
 from infomax.io.prepare import prepare
 from infomax.io.prepare.database import Database
-from infomax.io.prepare.merging import merge
+from infomax.io.prepare.writing import merge
 
 pytest.importorskip("duckdb", reason="prepare sorts with it")
 
@@ -73,7 +73,7 @@ def test_merging_does_not_depend_on_batches(keys: list[int], size: int, weighted
             for at in range(0, len(keys), step)
         )
         counts = Counter[str]()
-        parts = list(merge(batches, 6, counts, turned=False))
+        parts = list(merge(batches, 6, counts))
         columns = [[part[k].tolist() for part in parts if part[k] is not None] for k in range(3)]
         return [list(chain.from_iterable(column)) for column in columns], counts
 
@@ -193,13 +193,13 @@ def test_a_changed_folder_is_refused(tmp_path: Path) -> None:
     features = tmp_path / "features.npy"
     whole = features.read_bytes()
     features.write_bytes(whole[:-4])
-    told(["features.npy", "bytes", "infomax prepare"], Graph.open, tmp_path)
+    told(["features.npy", "infomax prepare"], Graph.open, tmp_path)
     features.unlink()
-    told(["features.npy", "no such file"], Graph.open, tmp_path)
+    told(["features.npy", "No such file"], Graph.open, tmp_path)
     features.write_bytes(whole)
     about = (tmp_path / "graph.json").read_text()
     put(tmp_path / "graph.json", about.replace('"format": 1', '"format": 9'))
-    told(["graph.json", "format 1", "format 9"], Graph.open, tmp_path)
+    told(["graph.json", "format 9"], Graph.open, tmp_path)
     put(tmp_path / "graph.json", about.replace('"nodes": 40', '"nodes": 41'))
     told(["indptr.npy", "shape [42]", "shape [41]"], Graph.open, tmp_path)
     put(tmp_path / "graph.json", "[]")

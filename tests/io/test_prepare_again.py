@@ -88,7 +88,7 @@ def test_wrong_values_in_a_work_file_are_refused(edges: Path) -> None:
     neighbours = np.load(work / "graph" / "weights.npy", mmap_mode="r+")
     neighbours[7] = np.nan
     neighbours.flush()
-    with pytest.raises(InputError, match=r"weights.npy, entry 8|features.npy, row .* a finite number"):
+    with pytest.raises(InputError, match=r"weights.npy, entry 8|features.npy: expected finite numbers"):
         prepare(edges, out=edges.parent / "g.graph")
     ends_whole(edges)
 

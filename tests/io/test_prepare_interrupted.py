@@ -19,7 +19,7 @@ import pytest
 from pyarrow import parquet
 from test_prepare import same
 
-from infomax import Graph, InputError, machine, read_graph
+from infomax import Graph, InputError, read_graph
 from infomax.arrays.integrity import CHECKED
 from infomax.io.prepare import database, on_disk, prepare
 from infomax.io.prepare.database import Database
@@ -107,7 +107,7 @@ def test_it_works_in_the_memory_that_is_free(
             limits.append(memory)
             super().__init__(folder, memory)
 
-    monkeypatch.setattr(machine, "free_bytes", lambda: int(free))
+    monkeypatch.setattr("infomax.io.prepare.free_bytes", lambda: int(free))
     monkeypatch.setattr(on_disk, "Database", Noted)
     prepare(tmp_path / "edges.csv", out=tmp_path / "g.graph", memory=asked)
     assert limits == [limit]

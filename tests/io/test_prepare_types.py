@@ -18,9 +18,9 @@ from test_typed import MIXED, PAYMENTS, relations, write
 from infomax import Graph, read_graph
 from infomax.arrays.sparsity import dense
 from infomax.errors import InputError
-from infomax.io import unite
 from infomax.io.folder import check_folder
 from infomax.io.prepare import prepare
+from infomax.io.union import union, union_rows
 
 pytest.importorskip("duckdb", reason="prepare sorts with it")
 
@@ -35,9 +35,9 @@ def same(stored: Graph, graph: Graph) -> None:
     assert relations(stored) == relations(graph)
     for one, two in zip(stored.relations, graph.relations, strict=True):
         assert (one.directed, one.edges.count) == (two.directed, two.edges.count)
-        for side in ("to_source", "to_target"):
-            assert getattr(one, side).indices.tolist() == getattr(two, side).indices.tolist()
-            assert (getattr(one, side).data is None) == (getattr(two, side).data is None)
+        for side in ("receivers", "senders"):
+            assert getattr(one.edges, side).indices.tolist() == getattr(two.edges, side).indices.tolist()
+            assert (getattr(one.edges, side).data is None) == (getattr(two.edges, side).data is None)
     for first, second in zip(stored.by_type().values(), graph.by_type().values(), strict=True):
         assert first.ids[:].tolist() == second.ids.tolist()
         assert first.ids.dtype == second.ids.dtype
@@ -158,12 +158,11 @@ def test_stopped_at_any_stage_it_goes_on_to_the_same_files(tmp_path: Path, stage
     assert first == second
 
 
-def test_the_union_of_relations_does_not_depend_on_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_union_of_relations_does_not_depend_on_blocks(tmp_path: Path) -> None:
     graph = read_graph(write(tmp_path), labels="field", directed=True)
     sizes = {kind: one.num_nodes for kind, one in graph.by_type().items()}
-    whole = unite.union(graph.relations, sizes).toarray()
-    monkeypatch.setattr(unite, "ENTRIES", 2)
-    blocks = [block.toarray() for block in unite.union_rows(graph.relations, sizes)]
+    whole = union(graph.relations, sizes).toarray()
+    blocks = [block.toarray() for block in union_rows(graph.relations, sizes, entries=2)]
     assert len(blocks) > len(sizes)
     assert np.concatenate(blocks).tolist() == whole.tolist()
     assert whole.tolist() == whole.T.tolist()

@@ -19,7 +19,7 @@ from infomax.arrays.sparsity import dense
 from infomax.errors import InputError
 from infomax.graphs.graph import Graph
 from infomax.graphs.reading import read_graph
-from infomax.io import sources, text
+from infomax.io import sources
 from infomax.io.npz import write_npz
 from infomax.io.reading import read_labels
 
@@ -272,7 +272,7 @@ def test_named_features_in_the_files_order_and_nothing_else(tmp_path: Path) -> N
         assert graph.labels == {}
         assert read_graph(*paths, features=["degree 0-0"]).num_features == 32
     with pytest.raises(
-        InputError, match=r'nodes\.csv: expected feature columns "z", found the columns "x", "kind", "y"'
+        InputError, match=r'nodes\.csv: expected a feature column "z", found the columns "x", "kind", "y"'
     ):
         read_graph(tmp_path / "edges.csv", tmp_path / "nodes.csv", features=["x", "z"])
 
@@ -347,16 +347,3 @@ def test_any_text_is_an_id_and_comes_back_unchanged(ids: list[str], suffix: str,
     found = {(str(graph.ids[u]), str(graph.ids[v])) for u, v in zip(*graph.adjacency.nonzero(), strict=True)}
     assert found == {(ids[u], ids[v]) for u, v in pairs if u != v}
     assert list(map(str, alone.ids)) == list(dict.fromkeys(ids[end] for pair in pairs for end in pair))
-
-
-@pytest.mark.parametrize(
-    "cells",
-    [["1", "0", "7"], ["12", "", "3"], ["1,2", "", ""], ["1", " ", "2"], ["1", "é", "2"], ["1", "/", "2"], ["9"]],
-)
-def test_a_cell_is_the_number_that_python_reads(cells):
-    """Single digits are read all at once: nothing else may be taken for them."""
-
-    def number(cell: str) -> float:
-        return float(cell) if cell.strip().isdecimal() else np.nan
-
-    np.testing.assert_array_equal(text.numbers(cells), [number(cell) for cell in cells])

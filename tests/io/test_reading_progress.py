@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from sample_graphs import random_graph, typed_graph
 
-from infomax import machine
+from infomax import memory
 from infomax.errors import InputWarning
 from infomax.io import reading, sources, text
 from infomax.io.columns import Columns
@@ -54,7 +54,7 @@ def test_tables_that_may_not_fit_are_told_before_they_are_read(
     """A container may end the process, which could say nothing then. Small tables are read without a question."""
     write_graph(random_graph(50), f"{tmp_path / 'edges.csv'},{tmp_path / 'nodes.csv'}")
     monkeypatch.setattr(reading, "SMALL", small)
-    monkeypatch.setattr(machine, "free_bytes", lambda: 1000)
+    monkeypatch.setattr(memory, "free_bytes", lambda: 1000)
     read_record(tmp_path, None, Columns.of())
     told = [str(one.message) for one in recwarn if one.category is InputWarning]
     assert len(told) == (small == 0)

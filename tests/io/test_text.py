@@ -14,15 +14,24 @@ from hypothesis import strategies as st
 
 from infomax.errors import InputError
 from infomax.io import text
+from infomax.io.blocks import Block
+from infomax.io.columns import Columns
+from infomax.io.sources import Source
 
 CELLS = st.sampled_from(["a", "", '"b"', '"x, ""y"""', "é", '""', '"p\nq"', "1_0", " 2"])
 ROWS = st.lists(st.tuples(CELLS, CELLS).map(",".join) | st.just(""), max_size=12).map("\n".join)
 
 
+def blocks_of(path: Path, only: tuple[str, str] | None = None) -> list[Block]:
+    """All rows, with y as the feature."""
+    source = Source([path], Columns(), only=only)
+    return list(source._blocks(lambda: (["x"], ["y"])))
+
+
 def cells(path: Path, only: tuple[str, str] | None = None) -> list[tuple[int, str, str]]:
     """The line and both cells of all rows."""
     found: list[tuple[int, str, str]] = []
-    for block in text.TextFile(path).blocks(["x"], ["y"], 3, 100, only):
+    for block in blocks_of(path, only):
         lines = [text.line_of(path, int(number)) for number in block.numbers]
         found += zip(lines, block.words("x", {}).tolist(), block.arrow()["y"].to_pylist(), strict=True)
     return found
@@ -52,7 +61,7 @@ def test_packed_files_and_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     path = tmp_path / "nodes.csv.gz"
     rows = [f'"n, {row}",{row / 8}\r\n' for row in range(500)]
     path.write_bytes(gzip.compress(("x,y\r\n" + "".join(rows)).encode()))
-    blocks = list(text.TextFile(path).blocks(["x"], ["y"], 10**6, 10**6, None))
+    blocks = blocks_of(path)
     assert [name for block in blocks for name in block.ids("x").to_pylist()] == [f"n, {row}" for row in range(500)]
     np.testing.assert_array_equal(np.concatenate([block.features({}, "") for block in blocks])[:, 0] * 8, range(500))
 
@@ -61,8 +70,8 @@ def test_packed_files_and_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     ("content", "message"),
     [
         (b"x,y\n" + b"a,1\n" * 99 + b"b,1,2\n" + b"a,1\n" * 99, "line 101: expected 2 columns"),
-        (b'x,y\na,1\nb,"2\n' + b"a,1\n" * 99, "line 3: expected a row of csv"),
-        (b"x,y\na,1\n\xff,2\n", "line 3: expected UTF-8"),
+        (b'x,y\na,1\nb,"2\n' + b"a,1\n" * 99, "double quote"),
+        (b"x,y\na,1\n\xff,2\n", "line 3: expected text in UTF-8"),
         (b'x, y\na, "b c"\n', "no space before double quotes"),
     ],
 )

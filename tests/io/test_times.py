@@ -12,7 +12,7 @@ from infomax import Graph, read_graph
 from infomax.arrays.times import UNKNOWN, parse_half_lives, parse_time, told_time
 from infomax.errors import InputError
 from infomax.io.prepare import prepare
-from infomax.training.fingerprints import graph_fingerprint
+from infomax.training.resuming import graph_fingerprint
 
 DAYS = ["2009-03-01", "2009-06-01 12:30", "", "2010-05-01"]
 MOMENTS = [parse_time(day) if day else UNKNOWN for day in DAYS]
@@ -73,6 +73,30 @@ def test_columns_are_learnt_from_rows_up_to_the_day_and_later_cells_do_not_stop_
     alone = Graph.from_frames({ends: one.slice(0, 3) for ends, one in edges.items()}, rows, **options).nodes["order"]
     assert early.feature_names == alone.feature_names
     assert np.array_equal(early.table.loaded()[:], alone.table.loaded()[:])
+
+
+def test_rows_of_later_edges_bring_no_nodes_and_features_of_a_file_stay_with_their_rows(tmp_path: Path) -> None:
+    calls = "source,target,when,cost\na,b,2020-01-01,1.5\nz,b,2021-01-01,9e9\nb,c,2020-02-01,2.5\n"
+    (tmp_path / "calls.csv").write_text(calls)
+    prepare(tmp_path / "calls.csv", out=tmp_path / "calls.graph", time="when", as_of="2020-06-01")
+    for graph in (read_graph(tmp_path / "calls.csv", time="when", as_of="2020-06-01"),
+                  read_graph(tmp_path / "calls.graph")):  # fmt: skip
+        assert graph.nodes["node"].ids[:].tolist() == ["a", "b", "c"]
+        assert graph.nodes["event"].num_nodes == 2
+    shop = tmp_path / "shop"
+    for part in ("nodes", "edges", "features"):
+        (shop / part).mkdir(parents=True)
+    (shop / "nodes" / "order.csv").write_text("id,date\n1,2020-01-01\n2,2021-01-01\n3,2020-01-02\n")
+    (shop / "edges" / "order.of.customer.csv").write_text("source,target\n1,7\n2,8\n3,8\n")
+    np.save(shop / "features" / "order.npy", np.arange(6, dtype=np.float32).reshape(3, 2))
+    prepare(shop, out=tmp_path / "shop.graph", time="date", as_of="2020-06-01")
+    for graph in (read_graph(shop, time="date", as_of="2020-06-01"), read_graph(tmp_path / "shop.graph")):
+        assert graph.nodes["order"].ids[:].tolist() == [1, 3]
+        assert graph.nodes["order"].table.loaded()[:].tolist() == [[0, 1], [4, 5]]
+        assert graph.relations[0].edges.nnz == 2
+    with pytest.raises(InputError, match="a graph whose rows have times"):
+        prepare(shop, out=tmp_path / "x.graph", as_of="2020-06-01")
+    assert not (tmp_path / "x.graph").exists()
 
 
 def test_a_fingerprint_has_times_only_where_there_are_some() -> None:

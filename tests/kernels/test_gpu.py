@@ -18,7 +18,7 @@ from infomax.kernels.plain import Tree
 from infomax.kernels.random import Permutation, uniform
 from infomax.parts.corruptions import drop_features, shuffle_features
 from infomax.parts.encoders import GCN
-from infomax.training.ledger import Ledger
+from infomax.training.loop import Ledger
 from infomax.views import NEIGHBOURS, SYMMETRIC, Batches, WholeView, operands
 from infomax.views.batch_view import BatchSource
 
@@ -231,7 +231,7 @@ def test_neighbourhoods(weighted, cap, rule, generator):
     graph = random_graph(300, 20, dense=True, weighted=weighted)
     pooled = []
     for device in (CPU, GPU):
-        views = Batches(graph, rule, shuffle_features, device, batch=70, cap=cap)
+        views = Batches(graph, rule, shuffle_features, Backend(device), batch=70, cap=cap)
         drawn = torch.Generator().manual_seed(1)
         keys = [torch.randint(-(2**31), 2**31, (8,), generator=drawn, dtype=torch.int32) for _ in range(2)]
         nodes, permutation = (Permutation(300, key.to(device), views.source.backend) for key in keys)
@@ -265,10 +265,10 @@ def test_shuffled_batches_along_paths():
 def test_a_batch_of_all_nodes_is_the_whole_graph_on_the_gpu(dense, layers, generator):
     graph = random_graph(300, 20, dense=dense)
     encoder = GCN(20, 16, layers=layers, generator=generator).to(GPU)
-    views = Batches(graph, "symmetric", shuffle_features, GPU, batch=300)
+    views = Batches(graph, SYMMETRIC, shuffle_features, Backend(GPU), batch=300)
     views.prepare(layers)
     (found,) = encoder(views.pair(torch.zeros(1), torch.Generator(GPU))[0])
-    (expected,) = encoder(WholeView.of(graph, "symmetric", GPU))
+    (expected,) = encoder(WholeView.of(graph, SYMMETRIC, Backend(GPU)))
     torch.testing.assert_close(found, expected, rtol=2e-3, atol=2e-3)
 
 
@@ -280,7 +280,7 @@ def test_features_that_do_not_fit_stay_on_the_host(scale, preset, monkeypatch):
     graph = graph.replace(features=graph.features * np.float32(scale))
     settings = {"dim": 16, "preset": preset, "scale": "none", "epochs": 3, "lr": 1e-3, "device": "cuda"}
     there = DGI(**settings).fit(graph).transform(graph).vectors
-    monkeypatch.setattr("infomax.views.operands.free_bytes", lambda gpu: 0)
+    monkeypatch.setattr("infomax.views.operands.available_bytes", lambda gpu: 0)
     table = operands.to_gather(graph.table, ON_GPU)
     assert (table.is_pinned(), table.dtype) == (True, torch.half if scale == 1 else torch.float32)
     np.testing.assert_array_equal(DGI(**settings).fit(graph).transform(graph).vectors, there)

@@ -18,7 +18,7 @@ from infomax.parts.corruptions import flip_edges, shuffle_features
 from infomax.parts.encoders import GCN, DenseSkipMeanPool, MeanPool, SkipMeanPool, TwoHops
 from infomax.parts.methods import DeepGraphInfomax, Model
 from infomax.parts.objectives import binary_cross_entropy
-from infomax.views import Batches, WholeView
+from infomax.views import MEAN, SYMMETRIC, Batches, WholeView
 
 CPU = torch.device("cpu")
 COMPILED = Backend(CPU, large=0)
@@ -105,7 +105,7 @@ def test_the_mean_gradient_over_batches_is_the_whole_graphs(generator):
     graph = random_graph(30, 9, dense=True)
     model = model_of(GCN, graph, generator)
     summary = torch.rand(6, generator=generator)
-    whole = WholeView.of(graph, "symmetric", COMPILED)
+    whole = WholeView.of(graph, SYMMETRIC, COMPILED)
 
     def gradient(positive, negative):
         h, h_negative = model.encoder(positive, negative)
@@ -124,10 +124,10 @@ def test_the_mean_gradient_over_batches_is_the_whole_graphs(generator):
 def test_capped_neighbourhoods_are_right_on_average(weighted, dense, place, generator):
     graph = random_graph(25, 4, weighted=weighted, dense=dense)
     assert graph.adjacency.sum(axis=1).max() > 3
-    views = Batches(graph, "symmetric", shuffle_features, place, batch=25, cap=2)
+    views = Batches(graph, SYMMETRIC, shuffle_features, place, batch=25, cap=2)
     weight = torch.eye(4)
     draws = torch.stack([views.pair(torch.zeros(1), generator)[0].at(0).pooled(None, weight) for _ in range(500)])
-    exact = WholeView.of(graph, "symmetric", place).pooled(None, weight)
+    exact = WholeView.of(graph, SYMMETRIC, place).pooled(None, weight)
     error = draws.std(0) / 500**0.5
     assert ((draws.mean(0) - exact).abs() <= 5 * error + 1e-5).all()
     assert (draws.std(0) > 0).any()
@@ -135,7 +135,7 @@ def test_capped_neighbourhoods_are_right_on_average(weighted, dense, place, gene
 
 def test_a_cap_takes_every_neighbour_equally_often_and_none_twice(generator):
     star = Graph.from_arrays([[0] * 10, list(range(1, 11))], np.eye(11, dtype=np.float32))
-    views = Batches(star, "mean", shuffle_features, COMPILED, batch=11, cap=4)
+    views = Batches(star, MEAN, shuffle_features, COMPILED, batch=11, cap=4)
     counts = torch.zeros(11)
     for _ in range(3000):
         hops = views.pair(torch.zeros(1), generator)[0].hops

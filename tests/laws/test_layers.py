@@ -19,8 +19,8 @@ from infomax.kernels import Backend
 from infomax.kernels.initialisation import glorot
 from infomax.parts.corruptions import shuffle_features, shuffle_within_patches
 from infomax.parts.encoders import Encoder
-from infomax.views import Batches, ManyGraphs, Patches, WholeView
-from infomax.views.sampling import Neighbours
+from infomax.views import MEAN, Batches, ManyGraphs, Patches, WholeView
+from infomax.views.patches import Neighbours
 
 CPU = torch.device("cpu")
 N, F, D = 30, 5, 4
@@ -29,7 +29,7 @@ N, F, D = 30, 5, 4
 class Again(Encoder):
     """H_k = tanh(P H A_k + carried H + X B_k - P X C_k), of three layers."""
 
-    rule, depth = "mean", 3
+    rule, depth = MEAN, 3
 
     def __init__(self, in_dim, dim, *, generator=None):
         super().__init__()
@@ -74,7 +74,7 @@ def by_hand(model: Again, graph: Graph) -> torch.Tensor:
 
 
 def test_on_the_whole_graph_and_in_blocks(graph, model):
-    view, expected = WholeView.of(graph, "mean", CPU), by_hand(model, graph)
+    view, expected = WholeView.of(graph, MEAN, Backend(CPU)), by_hand(model, graph)
     torch.testing.assert_close(model(view)[0], expected)
     for block in (1, 7, N):
         torch.testing.assert_close(embed(model, view, block=block), expected.detach())
@@ -85,7 +85,7 @@ def test_on_the_whole_graph_and_in_blocks(graph, model):
 def test_in_batches(graph, model, generator, compiled, batch):
     """With 20 of 30 nodes, all nodes are in the first hop, and the next one has no further node."""
     place = Backend(CPU, large=0 if compiled else math.inf)
-    views = Batches(graph, "mean", shuffle_features, place, batch=batch)
+    views = Batches(graph, MEAN, shuffle_features, place, batch=batch)
     views.prepare(3)
     view, negative = views.pair(torch.zeros(1), generator)
     shuffled = Graph.from_scipy(graph.adjacency, graph.features[negative.permutations[""](torch.arange(N)).numpy()])
@@ -97,7 +97,7 @@ def test_in_patches_of_full_fan_out(graph, model, generator, monkeypatch):
     everyone = Neighbours.of(graph, CPU).senders.view(-1, 4).long()
     monkeypatch.setattr(Neighbours, "pick", lambda self, nodes, chance: everyone[nodes])
     centres = torch.randperm(N, generator=generator)[:7]
-    patches = Patches(graph, "mean", shuffle_within_patches, CPU, fan_out=(4, 4, 4), batch=7)
+    patches = Patches(graph, MEAN, shuffle_within_patches, Backend(CPU), fan_out=(4, 4, 4), batch=7)
     torch.testing.assert_close(model(patches.around(centres, generator))[0], by_hand(model, graph)[centres])
 
 
@@ -107,7 +107,7 @@ def test_in_padded_graphs(model):
     groups[N // 2 :] = 1
     inside = sparse.csr_array(graph.adjacency.toarray() * (groups[:, None] == groups[None, :]))
     two = Graph.from_scipy(inside, graph.features, groups=groups)
-    views = ManyGraphs(two, "mean", shuffle_features, CPU)
+    views = ManyGraphs(two, MEAN, shuffle_features, Backend(CPU))
     plain = [model(view)[0] for view in views.views]
     views.pad()
     for view, expected in zip(views.padded.pair(torch.arange(2)), plain, strict=True):

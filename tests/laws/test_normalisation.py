@@ -16,7 +16,7 @@ from infomax.kernels.initialisation import glorot
 from infomax.parts.corruptions import flip_edges, shuffle_features, shuffle_within_patches
 from infomax.parts.encoders import Encoder
 from infomax.views import MEAN, NEIGHBOURS, SYMMETRIC, Batches, ManyGraphs, Normalisation, Patches, WholeView
-from infomax.views.sampling import Neighbours
+from infomax.views.patches import Neighbours
 
 CPU = torch.device("cpu")
 RULES = [SYMMETRIC, MEAN, NEIGHBOURS, Normalisation(False, 0.5, 0.5), Normalisation(True, 0.25, 0)]
@@ -69,7 +69,7 @@ def model(request, generator) -> Two:
 
 
 def test_the_whole_graph_and_blocks(graph, model):
-    view, expected = WholeView.of(graph, model.rule, CPU), model.by_hand(graph)
+    view, expected = WholeView.of(graph, model.rule, Backend(CPU)), model.by_hand(graph)
     torch.testing.assert_close(model(view)[0], expected)
     torch.testing.assert_close(embed(model, view, block=7), expected.detach())
 
@@ -87,9 +87,9 @@ def test_batches(graph, model, generator, compiled, batch):
 
 
 def test_gradients_do_not_depend_on_the_view(graph, model, generator):
-    views = Batches(graph, model.rule, shuffle_features, CPU, batch=40)
+    views = Batches(graph, model.rule, shuffle_features, Backend(CPU), batch=40)
     views.prepare(2)
-    ours = model(views.pair(torch.zeros(1), generator)[0])[0], model(WholeView.of(graph, model.rule, CPU))[0]
+    ours = model(views.pair(torch.zeros(1), generator)[0])[0], model(WholeView.of(graph, model.rule, Backend(CPU)))[0]
     parameters = list(model.parameters())
     expected = torch.autograd.grad(model.by_hand(graph).square().sum(), parameters)
     for h in ours:
@@ -107,19 +107,19 @@ def test_patches_of_full_fan_out(rule, weighting, generator, monkeypatch):
     everyone = torch.cat([Neighbours.of(graph, CPU).senders.view(-1, 4).long(), torch.full((1, 4), 11)])
     monkeypatch.setattr(Neighbours, "pick", lambda self, nodes, chance: everyone[nodes])
     model = Two(rule, 9, 5, generator=generator)
-    patches = Patches(graph, rule, shuffle_within_patches, CPU, fan_out=(4, 4), batch=12, weighting=weighting)
+    patches = Patches(graph, rule, shuffle_within_patches, Backend(CPU), fan_out=(4, 4), batch=12, weighting=weighting)
     torch.testing.assert_close(model(patches.around(torch.arange(12), generator))[0], model.by_hand(graph))
 
 
 def test_patches_pool_by_a_mean():
     with pytest.raises(InputError, match=r"an encoder that pools by the mean, found .*left=0.5"):
-        Patches(random_graph(), SYMMETRIC, shuffle_within_patches, CPU)
+        Patches(random_graph(), SYMMETRIC, shuffle_within_patches, Backend(CPU))
 
 
 @pytest.mark.parametrize("rho", [0.01, 0.3])
 def test_flipped_edges(model, generator, rho):
     """Of few flips, and of so many that the graph is drawn in blocks: P of the unweighted negative graph."""
-    view = WholeView.of(random_graph(40, 9, dense=True), model.rule, CPU)
+    view = WholeView.of(random_graph(40, 9, dense=True), model.rule, Backend(CPU))
     negative = flip_edges(view, generator, rho=rho)
     found = negative.propagation @ torch.eye(40)
     adjacency = (found.numpy() != 0) & ~np.eye(40, dtype=bool)
@@ -131,7 +131,9 @@ def test_padded_graphs(model):
     graph = random_graph(40, 9, dense=True)
     groups = np.repeat([0, 1], 20)
     inside = sparse.csr_array(graph.adjacency.toarray() * (groups[:, None] == groups[None, :]))
-    views = ManyGraphs(Graph.from_scipy(inside, graph.features, groups=groups), model.rule, shuffle_features, CPU)
+    views = ManyGraphs(
+        Graph.from_scipy(inside, graph.features, groups=groups), model.rule, shuffle_features, Backend(CPU)
+    )
     expected = [model(view)[0] for view in views.views]
     views.pad()
     for view, plain in zip(views.padded.pair(torch.arange(2)), expected, strict=True):
@@ -156,7 +158,3 @@ def test_graph_folders(tmp_path, kind):
     rows = np.array([0, 3, 17, 39])
     np.testing.assert_allclose(fitted.transform(stored, rows=rows).vectors, expected[rows], rtol=1e-4, atol=1e-6)
     np.testing.assert_allclose(fitted.transform(graph).vectors, expected, rtol=1e-4, atol=1e-6)
-
-
-def test_a_name_stands_for_its_normalisation():
-    assert [Normalisation.of(name) for name in ("symmetric", "mean")] == [SYMMETRIC, MEAN]

@@ -12,16 +12,19 @@ from sample_graphs import SIZES, embed, typed_graph
 from scipy import sparse
 
 from infomax import DGI, Graph, InputError, kernels
+from infomax.arrays.edge_features import DEGREE_NAMES
 from infomax.arrays.relations import find_paths, named_path
-from infomax.arrays.table import MappedTable
+from infomax.arrays.table import Table
+from infomax.io.nodes import Nodes
+from infomax.kernels import Backend
 from infomax.kernels.ranks import Portion
 from infomax.parts.corruptions import shuffle_features
 from infomax.parts.encoders import GCN, PathMean
 from infomax.parts.methods import DeepGraphInfomax
 from infomax.parts.objectives import binary_cross_entropy
-from infomax.training.embed import Embedder, OnDisk
+from infomax.training.embed import Embedder
 from infomax.training.recipe import Recipe
-from infomax.views import Batches, WholeGraph, WholeView, factors, whole
+from infomax.views import Batches, WholeGraph, WholeView, whole
 from infomax.views.neighbourhoods import distinct
 from infomax.views.operands import SparseOperand
 
@@ -78,6 +81,17 @@ def test_paths_are_found_up_to_a_number_of_steps():
     assert graph.target("subject").paths(["subject-paper-author"]) == {"subject-paper-author": 5}
 
 
+def test_types_without_features_end_paths_where_no_other_path_passes_them():
+    """As conferences do, which tell more of DBLP's authors than their own words; papers are on the way to authors."""
+    graph = typed_graph().target("author")
+    made = {
+        kind: Nodes.of(SIZES[kind], np.ones((SIZES[kind], 32)), feature_names=DEGREE_NAMES)
+        for kind in ("paper", "subject")
+    }
+    bare = dataclasses.replace(graph, nodes={**graph.nodes, **made}, relations=graph.relations[:2])
+    assert list(bare.paths()) == ["author-paper-author", "author-paper-subject"]
+
+
 def test_relations_are_named_where_two_join_the_same_types():
     graph = typed_graph()
     twice = (*graph.relations, dataclasses.replace(graph.relations[0], name="edited"))
@@ -108,7 +122,7 @@ def test_turning_to_another_type_and_back_is_the_same_graph():
 
 
 def test_the_whole_graph_and_blocks(graph, encoder, generator):
-    view = WholeView.of(graph, encoder.rule, CPU)
+    view = WholeView.of(graph, encoder.rule, Backend(CPU))
     torch.testing.assert_close(encoder(view)[0], by_hand(encoder, graph))
     torch.testing.assert_close(embed(encoder, view, block=7), by_hand(encoder, graph).detach())
     negative = shuffle_features(view, generator)
@@ -127,7 +141,7 @@ def test_distinct_senders_and_their_places(n, generator):
 @pytest.mark.parametrize("compiled", [False, True], ids=["plain", "compiled"])
 def test_batches(graph, encoder, generator, monkeypatch, compiled):
     monkeypatch.setattr(kernels, "LARGE", 0 if compiled else 1 << 62)
-    views = Batches(graph, encoder.rule, shuffle_features, CPU, batch=9)
+    views = Batches(graph, encoder.rule, shuffle_features, Backend(CPU), batch=9)
     positive, negative = views.pair(torch.zeros(1), generator)
     nodes = views.nodes(torch.zeros(1), positive)[0]
     assert len(set(nodes.tolist())) == 9
@@ -143,10 +157,10 @@ def test_batches_of_half_precision_from_disk(generator, monkeypatch, compiled):
     halves = {kind: one.features.astype(np.float16) for kind, one in graph.by_type().items()}
     sides = []
     for precision in (np.float16, np.float32):
-        tables = {kind: MappedTable(x.astype(precision)) for kind, x in halves.items()}
+        tables = {kind: Table(x.astype(precision), mapped=True) for kind, x in halves.items()}
         sides.append(graph.with_nodes(lambda kind, one, tables=tables: dataclasses.replace(one, table=tables[kind])))
     encoder = PathMean(0, 6, paths=graph.paths(), generator=generator)
-    half, single = (Batches(side, encoder.rule, shuffle_features, CPU, batch=9).source for side in sides)
+    half, single = (Batches(side, encoder.rule, shuffle_features, Backend(CPU), batch=9).source for side in sides)
     nodes, seed = torch.arange(40), torch.tensor(5)
     torch.testing.assert_close(encoder(half.view(nodes, 1, seed))[0], encoder(single.view(nodes, 1, seed))[0])
 
@@ -154,14 +168,13 @@ def test_batches_of_half_precision_from_disk(generator, monkeypatch, compiled):
 def test_rows_from_disk(encoder, graph):
     if graph.table.sparse:
         pytest.skip("graph folders hold dense features")
-    stored = graph.with_nodes(lambda _, one: dataclasses.replace(one, table=MappedTable(one.table.values)))
+    stored = graph.with_nodes(lambda _, one: dataclasses.replace(one, table=Table(one.table.values, mapped=True)))
     recipe = Recipe(encoder, graph.scaler("none"))
-    source = OnDisk(stored, recipe, CPU)
-    source.block = 7
-    engine, nodes = Embedder(recipe, source), np.array([0, 3, 11, 39])
+    engine, nodes = Embedder.of(recipe, stored, Backend(CPU)), np.array([0, 3, 11, 39])
+    engine.block = 7
     expected = by_hand(encoder, graph).detach().numpy()
     np.testing.assert_allclose(engine.all(), expected, rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(engine.of(nodes), expected[nodes], rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(engine.some(nodes), expected[nodes], rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("compiled", [False, True], ids=["plain", "compiled"])
@@ -172,7 +185,7 @@ def test_a_step_has_the_loss_and_the_gradients_of_dense_matrices(
     monkeypatch.setattr(kernels, "LARGE", 0 if compiled else 1 << 62)
     monkeypatch.setattr(whole, "pooled_first", lambda chain, *_: min(first, len(chain)))
     model = DeepGraphInfomax().build(encoder, generator)
-    views = WholeGraph(graph, encoder.rule, shuffle_features, CPU)
+    views = WholeGraph(graph, encoder.rule, shuffle_features, Backend(CPU))
     for _ in range(2):  # the second step finds what the first one keeps
         positive, negative = views.pair(torch.zeros(1), generator)
         record = DeepGraphInfomax().loss(model, (positive, negative))
@@ -188,26 +201,26 @@ def test_a_step_has_the_loss_and_the_gradients_of_dense_matrices(
 
 @pytest.mark.parametrize("slower", [4, 10])
 def test_features_are_pooled_first_where_that_is_less_work(monkeypatch, slower):
-    monkeypatch.setattr(factors, "SPARSE", slower)
+    monkeypatch.setattr(whole, "SPARSE", slower)
     few, many = (SparseOperand.of_rows(torch.arange(m + 1), torch.arange(m), torch.ones(m), 400) for m in (3, 300))
     weight = torch.ones(50, 32)
     for x in (torch.ones(400, 50), SparseOperand(torch.ones(400, 50).to_sparse_csr())):
-        assert factors.pooled_first([few], x, weight) == 1
-        assert factors.pooled_first([many, few], x, weight) == 1
-    assert factors.pooled_first([many], torch.ones(400, 50), weight) == 0
+        assert whole.pooled_first([few], x, weight) == 1
+        assert whole.pooled_first([many, few], x, weight) == 1
+    assert whole.pooled_first([many], torch.ones(400, 50), weight) == 0
     full = SparseOperand(torch.ones(30, 400).to_sparse_csr())
-    assert factors.pooled_first([full, many], torch.ones(400, 50), weight) == 2
+    assert whole.pooled_first([full, many], torch.ones(400, 50), weight) == 2
 
 
 def test_factors_are_merged_only_where_that_leaves_no_more_entries():
     to_few, to_many = sparse.random_array((90, 3), density=0.3, rng=0), sparse.random_array((3, 90), density=0.9, rng=1)
     single = sparse.eye_array(90, format="csr")
     chain = [single, to_few.tocsr(), to_many.tocsr(), single]
-    merged = factors.merged(chain)
+    merged = whole.merged(chain)
     assert [one.shape for one in merged] == [(90, 3), (3, 90)]
     assert sum(one.nnz for one in merged) <= sum(one.nnz for one in chain)
-    whole, parts = chain[0] @ chain[1] @ chain[2] @ chain[3], merged[0] @ merged[1]
-    np.testing.assert_allclose(whole.toarray(), parts.toarray())
+    product, parts = chain[0] @ chain[1] @ chain[2] @ chain[3], merged[0] @ merged[1]
+    np.testing.assert_allclose(product.toarray(), parts.toarray())
 
 
 def test_training_on_unseen_nodes_reads_none_of_them(generator):
@@ -275,7 +288,7 @@ def test_encoders_that_do_not_fit_the_types_are_refused():
 
 
 def test_a_batch_is_divided_among_ranks(encoder, graph, generator):
-    source = Batches(graph, encoder.rule, shuffle_features, CPU, batch=8).source
+    source = Batches(graph, encoder.rule, shuffle_features, Backend(CPU), batch=8).source
     nodes, seed = torch.arange(8), torch.tensor(5)
     halves = [encoder(source.view(nodes[part], 1, seed, Portion(8, 16)))[0] for part in (slice(4), slice(4, 8))]
     torch.testing.assert_close(torch.cat(halves), encoder(source.view(nodes, 1, seed))[0])

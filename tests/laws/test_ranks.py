@@ -18,7 +18,7 @@ from sample_graphs import random_graph, typed_graph
 from infomax import DGI, Graph, InputError, kernels
 from infomax.kernels.ranks import SMALL, Portion, Ranks
 from infomax.parts.encoders import GCN, SkipMeanPool
-from infomax.training import writing
+from infomax.training import vectors as embedding
 from infomax.views import Batches, Patches
 from infomax.views import stored as tables
 from infomax.views.batches import NextPair
@@ -149,7 +149,7 @@ def share_parts(folder: Path, out: Path) -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(parquet, "ParquetWriter", Recorded)
-        patch.setattr(writing, "PART", NODES // RANKS)
+        patch.setattr(embedding, "PART", NODES // RANKS)
         graph = Graph.open(folder)
         DGI(dim=4, epochs=0, preset="batches").fit(graph).write_vectors(graph, out)
     found = [text.split() for text in ranks.texts(" ".join(names))]

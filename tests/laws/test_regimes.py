@@ -12,12 +12,13 @@ from sample_graphs import embed, random_graph
 from scipy import sparse, stats
 
 from infomax import DGI, Graph, InputError
+from infomax.kernels import Backend
 from infomax.kernels.initialisation import glorot
 from infomax.kernels.plain import bias_prelu
 from infomax.parts.corruptions import drop_features, shuffle_features, shuffle_within_patches
 from infomax.parts.encoders import GCN, DenseSkipMeanPool, Encoder, MeanPool, SkipMeanPool, TwoHops
-from infomax.views import ManyGraphs, Patches, WholeGraph, WholeView
-from infomax.views.sampling import Neighbours, by_level, level_sizes, sample_patches
+from infomax.views import MEAN, SYMMETRIC, ManyGraphs, Patches, WholeGraph, WholeView
+from infomax.views.patches import Neighbours, by_level, level_sizes, sample_patches
 from infomax.views.whole import shuffle_of
 
 CPU = torch.device("cpu")
@@ -49,9 +50,9 @@ def test_full_fan_out_is_the_whole_graph(encoder, dense, generator, monkeypatch)
     for slope in model.slopes:
         torch.nn.init.constant_(slope, 0.3)
     centres = torch.randperm(24, generator=generator)[:7]
-    patches = Patches(graph, "mean", shuffle_within_patches, CPU, fan_out=(4,) * model.depth, batch=7)
+    patches = Patches(graph, MEAN, shuffle_within_patches, Backend(CPU), fan_out=(4,) * model.depth, batch=7)
     (sampled,) = model(patches.around(centres, generator))
-    (whole,) = model(WholeView.of(graph, "mean", CPU))
+    (whole,) = model(WholeView.of(graph, MEAN, Backend(CPU)))
     torch.testing.assert_close(sampled, whole[centres])
     gradients = [torch.autograd.grad(h.square().sum(), list(model.parameters())) for h in (sampled, whole[centres])]
     for a, b in zip(*gradients, strict=True):
@@ -67,7 +68,7 @@ def test_an_encoder_that_leaves_more_or_less_than_the_centres_is_refused(layers)
 def test_a_patch_is_a_graph_of_its_own(generator):
     """The paper's mean is over the node and its sampled neighbours, whatever the degree of the node."""
     graph = random_graph(12, 4, dense=True)
-    patches = Patches(graph, "mean", shuffle_within_patches, CPU, fan_out=(3, 2), batch=12)
+    patches = Patches(graph, MEAN, shuffle_within_patches, Backend(CPU), fan_out=(3, 2), batch=12)
     view, model = patches.around(torch.arange(12), generator), MeanPool(4, 5, layers=2, generator=generator)
     centres, near, far = by_level(view.rows, (3, 2))
     x = torch.from_numpy(graph.features)
@@ -84,12 +85,12 @@ def test_a_patch_is_a_graph_of_its_own(generator):
 def test_a_layer_weighted_by_degree_is_right_on_average(weighted, generator):
     """The estimate of P X Θ has the graph's own as its expectation, whatever the degrees."""
     graph = random_graph(12, 4, weighted=weighted, dense=True)
-    patches = Patches(graph, "mean", shuffle_within_patches, CPU, fan_out=(3,), batch=12, weighting="degree")
+    patches = Patches(graph, MEAN, shuffle_within_patches, Backend(CPU), fan_out=(3,), batch=12, weighting="degree")
     weight = torch.eye(4)
     nodes = torch.arange(12)
     draws = torch.stack([patches.around(nodes, generator).at(0).pooled(None, weight) for _ in range(1500)])
     error = draws.std(0) / 1500**0.5
-    exact = WholeView.of(graph, "mean", CPU).pooled(None, weight)
+    exact = WholeView.of(graph, MEAN, Backend(CPU)).pooled(None, weight)
     assert ((draws.mean(0) - exact).abs() <= 5 * error + 1e-6).all()
 
 
@@ -132,7 +133,7 @@ def test_patches_are_trees_of_the_paper(generator):
 
 def test_shuffling_keeps_every_patchs_features(generator):
     graph = random_graph(50)
-    view = Patches(graph, "mean", shuffle_within_patches, CPU, fan_out=(3, 2), batch=5).around(
+    view = Patches(graph, MEAN, shuffle_within_patches, Backend(CPU), fan_out=(3, 2), batch=5).around(
         torch.arange(5), generator
     )
     shuffled = shuffle_within_patches(view, generator)
@@ -168,7 +169,7 @@ def epoch(views, generator):
 
 
 def test_many_graphs_pair_each_graph_with_another(generator):
-    views = ManyGraphs(many(), "mean", partial(drop_features, rate=0.5), CPU)
+    views = ManyGraphs(many(), MEAN, partial(drop_features, rate=0.5), Backend(CPU))
     pairs = [(len(p.features), len(n.features)) for _ in range(20) for p, n in epoch(views, generator)]
     assert {positive for positive, _ in pairs} == {20, 14, 17}
     assert all(positive != negative for positive, negative in pairs)
@@ -209,7 +210,7 @@ def test_training_never_sees_the_unseen(preset):
 class OneMapTwice(Encoder):
     """Asks for two products with one Θ."""
 
-    rule, depth = "symmetric", 2
+    rule, depth = SYMMETRIC, 2
 
     def __init__(self, in_dim, dim, *, generator=None):
         super().__init__()
@@ -227,7 +228,7 @@ class OneMapTwice(Encoder):
 def test_layer_by_layer_is_one_forward_pass(encoder, dense, generator):
     graph = random_graph(50, dense=dense)
     model = encoder(graph.num_features, 8, generator=generator)
-    view = WholeView.of(graph, model.rule, CPU)
+    view = WholeView.of(graph, model.rule, Backend(CPU))
     (forward,) = model(view.fresh())
     for block in (1, 7, 50):
         torch.testing.assert_close(embed(model, view, block=block), forward.detach())
@@ -245,12 +246,12 @@ def test_mean_pooling_is_constant_attention(generator):
         attention.att_dst.zero_()
     coo = graph.adjacency.tocoo()
     expected = attention(torch.from_numpy(graph.features), torch.tensor(np.array([coo.row, coo.col])))
-    found = WholeView.of(graph, "mean", CPU).pooled(None, model.weights[0])
+    found = WholeView.of(graph, MEAN, Backend(CPU)).pooled(None, model.weights[0])
     torch.testing.assert_close(found, expected)
 
 
 def test_shuffled_whole_view_shares_the_product(generator):
-    view = WholeView.of(random_graph(), "symmetric", CPU)
+    view = WholeView.of(random_graph(), SYMMETRIC, Backend(CPU))
     weight = torch.randn(12, 4, generator=generator)
     negative = shuffle_features(view, generator)
     expected = view.own(None, weight)[negative.rows[""]]
@@ -261,7 +262,7 @@ def test_shuffled_whole_view_shares_the_product(generator):
 
 def test_a_view_with_other_features_shares_no_product(generator):
     """Whoever writes a corruption cannot get the positive's product by forgetting something."""
-    view = WholeView.of(random_graph(dense=True), "symmetric", CPU)
+    view = WholeView.of(random_graph(dense=True), SYMMETRIC, Backend(CPU))
     weight = torch.randn(12, 4, generator=generator)
     before = view.own(None, weight)
     negative = view.with_features(view.features + 1)
@@ -274,7 +275,7 @@ def test_a_view_with_other_features_shares_no_product(generator):
 
 @torch.no_grad()
 def test_an_activation_leaves_the_shared_product_as_it_was(generator):
-    view = WholeView.of(random_graph(dense=True), "symmetric", CPU)
+    view = WholeView.of(random_graph(dense=True), SYMMETRIC, Backend(CPU))
     weight = torch.randn(12, 4, generator=generator)
     before = view.own(None, weight).clone()
     bias_prelu(torch.ones(4), torch.tensor([0.25]), view.own(None, weight))

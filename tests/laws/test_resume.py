@@ -18,7 +18,7 @@ from scipy import sparse
 from infomax import DGI, InputError
 from infomax.parts.encoders import GCN
 from infomax.training import checkpoints, loop, resuming
-from infomax.training.fingerprints import digest
+from infomax.training.resuming import digest
 from infomax.views import Batches, Patches
 
 

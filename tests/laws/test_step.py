@@ -8,13 +8,14 @@ import torch
 from sample_graphs import random_graph
 from torch import nn
 
+from infomax.kernels import Backend
 from infomax.parts.corruptions import shuffle_features
 from infomax.parts.discriminators import Bilinear
 from infomax.parts.encoders import GCN, DenseSkipMeanPool
 from infomax.parts.methods import DeepGraphInfomax, Model
 from infomax.parts.objectives import binary_cross_entropy, jensen_shannon
 from infomax.parts.readouts import DiffPool, Set2Set, SigmoidMean
-from infomax.views import WholeView
+from infomax.views import SYMMETRIC, WholeView
 from infomax.views.operands import operand
 from infomax.views.propagation import Propagation
 
@@ -58,7 +59,9 @@ def test_equals_the_paper(layers, weighted, objective, generator):
             bias.normal_(generator=generator)
         model.discriminator.weight.normal_(generator=generator)
     double = torch.float64
-    view = WholeView.of_one_path(operand(graph.features, CPU, double), Propagation.of(graph, "symmetric", CPU, double))
+    view = WholeView.of_one_path(
+        operand(graph.features, Backend(CPU), double), Propagation.of(graph, SYMMETRIC, Backend(CPU), double)
+    )
     negative = shuffle_features(view, generator)
 
     assert DeepGraphInfomax(objective=objective).is_fused(model) == (objective is binary_cross_entropy)
@@ -80,7 +83,8 @@ def test_readouts_do_not_depend_on_the_order_of_nodes(readout, generator):
     part = readout(8, generator=generator)
     h = torch.randn(graph.num_nodes, 8, generator=generator)
     views = [
-        WholeView.of_one_path(operand(g.features, CPU), Propagation.of(g, "symmetric", CPU)) for g in (graph, moved)
+        WholeView.of_one_path(operand(g.features, Backend(CPU)), Propagation.of(g, SYMMETRIC, Backend(CPU)))
+        for g in (graph, moved)
     ]
     summary, again = part(h, views[0]), part(h[order], views[1])
     assert summary.shape == (8,)
@@ -94,7 +98,7 @@ def test_readouts_do_not_depend_on_the_order_of_nodes(readout, generator):
 def test_the_loss_is_a_mean_over_n_positives_and_m_negatives(encoder, objective, generator):
     """The positive and the negative of a pair of graphs differ in size: every node counts the same."""
     graphs = random_graph(30, 6, dense=True), random_graph(11, 6, seed=1, dense=True)
-    views = [WholeView.of(graph, encoder.rule, CPU) for graph in graphs]
+    views = [WholeView.of(graph, encoder.rule, Backend(CPU)) for graph in graphs]
     model = DeepGraphInfomax().build(encoder(6, 8, generator=generator), generator)
     torch.nn.init.normal_(model.discriminator.weight, generator=generator)
     h, h_negative = model.encoder(*(view.fresh() for view in views))

@@ -15,7 +15,7 @@ from infomax.errors import InputError
 from infomax.evaluation.probes import paper_probe
 from infomax.evaluation.splits import encode_labels, random_splits
 from infomax.parts.corruptions import flip_edges, shuffle_features
-from infomax.presets import PRESETS, Preset
+from infomax.training.presets import PRESETS, Preset
 from infomax_paper import corruption as studies
 from infomax_paper.corruption import BOTH, EDGES, FEATURES, NONE, corruption
 from infomax_paper.study import accuracies, accuracy
@@ -77,7 +77,7 @@ def test_what_a_study_refuses(tmp_path):
         {"splits": [*SPLITS, *SPLITS]},
         {"splits": [SPLITS[0] | {"train": SPLITS[0]["test"], "test": SPLITS[0]["train"]}]},
     ):
-        with pytest.raises(InputError, match=r"corruption\.json: expected a corruption study of this graph"):
+        with pytest.raises(InputError, match=r"corruption\.json: expected a study of this graph"):
             study(tmp_path, **other)
     with pytest.raises(InputError, match="whole graph"):
         study(tmp_path, preset=PRESETS["patches"])

@@ -10,10 +10,10 @@ import pytest
 from sample_graphs import random_graph
 
 from infomax import DGI
-from infomax.analysis.pairs import Pairs
+from infomax.analysis.scores import Pairs
 from infomax.analysis.style import in_style
-from infomax.presets import PRESETS, Preset
 from infomax.reports.analysis import draw_pairs
+from infomax.training.presets import PRESETS, Preset
 from infomax.views import Patches
 from infomax_paper import figures
 from infomax_paper.figures import activations, biased_dimensions

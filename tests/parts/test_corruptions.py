@@ -10,9 +10,10 @@ from torch.autograd import gradcheck
 
 from infomax import InputError
 from infomax.graphs.graph import Graph
+from infomax.kernels import Backend
 from infomax.parts import corruptions
 from infomax.parts.corruptions import DenseFlips, drop_features, flip_and_shuffle, flip_edges, shuffle_features
-from infomax.views import WholeView
+from infomax.views import MEAN, SYMMETRIC, WholeView
 from infomax.views.propagation import Propagation
 
 CPU = torch.device("cpu")
@@ -26,7 +27,7 @@ def adjacency(propagation: Propagation) -> np.ndarray:
 
 
 def view_of(graph: Graph):
-    return WholeView.of(graph, "mean", CPU)
+    return WholeView.of(graph, MEAN, Backend(CPU))
 
 
 def test_shuffle_keeps_the_rows(graph, generator):
@@ -73,7 +74,7 @@ class TestFlips:
 
     def test_gradient_is_the_transpose(self, generator):
         small = random_graph(8, directed=self.graph.directed)
-        flipped = flip_edges(WholeView.of(small, "symmetric", CPU), generator, rho=0.4).propagation
+        flipped = flip_edges(WholeView.of(small, SYMMETRIC, Backend(CPU)), generator, rho=0.4).propagation
         flipped = _double(flipped)
         y = torch.randn(8, 2, dtype=torch.float64, requires_grad=True)
         assert gradcheck(lambda y: flipped @ y, (y,))

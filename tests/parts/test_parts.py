@@ -15,10 +15,9 @@ from torch import nn
 from infomax import DGI, InputError
 from infomax.kernels import LARGE
 from infomax.kernels.initialisation import glorot
-from infomax.parts.corruptions import drop_features, flip_edges
 from infomax.parts.encoders import GCN, Encoder, SkipMeanPool
 from infomax.parts.readouts import DiffPool, Set2Set
-from infomax.views import Patches
+from infomax.views import SYMMETRIC, Patches
 
 
 class Namesake(GCN):
@@ -34,7 +33,7 @@ Namesake.__name__ = Namesake.__qualname__ = "GCN"
 class Normed(Encoder):
     """One whose layer remembers: running means, which are no weights."""
 
-    rule, depth = "symmetric", 1
+    rule, depth = SYMMETRIC, 1
 
     def __init__(self, in_dim, dim, *, generator=None):
         super().__init__()
@@ -131,28 +130,14 @@ def test_weights_that_the_last_step_lost_are_refused():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"views": partial(Patches, fan_out=5)}, r"fan_out: expected whole numbers, .* found 5"),
-        ({"views": partial(Patches, fan_out="5,5")}, "fan_out: expected whole numbers"),
+        ({"views": partial(Patches, fan_out="5,5")}, "fan_out: expected a whole number"),
         ({"views": partial(Patches, batch="3")}, "batch: expected a whole number from 1, found '3'"),
         ({"views": partial(Patches, weighting="mean")}, "weighting: expected sample or degree, found 'mean'"),
-        ({"views": partial(Patches, fanout=(5, 5))}, "views: expected arguments that Patches takes, found fanout"),
         ({"encoder": partial(GCN, layers=2.0)}, "layers: expected a whole number from 1, found 2.0"),
         ({"encoder": partial(SkipMeanPool, layers="2")}, "layers: expected a whole number"),
-        (
-            {"encoder": type("Odd", (GCN,), {"rule": "sym"})},
-            "rule of the encoder: expected symmetric or mean, .* 'sym'",
-        ),
         ({"readout": partial(Set2Set, steps=0)}, "steps: expected a whole number from 1"),
         ({"readout": partial(DiffPool, clusters=-1)}, "clusters: expected a whole number from 1"),
-        ({"corruption": flip_edges}, r"corruption: .* \(view, generator\), found flip_edges, missing .*'rho'. Bind"),
-        ({"corruption": drop_features}, "found drop_features, missing a required .*'rate'"),
-        (
-            {"encoder": lambda in_dim, dim: GCN(in_dim, dim)},
-            r"\(in_dim, dim, generator=\), found <lambda>, got an unexp",
-        ),
-        ({"objective": lambda scores: scores.sum()}, "objective: expected a part that takes"),
         ({"objective": torch.add}, r"objective: expected one number.* found .* of shape \[40\]"),
-        ({"corruption": partial(flip_edges, rho="2")}, "rho: expected a rate from 0 to 1, found '2'"),
         (
             {"corruption": lambda view, generator: view.with_features(torch.zeros(19, 12))},
             r"corruption: .* features of shape \[40, 12\], found .* features of shape \[19, 12\]",

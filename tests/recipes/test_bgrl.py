@@ -93,7 +93,12 @@ class Unnamed(BGRL):
 
 @pytest.mark.parametrize(
     ("method", "told"),
-    [(Unnamed, "loss of Unnamed: expected numbers of shape [1]"), (dict, "Method"), (3, "Method"), (Method, "")],
+    [
+        (Unnamed, "loss of Unnamed: expected numbers of shape [1]"),
+        (dict, "Method"),
+        (3, "method: expected a class"),
+        (Method, ""),
+    ],
     ids=str,
 )
 def test_what_is_no_method_is_refused(method, told):

@@ -13,8 +13,8 @@ from infomax.evaluation.probes import validated_probe
 from infomax.evaluation.splits import encode_labels, random_splits
 from infomax.parts.corruptions import flip_edges
 from infomax.parts.discriminators import Bilinear
-from infomax.presets import PRESETS, Preset
 from infomax.reports import analysis
+from infomax.training.presets import PRESETS, Preset
 from infomax.views import Patches
 
 SMALL = Preset(dim=8, epochs=3, patience=None)

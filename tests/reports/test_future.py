@@ -25,7 +25,7 @@ def test_later_calls_are_told_by_vectors_of_the_past_and_by_memory() -> None:
     graph = _calls()
     assert {kind: one.num_nodes for kind, one in graph.nodes.items()} == {"event": 1200, "node": 60}
     told, scores = score_future(DGI(16, epochs=20).fit(graph.target("node")), 0.25)
-    assert told.startswith("300 event after 1972-06-18")
+    assert told.startswith("300 events after 1972-06-18")
     assert scores["vectors"]["auc"] > 0.7
     assert scores["remembering the latest events"]["auc"] > 0.85
     assert 0.4 < scores["popularity"]["auc"] < 0.7

@@ -17,10 +17,9 @@ import torch
 from torch.profiler import ProfilerActivity, profile
 
 from infomax import DGI, Graph, InputError
-from infomax.arrays.made import positions_bytes
-from infomax.arrays.positions import positions
-from infomax.io.memory import embedding_bytes
+from infomax.arrays.positions import positions, positions_bytes
 from infomax.kernels import LARGE
+from infomax.memory import embedding_bytes
 from infomax.parts.encoders import GCN
 
 SHAPES = {
@@ -81,8 +80,7 @@ def test_estimates_are_within_a_factor_of_two(name: str, tmp_path: Path) -> None
     ("n", "degree", "entries"), [(30_000, 6, 1 << 12), (30_000, 6, 1 << 17), (3_000, 150, 1 << 17)]
 )
 def test_the_estimate_for_positions_is_within_a_factor_of_two(n, degree, entries, tmp_path, monkeypatch) -> None:
-    for module in ("made", "positions"):
-        monkeypatch.setattr(f"infomax.arrays.{module}.ENTRIES", entries)
+    monkeypatch.setattr("infomax.arrays.positions.ENTRIES", entries)
     monkeypatch.setattr("infomax.arrays.positions.LAST", 2)  # hops take turns in the same tables
     graph = graph_of(n, degree, 1)
     asked = asked_for(lambda: positions(graph.edges, graph.ids), tmp_path)
@@ -91,7 +89,7 @@ def test_the_estimate_for_positions_is_within_a_factor_of_two(n, degree, entries
 
 def test_positions_that_do_not_fit_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     edges = np.array([[0, 1, 2], [1, 2, 3]])
-    monkeypatch.setattr("infomax.machine.free_bytes", lambda: 10_000)
+    monkeypatch.setattr("infomax.memory.free_bytes", lambda: 10_000)
     assert Graph.from_arrays(edges, "degrees").num_features == 32
     with pytest.raises(InputError, match=r"24.7 kB free, to make positions of 4 nodes, found 10.0 kB. Take --features"):
         Graph.from_arrays(edges, "positions")

@@ -15,6 +15,7 @@ from infomax.arrays.relations import Relation
 from infomax.arrays.table import Table
 from infomax.embeddings import StoredEmbeddings
 from infomax.io.nodes import Nodes
+from infomax.kernels import Backend
 from infomax.training import embed as engine
 from infomax.training import recipe as module
 from infomax.training.recipe import HALF, LARGE, LONG, directions, lengths, parts_for
@@ -115,7 +116,7 @@ def test_the_papers_vectors_are_the_encoders_to_the_bit(graph):
     with torch.no_grad():
         from infomax.views import WholeView
 
-        view = WholeView.of(graph.scaled(plain.scaler_), plain.model_.encoder.rule, torch.device("cpu"))
+        view = WholeView.of(graph.scaled(plain.scaler_), plain.model_.encoder.rule, Backend(torch.device("cpu")))
         np.testing.assert_allclose(plain.model_.encoder(view)[0].numpy(), expected, atol=1e-5)
 
 
@@ -164,7 +165,7 @@ def test_unseen_nodes_decide_nothing():
 
 def test_a_graph_folder_has_the_vectors_of_the_graph_in_memory(tmp_path, monkeypatch):
     monkeypatch.setattr(engine, "BLOCK_ON_DISK", {"cpu": 7})
-    monkeypatch.setattr("infomax.training.places.ENTRIES", 20)
+    monkeypatch.setattr("infomax.arrays.positions.ENTRIES", 20)
     graph = random_graph(50, dense=True)
     graph.save(tmp_path / "g.graph")
     folder = Graph.open(tmp_path / "g.graph")
@@ -213,6 +214,14 @@ def test_the_own_part_is_longer_where_neighbours_are_not_alike():
         found = DGI(8, epochs=1).fit_transform(Graph.from_arrays(ends[:, same == like], features))
         own = found.vectors[:, found.columns["own"]]
         assert np.linalg.norm(own, axis=1).mean() == pytest.approx(length, rel=1e-3)
+
+
+@pytest.mark.parametrize(("resemblance", "length"), [(-0.0009, LONG), (0.0010, HALF), (0.0091, HALF), (None, HALF)])
+def test_the_own_part_is_as_long_as_actors_chameleons_and_proteins_want_it(resemblance, length):
+    pairs = np.random.default_rng(0).integers(300, size=(2, 12_000))
+    found = lengths(Graph.from_arrays(pairs, np.ones((300, 2))), resemblance)
+    assert found["own"] == pytest.approx(length, abs=0.06)
+    assert {**found, "own": HALF} == LENGTHS
 
 
 def test_what_a_graph_cannot_have_is_left_out_and_told(graph, monkeypatch):

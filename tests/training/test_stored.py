@@ -13,7 +13,7 @@ import torch
 from pyarrow.parquet import read_table as read
 from sample_graphs import random_graph
 
-from infomax import DGI, Graph, machine
+from infomax import DGI, Graph, memory
 from infomax.arrays import adjacency as arrays
 from infomax.arrays.scaling import Scaler
 from infomax.errors import InputError
@@ -22,7 +22,8 @@ from infomax.kernels import transfer
 from infomax.kernels.device import choose_device
 from infomax.parts.encoders import GCN, DenseSkipMeanPool, SkipMeanPool, TwoHops
 from infomax.training import embed as engine
-from infomax.training import runs, writing
+from infomax.training import runs
+from infomax.training import vectors as embedding
 from infomax.views import stored as tables
 from infomax.views.batches import Batches, NextPair
 from infomax.views.operands import scaled
@@ -148,7 +149,7 @@ def test_what_does_not_fit_into_memory_is_refused_before_it_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     disk = folder(tmp_path / "g.graph", random_graph(n=60, dense=True))
-    monkeypatch.setattr(machine, "free_bytes", lambda: 1000)
+    monkeypatch.setattr(memory, "free_bytes", lambda: 1000)
     for attempt, remedy in (
         (lambda: disk.hold_out_edges(0.1), "Take edges out of the table before infomax prepare"),
         (lambda: disk.part(np.arange(60) < 40), "Make a graph folder of these nodes alone: infomax prepare"),
@@ -229,7 +230,7 @@ def test_a_gpu_computes_the_same_vectors(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, encoder: str, sparse: bool
 ) -> None:
     monkeypatch.setattr(engine, "BLOCK_ON_DISK", {"cpu": 50, "cuda": 50})
-    monkeypatch.setattr(writing, "PART", 40)
+    monkeypatch.setattr(embedding, "PART", 40)
     disk = folder(tmp_path / "g.graph", a_graph(sparse=sparse))
     model = DGI(8, preset="batches", encoder=ENCODERS[encoder], epochs=3).fit(disk)
     for vectors in ("paper", "recipe"):

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from sample_graphs import random_graph
+from sample_graphs import random_graph, typed_graph
 
 from infomax import DGI, Graph, InputError
 from infomax.parts.encoders import GCN
@@ -117,3 +119,19 @@ def test_parts_that_are_missing_are_written_again(tmp_path: Path) -> None:
     part.unlink()
     untrained(graph).write_vectors(graph, out)
     assert part.read_bytes() == before
+
+
+@pytest.mark.parametrize("out", ["vectors", "vectors.npy"])
+def test_a_graph_is_let_go_with_its_files_when_its_vectors_are_written(tmp_path: Path, out: str) -> None:
+    graph = typed_graph()
+    model = DGI(4, epochs=0, vectors="encoder,own,pooled").fit(graph)
+    graph.save(tmp_path / "typed.graph")
+    gc.disable()  # of several types, the files of one would stay mapped beside those of the next
+    try:
+        stored = Graph.open(tmp_path / "typed.graph").target(graph.kind)
+        alive = weakref.ref(stored.relations[0].edges.receivers.indices.base)  # of mmap
+        model.write_vectors(stored, tmp_path / out)
+        del stored
+        assert alive() is None
+    finally:
+        gc.enable()

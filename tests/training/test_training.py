@@ -13,11 +13,12 @@ from sample_graphs import random_graph
 
 from infomax import DGI
 from infomax.estimator import build
+from infomax.kernels import Backend
 from infomax.parts.corruptions import flip_edges
 from infomax.parts.methods import DeepGraphInfomax
-from infomax.presets import Preset
 from infomax.progress import position
 from infomax.training.loop import Training
+from infomax.training.presets import Preset
 from infomax.views import operands
 
 
@@ -32,7 +33,7 @@ def test_what_comes_after_the_stop_is_forgotten_even_a_nan(stride):
 
     graph, preset = random_graph(50, 5), Preset(dim=4)
     model = build(preset, graph.num_features, torch.Generator().manual_seed(0))
-    views = preset.views(graph, model.encoder.rule, preset.corruption, torch.device("cpu"))
+    views = preset.views(graph, model.encoder.rule, preset.corruption, Backend(torch.device("cpu")))
     generator = torch.Generator().manual_seed(0)
     method = DeepGraphInfomax(objective=rising)
     training = Training(model, views, method, lr=0.001, epochs=100, patience=3, generator=generator)
@@ -52,7 +53,7 @@ def test_training_stops_after_as_many_epochs_as_its_patience_and_not_one_later(s
 
     graph, preset = random_graph(50, 5), Preset(dim=4)
     model = build(preset, graph.num_features, torch.Generator().manual_seed(0))
-    views = preset.views(graph, model.encoder.rule, preset.corruption, torch.device("cpu"))
+    views = preset.views(graph, model.encoder.rule, preset.corruption, Backend(torch.device("cpu")))
     generator = torch.Generator().manual_seed(0)
     method = DeepGraphInfomax(objective=given)
     training = Training(model, views, method, lr=0.001, epochs=100, patience=3, generator=generator)

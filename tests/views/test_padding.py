@@ -11,10 +11,11 @@ from sample_graphs import random_graph
 from infomax import Graph
 from infomax.estimator import build
 from infomax.io.many import join
+from infomax.kernels import Backend
 from infomax.parts.corruptions import drop_features, flip_edges, is_replayable, shuffle_features
 from infomax.parts.methods import DeepGraphInfomax
-from infomax.presets import PRESETS
-from infomax.views import ManyGraphs, PaddedView
+from infomax.training.presets import PRESETS
+from infomax.views import MEAN, ManyGraphs, PaddedView
 
 CPU = torch.device("cpu")
 SIZES = {"a": 13, "b": 21, "c": 9}
@@ -37,7 +38,7 @@ def test_a_padded_pair_has_the_loss_and_the_gradients_of_the_pair(one, other):
         torch.nn.init.constant_(bias, 0.1)  # so that padding has an output other than 0
     outcomes = []
     for pad in (False, True):
-        views = ManyGraphs(graphs(), "mean", unchanged, CPU)
+        views = ManyGraphs(graphs(), MEAN, unchanged, Backend(CPU))
         if pad:
             views.pad()
         assert views.uniform == pad
@@ -50,7 +51,7 @@ def test_a_padded_pair_has_the_loss_and_the_gradients_of_the_pair(one, other):
 
 
 def test_all_pairs_have_one_shape_and_an_epoch_is_the_same():
-    padded, plain = (ManyGraphs(graphs(), "mean", shuffle_features, CPU) for _ in range(2))
+    padded, plain = (ManyGraphs(graphs(), MEAN, shuffle_features, Backend(CPU)) for _ in range(2))
     padded.pad()
     drawn = [list(views.batches(torch.Generator().manual_seed(3))) for views in (padded, plain)]
     assert torch.equal(torch.stack(drawn[0]), torch.stack(drawn[1]))
@@ -59,7 +60,7 @@ def test_all_pairs_have_one_shape_and_an_epoch_is_the_same():
 
 
 def test_a_shuffle_leaves_padding_where_it_is():
-    views = ManyGraphs(graphs(), "mean", shuffle_features, CPU)
+    views = ManyGraphs(graphs(), MEAN, shuffle_features, Backend(CPU))
     views.pad()
     positive, _ = views.pair(torch.tensor([0, 1]), torch.Generator())
     shuffled = positive.shuffled(torch.Generator().manual_seed(0))
@@ -72,7 +73,7 @@ def test_a_shuffle_leaves_padding_where_it_is():
 @pytest.mark.parametrize("sizes", [{"a": 20}, {f"{k}": 5 for k in range(9)} | {"large": 200}], ids=["one", "uneven"])
 def test_graphs_that_are_not_padded(sizes):
     graph = random_graph(20, 5, dense=True) if len(sizes) == 1 else graphs(sizes)
-    views = ManyGraphs(graph, "mean", drop_features, CPU)
+    views = ManyGraphs(graph, MEAN, drop_features, Backend(CPU))
     views.pad()
     assert not views.uniform
 

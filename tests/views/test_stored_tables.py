@@ -13,24 +13,23 @@ from scipy import sparse
 
 from infomax import Graph, InputError
 from infomax.arrays.scaling import Scaler
-from infomax.arrays.table import MappedTable, SparseRows
+from infomax.arrays.table import SparseRows, Table
 from infomax.kernels import Backend
 from infomax.kernels.host import on_one_thread
-from infomax.kernels.neighbourhoods import KnownRows
 from infomax.kernels.random import Permutation
 from infomax.views import operands
-from infomax.views.neighbourhoods import neighbourhoods
-from infomax.views.propagation import MEAN, NEIGHBOURS, Normalisation
+from infomax.views.neighbourhoods import KnownRows, neighbourhoods
+from infomax.views.propagation import MEAN, NEIGHBOURS, SYMMETRIC
 from infomax.views.stored import StoredTable
 
-CPU = torch.device("cpu")
-COMPILED = Backend(CPU, large=0)
+PLAIN = Backend(torch.device("cpu"))
+COMPILED = Backend(torch.device("cpu"), large=0)
 """Whatever the work is, by compiled kernels."""
 
 
-def read_neighbourhoods(graph, rule, place, cap):
+def read_neighbourhoods(graph, rule, backend, cap):
     """The neighbourhoods of a graph of one type."""
-    return neighbourhoods(graph.edges.senders, Normalisation.of(rule), Backend.of(place), cap)
+    return neighbourhoods(graph.edges.senders, rule, backend, cap)
 
 
 @pytest.fixture
@@ -47,8 +46,8 @@ def mapped(tmp_path):
 @pytest.mark.parametrize("precision", [np.float32, np.float16])
 def test_pooled_from_the_file_and_in_parts(kind, weighted, cap, precision, mapped, generator):
     graph, mapped = random_graph(60, weighted=weighted), mapped.astype(precision, copy=False)
-    hoods, compiled = (read_neighbourhoods(graph, "symmetric", place, cap) for place in (CPU, COMPILED))
-    table = StoredTable(MappedTable(mapped, scaler=Scaler.fit(np.array(mapped), kind)))
+    hoods, compiled = (read_neighbourhoods(graph, SYMMETRIC, backend, cap) for backend in (PLAIN, COMPILED))
+    table = StoredTable(Table(mapped, scaler=Scaler.fit(np.array(mapped), kind), mapped=True))
     nodes = torch.randperm(60, generator=generator)[:40]
     offsets = torch.rand(40, generator=generator)
     permutation = Permutation.draw(60, generator)
@@ -70,29 +69,29 @@ def test_rows_that_are_stored_sparse_are_read_as_dense_ones(kind, precision, lar
     x[5] = 0
     rows = sparse.csr_array(x.astype(np.float32))
     stored = SparseRows(rows.indptr, rows.indices, rows.data.astype(precision), 7)
-    hoods = read_neighbourhoods(random_graph(60, weighted=True), "symmetric", COMPILED, 3)
+    hoods = read_neighbourhoods(random_graph(60, weighted=True), SYMMETRIC, COMPILED, 3)
     scaler = Scaler.fit(x.astype(np.float32), kind)
     nodes, offsets = torch.randperm(60, generator=generator), torch.rand(60, generator=generator)
     for permutation in (None, Permutation.draw(60, generator)):
-        tables = [StoredTable(MappedTable(values, scaler=scaler)) for values in (x, stored)]
+        tables = [StoredTable(Table(values, scaler=scaler, mapped=True)) for values in (x, stored)]
         tables[1].large = large
         expected, found = (table.pool(hoods, nodes, offsets, permutation) for table in tables)
         torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
         torch.testing.assert_close(on_one_thread(tables[1]._pool_parts, hoods, nodes, offsets, permutation), expected)
-    monkeypatch.setattr(operands, "free_bytes", lambda device: 1 << 30)  # the table for a GPU, made here
-    for_gpu = [operands._table(table.table, Backend(CPU), torch.float32)[0] for table in tables]
+    monkeypatch.setattr(operands, "available_bytes", lambda device: 1 << 30)  # the table for a GPU, made here
+    for_gpu = [operands._table(table.table, PLAIN, torch.float32)[0] for table in tables]
     torch.testing.assert_close(*for_gpu)
 
 
 def test_each_row_has_the_same_bits_among_few_and_among_many(mapped, generator):
-    table, hoods = StoredTable(MappedTable(mapped)), read_neighbourhoods(random_graph(60), "mean", COMPILED, 2)
+    table, hoods = StoredTable(Table(mapped, mapped=True)), read_neighbourhoods(random_graph(60), MEAN, COMPILED, 2)
     nodes, offsets, rows = torch.arange(60), torch.rand(60, generator=generator), Permutation.draw(60, generator)
     few = [table.pool(hoods, some, offsets[some], rows) for some in nodes.split(5)]
     assert torch.equal(torch.cat(few), table.pool(hoods, nodes, offsets, rows))
 
 
 def test_rows_without_a_sample_are_kept(mapped, generator):
-    table, hoods = StoredTable(MappedTable(mapped)), read_neighbourhoods(random_graph(60), "mean", COMPILED, 3)
+    table, hoods = StoredTable(Table(mapped, mapped=True)), read_neighbourhoods(random_graph(60), MEAN, COMPILED, 3)
     kept = KnownRows.none(60, 7)
     for nodes in torch.randperm(60, generator=generator).repeat(2).split(40):
         offsets = torch.rand(len(nodes), generator=generator)
@@ -104,7 +103,7 @@ def test_rows_without_a_sample_are_kept(mapped, generator):
 
 @pytest.mark.parametrize(
     ("cap", "expected"),
-    [(6, [4 + 2, 6, 1, 7, 3 + 3, 7, 2]), (4, [4 + 2, 5 + 1, 5, 3 + 3, 5, 2])],
+    [(6, [4 + 2, 6, 1, 7, 3 + 3, 7, 2]), (4, [4 + 2, 5, 1 + 5, 3 + 3, 5, 2])],
     ids=["wide", "capped"],
 )
 def test_parts_take_the_memory_allowed_and_no_more(cap, expected, monkeypatch):
@@ -112,27 +111,27 @@ def test_parts_take_the_memory_allowed_and_no_more(cap, expected, monkeypatch):
     counts, most = [3, 1, 5, 0, 9, 2, 2, 6, 1], 6
     leaves = np.arange(sum(counts)) + len(counts)
     graph = Graph.from_arrays([np.repeat(np.arange(len(counts)), counts), leaves], np.eye(38, 4, dtype=np.float32))
-    table, read = StoredTable(MappedTable(graph.features)), []
+    table, read = StoredTable(Table(graph.features, mapped=True)), []
     monkeypatch.setattr(
         StoredTable, "gather", lambda self, rows, gather=table.gather: read.append(len(rows)) or gather(rows)
     )
     monkeypatch.setattr("infomax.views.stored.BYTES", most * 4 * 4)
     nodes = torch.arange(len(counts))
-    table.pool(read_neighbourhoods(graph, "mean", CPU, cap), nodes, torch.zeros(len(nodes)))
+    table.pool(read_neighbourhoods(graph, MEAN, PLAIN, cap), nodes, torch.zeros(len(nodes)))
     assert read == expected
 
 
 def test_numba_reads_the_file_where_it_can(mapped, monkeypatch):
     graph = random_graph(60)
-    hoods, nodes = read_neighbourhoods(graph, "mean", COMPILED, 1000), torch.arange(60)
+    hoods, nodes = read_neighbourhoods(graph, MEAN, COMPILED, 1000), torch.arange(60)
     monkeypatch.setattr(StoredTable, "_pool_parts", lambda *_: "in parts")
     scaler = Scaler.fit(np.array(mapped), "columns")
     outcomes = {
-        "float32": StoredTable(MappedTable(mapped, scaler=scaler)),
-        "a layer": StoredTable(MappedTable(mapped)),
-        "half": StoredTable(MappedTable(mapped.astype(np.float16), scaler=scaler)),
-        "by rows": StoredTable(MappedTable(mapped, scaler=Scaler("rows"))),
-        "double": StoredTable(MappedTable(mapped.astype(np.float64))),
+        "float32": StoredTable(Table(mapped, scaler=scaler, mapped=True)),
+        "a layer": StoredTable(Table(mapped, mapped=True)),
+        "half": StoredTable(Table(mapped.astype(np.float16), scaler=scaler, mapped=True)),
+        "by rows": StoredTable(Table(mapped, scaler=Scaler("rows"), mapped=True)),
+        "double": StoredTable(Table(mapped.astype(np.float64), mapped=True)),
     }
     pooled = {name: table.pool(hoods, nodes, torch.zeros(60)) for name, table in outcomes.items()}
     assert [name for name, found in pooled.items() if isinstance(found, str)] == ["double"]
@@ -146,26 +145,26 @@ def test_what_is_not_finite_is_refused_where_it_is_read(precision, value, rule, 
     x[17, 3] = value
     np.save(tmp_path / "y.npy", x)
     scaler = Scaler.fit(np.array(mapped), "columns")
-    features = MappedTable(np.load(tmp_path / "y.npy", mmap_mode="c"), scaler=scaler)
+    features = Table(np.load(tmp_path / "y.npy", mmap_mode="c"), scaler=scaler, mapped=True)
     hoods = read_neighbourhoods(random_graph(60), rule, COMPILED, 1000)
     monkeypatch.setattr(StoredTable, "_pool_parts", lambda *_: "in parts")
-    monkeypatch.setattr(operands, "free_bytes", lambda device: 1 << 30)  # the table for a GPU, made here
+    monkeypatch.setattr(operands, "available_bytes", lambda device: 1 << 30)  # the table for a GPU, made here
     ways = {
         "numba": lambda: StoredTable(features).pool(hoods, torch.arange(60), torch.zeros(60)),
-        "for a GPU": lambda: operands._table(features, Backend(CPU), torch.half),
+        "for a GPU": lambda: operands._table(features, PLAIN, torch.half),
         "rows": lambda: features[15:20],
     }
     for read in ways.values():
-        with pytest.raises(InputError, match=r"y.npy, row 18, column 4: expected a finite number"):
+        with pytest.raises(InputError, match=r"y.npy: expected finite numbers"):
             read()
 
 
 def test_every_number_of_half_precision_is_read_as_it_is(monkeypatch):
     bits = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
     x = np.append(bits[np.isfinite(bits)], [0] * 8).astype(np.float16)[:, None]
-    hoods = read_neighbourhoods(Graph.from_arrays(np.empty((0, 2), np.int64), np.float32(x)), "mean", COMPILED, 1000)
+    hoods = read_neighbourhoods(Graph.from_arrays(np.empty((0, 2), np.int64), np.float32(x)), MEAN, COMPILED, 1000)
     monkeypatch.setattr(StoredTable, "_pool_parts", lambda *_: "in parts")
-    pooled = StoredTable(MappedTable(x)).pool(hoods, torch.arange(len(x)), torch.zeros(len(x)))
+    pooled = StoredTable(Table(x, mapped=True)).pool(hoods, torch.arange(len(x)), torch.zeros(len(x)))
     np.testing.assert_array_equal(pooled.numpy(), x.astype(np.float32))
 
 

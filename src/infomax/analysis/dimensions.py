@@ -11,12 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from infomax.analysis.pairs import Pairs
 from infomax.analysis.report import Chapter
+from infomax.analysis.scores import Pairs
 from infomax.analysis.style import BASELINE, BELOW, COLOURS, DASHED, DOTTED, panels
 
 POINTS = 16
 ENDS = {"most": "most distinguishing first", "least": "least distinguishing first"}
+END_COLOURS = {"most": COLOURS[3], "least": COLOURS[4]}
+_NEVER = "not with all dimensions"
 
 Accuracy = Callable[[NDArray[np.int64]], float]
 """Kept dimensions ``[k]`` -> accuracy of a probe on them, a fraction of 1."""
@@ -70,14 +72,9 @@ def dimensions(
     points: int = POINTS,
     probe: str = "validated",
 ) -> Chapter:
-    """The chapter about removing dimensions, in either order of the t-test.
+    """The chapter about removing dimensions, in either order of the t-test, at so many points.
 
-    Args:
-        pairs: the positives and negatives.
-        accuracy: of a probe on some of the dimensions; None where there are no labels.
-        floors: name -> accuracy; how many dimensions can be removed before the probe falls below it?
-        points: how many numbers of removed dimensions to try, from none to all but a few.
-        probe: its name.
+    ``accuracy`` is that of a probe, None where there are no labels; ``floors`` are those that it is compared with.
     """
     d = pairs.positives.shape[1]
     strength = distinction(pairs.positives, pairs.negatives)
@@ -101,14 +98,11 @@ def dimensions(
     facts = [["accuracy stays above", *ENDS.values()]] if floors else []
     for name, floor in floors.items():
         ends = [numbers["removable"][name][end] for end in ENDS]
-        facts.append([f"{name} ({100 * floor:.1f} %)", *(_share(count, d) for count in ends)])
+        told = [f"without {gone} of {d} ({100 * gone / d:.0f} %)" if gone is not None else _NEVER for gone in ends]
+        facts.append([f"{name} ({100 * floor:.1f} %)", *told])
     return Chapter(
         "dimensions", "How many dimensions are needed", _story(numbers, d), numbers, partial(_draw, numbers, d), facts
     )
-
-
-def _share(count: int | None, d: int) -> str:
-    return "not with all dimensions" if count is None else f"without {count} of {d} ({100 * count / d:.0f} %)"
 
 
 def _story(numbers: dict[str, Any], d: int) -> list[str]:
@@ -140,35 +134,20 @@ def _story(numbers: dict[str, Any], d: int) -> list[str]:
 def _draw(numbers: dict[str, Any], d: int, stacked: bool) -> Any:
     probed = bool(numbers["curves"]["most"]["accuracy"])
     figure, axes = panels(1 + probed, stacked)
-    if probed:
-        _draw_accuracy(axes[0], numbers)
-    _draw_discriminator(axes[-1], numbers)
-    for panel in axes:
-        panel.set_xlim(0, d)
-        panel.set_xlabel(f"dimensions removed, of {d}")
-    return figure
-
-
-END_COLOURS = {"most": COLOURS[3], "least": COLOURS[4]}
-
-
-def _draw_accuracy(axes: Any, numbers: dict[str, Any]) -> None:
-    axes.set_title(f"The {numbers['probe']} probe")
-    for end, text in ENDS.items():
-        percent = 100 * np.array(numbers["curves"][end]["accuracy"])
-        axes.plot(numbers["removed"], percent, color=END_COLOURS[end], marker="o", markersize=5, label=text)
-    for (name, floor), style in zip(numbers["floors"].items(), cycle((DASHED, DOTTED))):
-        axes.axhline(100 * floor, color=BASELINE, linewidth=1.6, linestyle=style, label=name, zorder=0)
-    axes.set_ylabel("accuracy on test nodes (%)")
-    axes.legend(**BELOW)
-
-
-def _draw_discriminator(axes: Any, numbers: dict[str, Any]) -> None:
-    axes.set_title("Errors of the discriminator")
+    gone = numbers["removed"]
     for end, colour in END_COLOURS.items():
+        curve = numbers["curves"][end]
+        if probed:
+            percent = 100 * np.array(curve["accuracy"])
+            axes[0].plot(gone, percent, color=colour, marker="o", markersize=5, label=ENDS[end])
         for who, style in (("positives", "-"), ("negatives", DASHED)):
-            values = numbers["curves"][end][f"bad_{who}"]
-            axes.plot(numbers["removed"], values, color=colour, linestyle=style, label=f"{who}, {end} first")
-    axes.set_ylim(bottom=0)
-    axes.set_ylabel("misclassified examples")
-    axes.legend(**BELOW)
+            axes[-1].plot(gone, curve[f"bad_{who}"], color=colour, linestyle=style, label=f"{who}, {end} first")
+    if probed:
+        for (name, floor), style in zip(numbers["floors"].items(), cycle((DASHED, DOTTED))):
+            axes[0].axhline(100 * floor, color=BASELINE, linewidth=1.6, linestyle=style, label=name, zorder=0)
+        axes[0].set(title=f"The {numbers['probe']} probe", ylabel="accuracy on test nodes (%)")
+    axes[-1].set(title="Errors of the discriminator", ylabel="misclassified examples", ylim=(0, None))
+    for panel in axes:
+        panel.set(xlim=(0, d), xlabel=f"dimensions removed, of {d}")
+        panel.legend(**BELOW)
+    return figure

@@ -49,7 +49,8 @@ def umap(vectors: Any, *, seed: int, progress: Progress = silent) -> NDArray[np.
 
     It tells no progress.
     """
-    package, components = umap_library(), _principal(vectors, seed)
+    package = library("umap", "umap", "--projection umap")
+    components = _principal(vectors, seed)
     if not components.any():
         return components[:, :2]
     neighbours = max(2, min(15, len(components) - 1))
@@ -57,11 +58,6 @@ def umap(vectors: Any, *, seed: int, progress: Progress = silent) -> NDArray[np.
     method = package.UMAP(n_neighbors=neighbours, init="pca", random_state=seed, n_jobs=1)
     points: NDArray[np.float32] = method.fit_transform(components)
     return points
-
-
-def umap_library() -> Any:
-    """Import umap; if it is missing, say how to install it."""
-    return library("umap", "umap", "--projection umap")
 
 
 def _principal(vectors: Any, seed: int) -> NDArray[Any]:

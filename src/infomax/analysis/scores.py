@@ -2,19 +2,53 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from infomax.analysis.pairs import Pairs
 from infomax.analysis.pictures import draw_values, shorten_middle, write_names
 from infomax.analysis.report import Chapter
 from infomax.analysis.style import INK, panels
 
 HIGHEST = 8
 """How many of the highest-scored nodes are named."""
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """Vectors of a graph's nodes (positives) and of a corrupted graph (negatives), with the discriminator's scores.
+
+    A score is a logit, the sum of a vector's terms and the bias. Above 0 the discriminator takes the vector for a
+    positive.
+
+    Shapes:
+        nodes: ``[n]``, the node of each positive.
+        places: ``[m]``, the node whose place in the graph each negative has.
+        positives, negatives: ``[n, d]``, ``[m, d]``.
+        positive_terms, negative_terms: ``[n, d]``, ``[m, d]``, what each dimension adds to the score.
+    """
+
+    nodes: NDArray[np.int64]
+    places: NDArray[np.int64]
+    positives: NDArray[np.float32]
+    negatives: NDArray[np.float32]
+    positive_terms: NDArray[np.float32]
+    negative_terms: NDArray[np.float32]
+    bias: float
+
+    @property
+    def positive_scores(self) -> NDArray[Any]:
+        """The scores ``[n]`` of the positives."""
+        return np.asarray(self.positive_terms.sum(axis=1) + self.bias)
+
+    @property
+    def negative_scores(self) -> NDArray[Any]:
+        """The scores ``[m]`` of the negatives."""
+        return np.asarray(self.negative_terms.sum(axis=1) + self.bias)
 
 
 def scores(
@@ -26,18 +60,14 @@ def scores(
     groups: NDArray[Any] | None = None,
     called: NDArray[Any] | None = None,
 ) -> Chapter:
-    """The chapter about scores, drawn in colour over a projection of the positives and one of the negatives.
+    """The chapter about scores, drawn in colour over projections ``[n, 2]``, ``[m, 2]`` of positives and negatives.
 
-    Args:
-        pairs: n positives and m negatives, with their scores.
-        positive_points, negative_points: ``[n, 2]``, ``[m, 2]``.
-        ids, degrees, groups, called: ``[N]``, of all nodes of the graph; groups and what they are called as text.
+    Ids, degrees, groups and what nodes are called are ``[N]``, of all nodes of the graph.
     """
     positive, negative = pairs.positive_scores, pairs.negative_scores
     highest = np.argsort(-positive, kind="stable")[:HIGHEST]
     nodes = pairs.nodes[highest]
-    known = [shorten_middle(str(identifier)) for identifier in ids[nodes].tolist()]
-    names = known if called is None else [shorten_middle(name) for name in called[nodes]]
+    names = (ids if called is None else called)[nodes].tolist()
     mistaken = negative >= 0
     numbers = {
         "positive_scores": np.round(positive, 4).tolist(),
@@ -54,13 +84,13 @@ def scores(
             "all_negatives": float(np.median(degrees[pairs.places])),
         },
     }
-    column = ([] if called is None else ["id"]) + (["class"] if groups is not None else [])
-    facts = [["highest-scored node", *column, "neighbours", "score"]]
-    for name, identifier, node, score in zip(names, known, nodes.tolist(), positive[highest], strict=True):
-        own = [] if called is None else [identifier]
-        own += [shorten_middle(str(groups[node]))] if groups is not None else []
-        facts.append([name, *own, str(degrees[node]), f"{score:.1f}"])
-    places = list(zip(names, positive_points[highest], strict=True))
+    columns: dict[str, Sequence[Any]] = {"highest-scored node": names}
+    columns |= {} if called is None else {"id": ids[nodes].tolist()}
+    columns |= {} if groups is None else {"class": groups[nodes].tolist()}
+    columns |= {"neighbours": degrees[nodes].tolist(), "score": [f"{score:.1f}" for score in positive[highest]]}
+    rows = zip(*columns.values(), strict=True)
+    facts = [list(columns), *([shorten_middle(str(cell)) for cell in row] for row in rows)]
+    places = list(zip(map(str, names), positive_points[highest], strict=True))
     drawing = partial(_draw, (positive_points, negative_points), (positive, negative), places)
     return Chapter("scores", "Scores of the discriminator", _story(numbers), numbers, drawing, facts)
 

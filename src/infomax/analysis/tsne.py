@@ -16,13 +16,11 @@ from numpy.typing import NDArray
 from scipy import fft, sparse
 from scipy.special import xlogy
 
-from infomax.kernels.sharing import equal, even, share
+from infomax.kernels.host import equal, even, share
 from infomax.progress import Progress, silent
 
 Places: TypeAlias = NDArray[np.float32]
 """Points in the plane, ``[N, 2]``."""
-Edges: TypeAlias = tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.float32]]
-"""A CSR matrix ``[N, N]``: the starts of its rows, columns and values."""
 CELL, CELLS = 0.5, 100
 
 
@@ -44,7 +42,10 @@ def descend(
         fine: compute the repulsion more accurately: at least 100 cells each way, and cubic splines. On large graphs a
             step then takes twice as long.
     """
+    from infomax.analysis.compiled import attract
+
     n = len(start)
+    attraction = np.empty_like(start)  # of each point: the sum over its edges of p_ij (y_i - y_j) / (1 + |y_i - y_j|^2)
     places = 1e-4 * np.ascontiguousarray(start)
     speed = np.zeros_like(start)
     gain = np.ones_like(start)
@@ -52,7 +53,8 @@ def descend(
     forces = edges.indptr.astype(np.uint32), edges.indices.astype(np.uint32), edges.data
     for step in range(early + late):
         pull, momentum = (12, 0.5) if step < early else (1, 0.8)
-        gradient = pull * _attraction(places, forces) - _repulsion(places, fine)
+        share(attract, (even(forces[0]), places, *forces, attraction))
+        gradient = pull * attraction - _repulsion(places, fine)
         gain = np.maximum(np.where(gradient * speed > 0, 0.8 * gain, gain + 0.2), 0.01).astype(np.float32)
         speed = momentum * speed - n / pull * gain * gradient
         places = places + speed
@@ -84,15 +86,6 @@ def affinities(vectors: NDArray[Any], perplexity: float) -> sparse.csr_array:
     shares = (shares / (2 * n)).astype(np.float32)
     near = sparse.csr_array((shares.ravel(), rows.ravel(), k * np.arange(n + 1)), (n, n))
     return sparse.csr_array(near + near.T)
-
-
-def _attraction(points: Places, edges: Edges) -> Places:
-    """Sum over the edges of a node of p_ij (y_i - y_j) / (1 + |y_i - y_j|^2), ``[N, 2]``."""
-    from infomax.analysis.compiled import attract
-
-    out = np.empty_like(points)
-    share(attract, (even(edges[0]), points, *edges, out))
-    return out
 
 
 def _repulsion(points: Places, fine: bool) -> Places:

@@ -12,8 +12,6 @@ from scipy import sparse
 from infomax.arrays.blocks import BLOCK_BYTES, require_room
 
 Entries = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]
-_NEAR = 16
-"""Bits of the number of a row that rows beside each other differ in: what is written to these stays in the cache."""
 
 
 class Senders(NamedTuple):
@@ -80,7 +78,7 @@ class Adjacency:
     @cached_property
     def senders(self) -> Senders:
         """Who sends to each of the T nodes, in memory or mapped."""
-        return Senders.of_matrix(transposed(self.values) if self.directed else self.values)
+        return Senders.of_matrix(sparse.csr_array(self.values.T) if self.directed else self.values)
 
     @cached_property
     def receivers(self) -> Senders:
@@ -292,20 +290,3 @@ def _joined(old: NDArray[np.int64], known: Entries, new: Entries) -> Entries:
         np.concatenate([others, new[1]]),
         np.concatenate([weights, new[2]]),
     )
-
-
-def transposed(matrix: sparse.csr_array) -> sparse.csr_array:
-    """The transpose ``[T, S]`` of a matrix ``[S, T]`` without duplicates, its columns ascending.
-
-    Of a large one, entries are brought near their row first: scipy's own way waits for the memory at every entry.
-    """
-    if matrix.shape[1] <= 2 << _NEAR:
-        return sparse.csr_array(matrix.T)
-    near, shape = matrix.indices >> _NEAR, (matrix.shape[0], (matrix.shape[1] >> _NEAR) + 1)
-
-    def brought(values: NDArray[Any]) -> sparse.csc_array:
-        return sparse.csr_array((values, near, matrix.indptr), shape=shape).tocsc()
-
-    rows = brought(matrix.indices)
-    data = brought(matrix.data).data if (matrix.data != 1).any() else matrix.data
-    return sparse.coo_array((data, (rows.data, rows.indices)), shape=matrix.shape[::-1]).tocsr()

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from infomax import machine
+from infomax import memory
 from infomax.errors import InputError
-from infomax.machine import size
+from infomax.memory import size
 
 BLOCK_BYTES = 1 << 25
 """About as many bytes are read at once."""
@@ -26,13 +26,13 @@ def row_blocks(table: Any) -> Iterator[Any]:
 
 def unit(vectors: NDArray[Any]) -> NDArray[np.float32]:
     """Vectors ``[n, d]`` of length 1; zeros stay zeros."""
-    length = np.linalg.norm(vectors, axis=1, keepdims=True)
+    length = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))[:, None]
     out: NDArray[np.float32] = (vectors / np.where(length > 0, length, 1)).astype(np.float32, copy=False)
     return out
 
 
 def require_room(needed: int, use: str, remedy: str = "", where: str = "graph folder") -> None:
     """Refuse to read more of a graph folder into memory than is free, or to make more of a graph in memory."""
-    if needed and needed > (free := machine.free_bytes()):
+    if needed and needed > (free := memory.free_bytes()):
         remedy = remedy or "Use --preset batches, which reads a graph folder row by row; or allow more memory."
         raise InputError(where, f"{size(needed)} free, to {use}", size(free), remedy)

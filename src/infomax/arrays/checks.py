@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from infomax.arrays.adjacency import transposed
 from infomax.errors import InputError, number_of, shorten, whole
 
 NUMBERS = "biufO"
@@ -21,6 +20,11 @@ MOST_NODES = 2**31 - 1
 
 MOST_FEATURES = 4_000_000
 """An encoder has one weight per column and dimension: with more columns, its weights alone would not fit a machine."""
+
+
+MOST_WEIGHT = 1e24
+"""Of a single edge: so the sum of all weights at a node is a float32, too, and no node vanishes."""
+WEIGHT = f"a weight of zero or more, at most {MOST_WEIGHT:g}"
 
 
 def check_array(name: str, values: Any, kinds: str, expected: str, dtype: Any = None) -> NDArray[Any]:
@@ -45,31 +49,24 @@ def check_ids(ids: ArrayLike, n: int) -> NDArray[Any]:
     column = ids if isinstance(ids, np.ndarray) else np.asarray(ids, dtype=object)
     if column.shape != (n,):
         raise InputError("ids", f"{number_of(n, 'id')}, one per node", f"shape {list(column.shape)}")
-    if column.dtype.kind not in "iu":
+    text = False
+    if column.dtype.kind not in "iu" or column.dtype == np.uint64:
         column = column.astype(object)
-        kinds = {"integer" if isinstance(i, int | np.integer) else type(i).__name__ for i in column.tolist()}
-        if len(kinds) > 1 or not kinds <= {"integer", "str"}:
-            raise InputError("ids", "all integers or all text", " and ".join(sorted(kinds)), "Make all of them text.")
-        if kinds == {"str"}:
-            _check_unique(column)
-            return column
-    beyond = [int(i) for i in (column.min(), column.max()) if not -(2**63) <= i < 2**63] if n else []
-    if beyond:
-        raise InputError("ids", "integers of 64 bits with their sign", str(beyond[0]), "Make all of them text.")
-    column = column.astype(np.int64)
-    _check_unique(column)
-    return column
-
-
-def _check_unique(ids: NDArray[Any]) -> None:
-    """Refuse ids ``[N]`` of which one occurs twice."""
-    if ids.dtype != object and (ids[1:] > ids[:-1]).all():
-        return
+        kinds = set(map(type, column.tolist()))
+        text = kinds == {str}
+        if not text and not all(issubclass(kind, int | np.integer) for kind in kinds):
+            found = " and ".join(sorted(kind.__name__ for kind in kinds))
+            raise InputError("ids", "all integers or all text", found, "Make all of them text.")
+    try:
+        column = column if text else column.astype(np.int64)
+    except OverflowError as error:
+        raise InputError("ids", "integers of 64 bits with their sign", str(error), "Make all of them text.") from None
     # Sorting needs far less memory than a set of Python's integers; text is not worth sorting.
-    distinct = len(set(ids.tolist())) if ids.dtype == object else len(ids) - int((np.diff(np.sort(ids)) == 0).sum())
-    if distinct < len(ids):
-        twice, count = Counter(ids.tolist()).most_common(1)[0]
+    distinct = len(set(column.tolist())) if text else 1 + int(np.count_nonzero(np.diff(np.sort(column))))
+    if distinct < n:
+        twice, count = Counter(column.tolist()).most_common(1)[0]
         raise InputError("ids", "each id once", f"{shorten(twice)} {count} times")
+    return column
 
 
 def count_nodes(num_nodes: int | None, features: Any, ids: Any, edges: NDArray[Any]) -> int:
@@ -132,11 +129,10 @@ def clean(
         adjacency = check_array("adjacency", adjacency, NUMBERS, "numbers", np.float32)
     coo = sparse.coo_array(adjacency)
     values = check_array("adjacency", coo.data, NUMBERS, "numbers", bool if coo.dtype == bool else np.float32)
-    if values.dtype != bool and (not all_finite(values) or (values < 0).any()):
-        bad = int(np.argmax(~np.isfinite(values) | (values < 0)))
-        raise InputError(
-            f"edge {int(coo.row[bad])} -> {int(coo.col[bad])}", "a finite weight of zero or more", str(values[bad])
-        )
+    good = np.True_ if values.dtype == bool else (values >= 0) & (values <= MOST_WEIGHT)
+    if not good.all():
+        bad = int(np.argmin(good))
+        raise InputError(f"edge {int(coo.row[bad])} -> {int(coo.col[bad])}", WEIGHT, str(values[bad]))
     looped = np.zeros(len(values), bool) if loops else coo.row == coo.col
     left_out = looped if binary else looped | (values == 0)
     self_loops, dropped = (int(np.count_nonzero(mask)) for mask in (looped, left_out))
@@ -148,28 +144,12 @@ def clean(
     matrix = sparse.coo_array((weights, (rows, columns)), shape=coo.shape).tocsr()
     # An edge listed in both directions is no duplicate: symmetric matrices and PyG's lists hold every edge twice.
     duplicates = len(rows) - int(matrix.nnz)
-    with np.errstate(over="ignore"):
-        matrix.data = matrix.data if binary else matrix.data.astype(np.float32)
+    matrix.data = matrix.data if binary else matrix.data.astype(np.float32)
     if not directed:
-        matrix = sparse.csr_array(matrix.maximum(transposed(matrix)))
+        matrix = sparse.csr_array(matrix.maximum(matrix.T))
     matrix.data = matrix.data.astype(np.float32, copy=False)
     matrix.sort_indices()
     return matrix, {"self_loops": self_loops, "duplicates": duplicates, "zero_weights": dropped - self_loops}
-
-
-def check_sums(matrix: Any, name_of: Callable[[int], Any], where: str = "") -> None:
-    """Refuse weights whose sum at a node, incoming or outgoing, float32 cannot hold: the node would vanish."""
-    limit = float(np.finfo(np.float32).max)
-    if float(np.max(matrix.data, initial=0)) * len(matrix.indices) < limit:
-        return
-    data, n = matrix.data.astype(np.float64), len(matrix.indptr) - 1
-    rows = np.repeat(np.arange(n), np.diff(matrix.indptr))
-    for sums in (np.bincount(rows, data, n), np.bincount(matrix.indices, data, n)):
-        bad = np.flatnonzero(~(sums < limit))
-        if len(bad):
-            expected, found = "weights whose sum float32 can hold (below 3.4e38)", f"{sums[bad[0]]:.3g}"
-            place = f"{where}edges of node {shorten(name_of(int(bad[0])))}"
-            raise InputError(place, expected, found, "Divide all weights by one number.")
 
 
 def check_features(features: Any, n: int) -> Any:
@@ -187,11 +167,9 @@ def check_features(features: Any, n: int) -> Any:
         raise InputError("features", f"an array of shape [{n}, F]", f"shape {list(values.shape)}")
     if n == 0:
         raise InputError("graph", "at least one node", "none")
-    if values.shape[1] == 0:
-        raise InputError("features", "at least one column", "none", "Pass None: they are then made of the edges.")
-    if values.shape[1] > MOST_FEATURES:
-        remedy = "Use fewer columns, for example hashed or projected ones."
-        raise InputError("features", f"at most {MOST_FEATURES:,} columns", f"{values.shape[1]:,}", remedy)
+    if not 0 < values.shape[1] <= MOST_FEATURES:
+        remedy = "Pass None, to make them of the edges; or fewer, for example hashed or projected ones."
+        raise InputError("features", f"1 to {MOST_FEATURES:,} columns", f"{values.shape[1]:,}", remedy)
     if not all_finite(numbers):
         bad = sparse.coo_array(values).data
         at = int(np.argmax(~np.isfinite(bad)))
@@ -201,17 +179,14 @@ def check_features(features: Any, n: int) -> Any:
 
 
 def check_feature_names(where: str, found: tuple[str, ...], expected: tuple[str, ...], remedy: str = "") -> None:
-    """Refuse feature columns that differ from the expected ones or their order; the message names the first."""
+    """Refuse feature columns that differ from the expected ones or their order; the message names one."""
     if found == expected:
         return
-    here, there = set(found), set(expected)
-    missing = [name for name in expected if name not in here]
-    extra = [name for name in found if name not in there]
+    missing = {*expected} - {*found}
+    extra = {*found} - {*expected}
+    what = "another order"
     if missing or extra:
-        what = f"no column {missing[0]!r}" if missing else f"an unknown column {extra[0]!r}"
-    else:
-        at = next(i for i, (a, b) in enumerate(zip(found, expected, strict=True)) if a != b)
-        what = f"{found[at]!r} where {expected[at]!r} should be, at position {at}"
+        what = f"no column {min(missing)!r}" if missing else f"an unknown column {min(extra)!r}"
     wanted = f"the {len(expected)} feature columns of the graph trained on, in their order"
     raise InputError(where, wanted, what, remedy)
 

@@ -1,13 +1,12 @@
 """Whether the arrays of a graph folder hold what they must: no value in them leads outside another array.
 
 Compiled code reads these arrays without looking. So their values are checked when a folder is written, and when it is
-first opened in another state: the size and the times of each file, and the hash of a sample of it. The state is
-remembered in a file beside them (by the process alone, where that cannot be written), and openings compare states.
+first opened in another state: the size and the times of each file. The state is remembered in a file beside them (by
+the process alone, where that cannot be written), and openings compare states.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Sequence
@@ -20,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from infomax.arrays.hashes import file_state
 from infomax.errors import InputError
 
 CHECKED = ".checked.json"
@@ -27,19 +27,8 @@ AGAIN = "Restore a copy, or make it again: infomax prepare."
 FINITE = 0x7F800000
 """Bits of float32 from here on are infinite, not a number or negative."""
 
-_BLOCKS, _BLOCK = 64, 1 << 14
 _PIECE = 1 << 20
 _known = set[str]()
-
-
-def sample_hash(path: Path) -> str:
-    """SHA-256 of 64 blocks of a file, its first and its last among them; of a file up to 1 MiB that is all of it."""
-    content, last = hashlib.sha256(), max(path.stat().st_size - _BLOCK, 0)
-    with path.open("rb") as file:
-        for block in range(_BLOCKS):
-            file.seek(last * block // (_BLOCKS - 1))
-            content.update(file.read(_BLOCK))
-    return content.hexdigest()
 
 
 def check_once(
@@ -48,23 +37,17 @@ def check_once(
     described: str,
     matrices: Sequence[tuple[dict[str, NDArray[Any]], int]],
 ) -> None:
-    """Check the values of a graph folder, and compare samples of its files, unless both was done in this state.
+    """Check the values of a graph folder, unless that was done in this state.
 
     ``files`` is what graph.json says of each file, ``described`` its hash. Each of the ``matrices`` is as in
     `check_values`.
     """
-    samples = {name: sample_hash(folder / name) for name in files}
-    stats = {name: (folder / name).stat() for name in files}
-    times = {name: [stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns] for name, stat in stats.items()}
-    state = json.dumps([described, samples, times], sort_keys=True)
+    state = json.dumps([described, {name: file_state(folder / name) for name in files}], sort_keys=True)
     with suppress(OSError):
         if state in _known or (folder / CHECKED).read_bytes() == state.encode():
             return
     for arrays, width in matrices:
         check_values(folder, arrays, width)
-    for name, entry in files.items():
-        if entry.get("sample") != samples[name]:
-            raise InputError(str(folder / name), "the file that graph.json describes", "another", AGAIN)
     _known.add(state)
     with suppress(OSError):
         (folder / CHECKED).write_text(state, encoding="utf-8")
@@ -119,11 +102,5 @@ def refuse_not_finite(array: Any) -> None:
         return
     numbers = array.reshape(-1)
     for first in range(0, len(numbers), _PIECE):
-        right = np.isfinite(numbers[first : first + _PIECE])
-        if not right.all():
-            at = first + int(np.argmin(right))
-            row, column = divmod(at, rows.shape[1])
-            if rows is not array:
-                row, column = int(np.searchsorted(rows.starts, at, side="right")) - 1, int(rows.columns[at])
-            where = f"{array.filename}, row {row + 1}, column {column + 1}"
-            raise InputError(where, "a finite number", str(numbers[at]), AGAIN)
+        if not np.isfinite(numbers[first : first + _PIECE]).all():
+            raise InputError(str(array.filename), "finite numbers", "others", AGAIN)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from functools import cached_property
 from itertools import groupby
 from operator import itemgetter
@@ -14,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from infomax.arrays.blocks import BLOCK_BYTES
-from infomax.errors import InputError
+from infomax.errors import readable
 
 ID_ROWS = 1 << 18
 """Ids that are read at once."""
@@ -23,10 +22,15 @@ _CHECKED = {"memory_map": True, "page_checksum_verification": True}
 
 
 class StoredRows:
-    """A column of parquet files that continue each other; indexing reads rows into memory."""
+    """A column ``[N]`` of parquet files that continue each other, or ``[N, d]``; indexing reads rows into memory.
 
-    def __init__(self, *paths: Path, column: str) -> None:
-        self.paths, self.column = paths, column
+    Text becomes str objects; numbers become those of a ``dtype``, where one is given.
+    """
+
+    def __init__(self, *paths: Path, column: str, dtype: Any = None) -> None:
+        self.paths = paths
+        self.column = column
+        self.as_dtype = dtype
 
     @cached_property
     def _files(self) -> list[Any]:
@@ -61,15 +65,36 @@ class StoredRows:
         """The type of the column, of pyarrow."""
         return self._files[0].schema_arrow.field(self.column).type
 
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of the rows that are read."""
+        dtype: np.dtype[Any] = self[:0].dtype
+        return dtype
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """``(N,)`` or ``(N, d)``."""
+        return len(self), *self[:0].shape[1:]
+
     def __len__(self) -> int:
         return int(self._starts[-1])
+
+    def __iter__(self) -> Iterator[Any]:
+        for rows in self.batches(ID_ROWS):
+            yield from self._array(rows).tolist()
+
+    def tolist(self) -> list[Any]:
+        """All rows, in memory."""
+        return list(self)
 
     def arrow(self, start: int, stop: int) -> Any:
         """The values of some rows as a pyarrow array."""
         import pyarrow as pa
         from pyarrow import parquet
 
-        first, last = np.searchsorted(self._starts, [start, max(stop - 1, start)], side="right") - 1
+        if stop <= start:
+            return pa.array([], self.type)
+        first, last = np.searchsorted(self._starts, [start, stop - 1], side="right") - 1
         chunks = []
         for at, groups in groupby(self._groups[first : last + 1], itemgetter(0)):
             with readable(self.paths[at], remedy=_AGAIN):
@@ -86,15 +111,23 @@ class StoredRows:
                 for batch in self._files[at].iter_batches(rows, row_groups=[group], columns=[self.column]):
                     yield batch.column(0)
 
+    def blocks(self) -> Iterator[NDArray[Any]]:
+        """All rows in order, some at a time."""
+        rows = max(1, BLOCK_BYTES // (4 * self.shape[1]))
+        return map(self._array, self.batches(rows))
+
+    def _array(self, column: Any) -> NDArray[Any]:
+        found = _as_array(column)
+        return found if self.as_dtype is None else found.astype(self.as_dtype, copy=False)
+
     def __getitem__(self, rows: Any) -> Any:
         if isinstance(rows, slice):
             start, stop, step = rows.indices(len(self))
-            return _as_array(self.arrow(start, stop) if stop > start else self.arrow(0, 0))[::step]
+            return self._array(self.arrow(start, stop))[::step]
         if isinstance(rows, int | np.integer):
             return self[int(rows) : int(rows) + 1][0]
         rows = np.flatnonzero(rows) if np.asarray(rows).dtype == bool else np.asarray(rows)
-        out = self[:0]
-        out = np.empty((len(rows), *out.shape[1:]), out.dtype)
+        out = np.empty((len(rows), *self.shape[1:]), self.dtype)
         group = np.searchsorted(self._starts, rows, side="right") - 1
         for number in np.unique(group):
             chosen = group == number
@@ -106,72 +139,33 @@ class StoredRows:
         return np.asarray(self[:], dtype)
 
 
-class StoredIds(StoredRows):
-    """The ids ``[N]`` of parquet files. Indexing gives an array of int64 or of str objects."""
+def stored_ids(*paths: Path) -> StoredRows:
+    """The ids ``[N]`` of parquet files: int64 or str objects."""
+    return StoredRows(*paths, column="id")
 
-    def __init__(self, *paths: Path) -> None:
-        super().__init__(*paths, column="id")
 
-    @property
-    def shape(self) -> tuple[int]:
-        """``(N,)``."""
-        return (len(self),)
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Int64, or object for text."""
-        return np.dtype(np.int64 if str(self.type) == "int64" else object)
-
-    def __iter__(self) -> Iterator[Any]:
-        for ids in self.batches(ID_ROWS):
-            yield from _as_array(ids).tolist()
-
-    def tolist(self) -> list[Any]:
-        """All ids, in memory."""
-        return list(self)
-
-    def find(self, wanted: Iterable[object]) -> dict[str, int]:
-        """The rows of those ids that there are, by their text; only some of the ids are in memory at a time."""
-        import pyarrow as pa
-        from pyarrow import compute
-
-        texts = pa.array(dict.fromkeys(map(str, wanted)), pa.large_string())
-        found: dict[str, int] = {}
-        first = 0
-        for ids in self.batches(ID_ROWS):
-            which = compute.index_in(ids.cast(pa.large_string()), texts)
-            for row in np.flatnonzero(which.is_valid().to_numpy(zero_copy_only=False)):
-                found.setdefault(texts[which[row].as_py()].as_py(), first + int(row))
-            first += len(ids)
-        return found
+def stored_vectors(*paths: Path) -> StoredRows:
+    """The vectors ``[N, d]`` of parquet files, float32."""
+    return StoredRows(*paths, column="vector", dtype=np.float32)
 
 
 def find_ids(ids: Any, wanted: Iterable[object]) -> dict[str, int]:
-    """The rows of those ids that are among ids ``[N]``, in memory or stored, by their text."""
-    if isinstance(ids, StoredIds):
-        return ids.find(wanted)
-    texts = set(map(str, wanted))
-    return {text: row for row, text in enumerate(map(str, ids.tolist())) if text in texts}
+    """The rows of those ids that are among ids ``[N]``, by their text; stored ids are read some at a time."""
+    if not isinstance(ids, StoredRows):
+        known = set(map(str, wanted))
+        return {text: row for row, text in enumerate(map(str, ids.tolist())) if text in known}
+    import pyarrow as pa
+    from pyarrow import compute
 
-
-class StoredVectors(StoredRows):
-    """The vectors ``[N, d]`` of parquet files. Indexing gives rows as float32."""
-
-    def __init__(self, *paths: Path) -> None:
-        super().__init__(*paths, column="vector")
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """``(N, d)``."""
-        return len(self), self.type.list_size
-
-    def __getitem__(self, rows: Any) -> NDArray[np.float32]:
-        return np.asarray(super().__getitem__(rows), np.float32)
-
-    def blocks(self) -> Iterator[NDArray[np.float32]]:
-        """All rows in order, some at a time."""
-        rows = max(1, BLOCK_BYTES // (4 * self.shape[1]))
-        return (_as_array(batch).astype(np.float32, copy=False) for batch in self.batches(rows))
+    texts = pa.array(dict.fromkeys(map(str, wanted)), pa.large_string())
+    found: dict[str, int] = {}
+    first = 0
+    for part in ids.batches(ID_ROWS):
+        which = compute.index_in(part.cast(pa.large_string()), texts)
+        for row in np.flatnonzero(which.is_valid().to_numpy(zero_copy_only=False)):
+            found.setdefault(texts[which[row].as_py()].as_py(), first + int(row))
+        first += len(part)
+    return found
 
 
 class StoredColumns(Mapping[str, Any]):
@@ -191,23 +185,6 @@ class StoredColumns(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return len(self.names)
-
-
-@contextmanager
-def readable(path: Path, expected: str = "a parquet file that can be read", remedy: str = "") -> Iterator[None]:
-    """Raise an InputError for what pyarrow, or a conversion after it, cannot do with the data."""
-    try:
-        yield
-    except InputError:
-        raise
-    except UnicodeDecodeError:
-        raise InputError(
-            str(path), "text in UTF-8", "other bytes", remedy or "Write the file again, in UTF-8."
-        ) from None
-    except Exception as error:  # a damaged file makes pyarrow and the conversions after it raise almost anything
-        told = ": ".join(map(str, error.args[::-1])) if all(isinstance(one, str) for one in error.args) else str(error)
-        reason = (told.splitlines() or [type(error).__name__])[0].rstrip(".")
-        raise InputError(str(path), expected, reason, remedy) from error
 
 
 def _as_array(column: Any) -> NDArray[Any]:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from infomax.arrays.adjacency import Adjacency
-from infomax.arrays.blocks import row_blocks
+from infomax.arrays.blocks import row_blocks, unit
 
 WIDTH = 256
 """Signs per node. On validation nodes of Cora 128, 256 and 512 random columns gave 63.2, 68.1 and 68.4 % (10 hops)."""
@@ -40,6 +40,11 @@ def positions(edges: Adjacency, ids: Any, seen: NDArray[np.bool_] | None = None)
     return total
 
 
+def positions_bytes(edges: Adjacency) -> int:
+    """Estimate the peak bytes of making positions in memory: three tables, three of the rows of some edges, P."""
+    return 3 * 4 * WIDTH * (edges.n + min(edges.n, ENTRIES)) + 24 * edges.nnz * (1 + edges.directed)
+
+
 def fill_positions(
     total: Rows, now: Rows, then: Rows, edges: Adjacency, ids: Any, seen: NDArray[np.bool_] | None
 ) -> None:
@@ -56,9 +61,9 @@ def fill_positions(
     for rows in _rows(total):
         now[rows], total[rows] = signs(ids[rows].tolist()), 0
     strength = _strength(edges, seen)
-    made = None if isinstance(now, np.memmap) else list(_parts(edges, strength, seen))  # in memory once for all hops
+    parts = None if isinstance(now, np.memmap) else list(_parts(edges, strength, seen))  # in memory once for all hops
     for hop in range(1, LAST + 1):
-        add_parts(made or _parts(edges, strength, seen), now, then)
+        add_parts(parts or _parts(edges, strength, seen), now, then)
         now, then = then, now
         if hop >= FIRST:
             for rows in _rows(total):
@@ -100,13 +105,6 @@ def signs(ids: Sequence[Any]) -> Rows:
     return np.unpackbits(bits.reshape(-1, WIDTH // 8), axis=1).astype(np.float32) * 2 - 1
 
 
-def unit(rows: Any) -> Rows:
-    """Rows of length 1; zero rows stay zero."""
-    length = np.sqrt(np.einsum("ij,ij->i", rows, rows))[:, None]
-    out: Rows = (rows / np.where(length > 0, length, 1)).astype(np.float32)
-    return out
-
-
 def _rows(table: Rows) -> Iterator[slice]:
     """The rows of a table, some at a time."""
     first = 0
@@ -114,18 +112,23 @@ def _rows(table: Rows) -> Iterator[slice]:
         yield slice(first, first := first + len(block))
 
 
-def _entries(
-    edges: Adjacency, seen: NDArray[np.bool_] | None
-) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]]:
-    """The receivers, senders and weights of the edges among seen nodes, some at a time."""
-    indptr, indices, data = edges.senders
+def entries(senders: Any) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]]:
+    """The receivers, senders and weights of edges in CSR form, some at a time."""
+    indptr, indices, data = senders
     for first in range(0, len(indices), ENTRIES):
         last = min(first + ENTRIES, len(indices))
         begin, end = np.searchsorted(indptr, [first, last - 1], side="right")
         counts = np.diff(np.clip(indptr[begin - 1 : end + 1], first, last))
         owner = np.repeat(np.arange(begin - 1, end), counts)
-        sender = indices[first:last].astype(np.int64)
         weight = np.ones(len(owner)) if data is None else data[first:last].astype(np.float64)
+        yield owner, indices[first:last].astype(np.int64), weight
+
+
+def _entries(
+    edges: Adjacency, seen: NDArray[np.bool_] | None
+) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]]:
+    """Those of the edges among seen nodes."""
+    for owner, sender, weight in entries(edges.senders):
         kept = slice(None) if seen is None else seen[owner] & seen[sender]
         yield owner[kept], sender[kept], weight[kept]
 

@@ -53,16 +53,6 @@ class Relation:
         """Whether it joins nodes of one type by edges that have directions."""
         return self.within and self.edges.directed
 
-    @property
-    def to_target(self) -> Senders:
-        """Who sends to each of T nodes; the columns are nodes of the source."""
-        return self.edges.senders
-
-    @property
-    def to_source(self) -> Senders:
-        """Who sends to each of S nodes; the columns are nodes of the target."""
-        return self.edges.receivers
-
     def loaded(self) -> Relation:
         """The same relation with its arrays in memory."""
         return replace(self, edges=self.edges.loaded())
@@ -93,7 +83,8 @@ class Step:
     @property
     def senders(self) -> Senders:
         """Who sends to each node."""
-        return self.relation.to_target if self.kind == self.relation.target else self.relation.to_source
+        edges = self.relation.edges
+        return edges.senders if self.kind == self.relation.target else edges.receivers
 
     def received(self, nodes: NDArray[np.int64]) -> Entries:
         """Who sends to some nodes: the place of each among ``nodes``, the sender, and the weight."""

@@ -23,9 +23,10 @@ MEANING = "The number is the mean centred cosine of the features of neighbours, 
 def resemblance(table: Table, edges: Adjacency, scaler: Scaler, seed: int = 0) -> float | None:
     """The mean centred cosine of the features at both ends of an edge, less that of random pairs; None without edges.
 
-    A random pair has one end of an edge and another end of any edge. The mean over all such pairs needs none of them:
-    it is the product of the mean unit vectors of both ends. Of many edges a sample is drawn. Only the rows of their
-    nodes are read, some at a time.
+    Only edges count that have features at both ends: a row of zeros says that nothing is known of its node. A random
+    pair has one end of an edge and another end of any edge. The mean over all such pairs needs none of them: it is the
+    product of the mean unit vectors of both ends. Of many edges a sample is drawn. Only the rows of their nodes are
+    read, some at a time.
     """
     if not edges.nnz:
         return None
@@ -34,19 +35,25 @@ def resemblance(table: Table, edges: Adjacency, scaler: Scaler, seed: int = 0) -
     drawn = np.arange(edges.nnz) if few else np.sort(np.random.default_rng(seed).integers(edges.nnz, size=SAMPLE))
     near = np.searchsorted(senders.indptr, drawn, side="right") - 1
     far = np.asarray(senders.indices[drawn], np.int64)
-    centre, joined, (mean_near, mean_far) = _centre(table, scaler), 0.0, np.zeros((2, table.shape[1]))
+    centre = _centre(table, scaler)
+    count = 0
+    joined = 0.0
+    mean_near, mean_far = np.zeros((2, table.shape[1]))
     for part in _blocks(len(drawn), table):
-        x, y = (Centred(scaler.transform(table[ends[part]]), centre) for ends in (near, far))
+        rows = [table[ends[part]] for ends in (near, far)]
+        known = _described(rows[0]) & _described(rows[1])
+        x, y = (Centred(scaler.transform(ends[known]), centre) for ends in rows)
+        count += int(known.sum())
         joined += float(np.sum(x.dot(y) * x.inverse * y.inverse))
         mean_near += x.total()
         mean_far += y.total()
-    return joined / len(drawn) - float(mean_near @ mean_far) / len(drawn) ** 2
+    return joined / count - float(mean_near @ mean_far) / count**2 if count else None
 
 
 def in_words(value: float | None) -> str:
     """A resemblance as people read it."""
     if value is None:
-        return "there are no edges"
+        return "there are no edges between nodes with features"
     if value >= ALIKE:
         return f"neighbours resemble each other ({value:.3f})"
     if value >= DIFFERENT:
@@ -80,6 +87,13 @@ def _centre(table: Table, scaler: Scaler) -> NDArray[np.float64]:
     for part in _blocks(len(nodes), table):
         total += np.asarray(scaler.transform(table[nodes[part]]).sum(axis=0, dtype=np.float64))
     return total / len(nodes)
+
+
+def _described(rows: Any) -> NDArray[np.bool_]:
+    """Which rows ``[n, F]`` have a number other than zero."""
+    if sparse.issparse(rows):
+        return np.asarray(rows.indptr[1:] > rows.indptr[:-1])
+    return np.asarray((rows != 0).any(axis=1))
 
 
 def _blocks(count: int, table: Table) -> Iterator[slice]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -23,13 +23,18 @@ Features = Any
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Features ``[N, F]`` in memory, a dense array or CSR; indexing by rows gives them, float32."""
+    """Features ``[N, F]``, a dense array or CSR in memory; indexing by rows gives them, float32.
+
+    Where they are ``mapped``, rows are read, checked and scaled when they are asked for. Then the values are a mapped
+    array of float32 or float16, or what gives rows like one when it is indexed.
+    """
 
     values: Features
+    stored: Statistics | None = None
+    """The statistics of the values as they are, where they are known."""
     scaler: Scaler | None = field(default=None, kw_only=True)
     """What scales rows as they are read; those in memory are scaled already."""
-    mapped: ClassVar[bool] = False
-    """Whether rows are read from disk when they are asked for."""
+    mapped: bool = field(default=False, kw_only=True)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -40,61 +45,8 @@ class Table:
         return self.shape[0]
 
     def __getitem__(self, rows: Any) -> Features:
-        return self.values[rows]
-
-    @property
-    def sparse(self) -> bool:
-        """Whether rows are sparse."""
-        return bool(sparse.issparse(self.values))
-
-    @cached_property
-    def statistics(self) -> Statistics:
-        """The statistics of all rows."""
-        return Statistics.of(self.values)
-
-    def scaled(self, scaler: Scaler) -> Table:
-        """The same rows, scaled."""
-        return Table(scaler.transform(self.values))
-
-    def grown(self, rows: Features) -> MappedTable:
-        """With rows ``[M, F]`` of new nodes below; nothing is copied until rows are asked for."""
-        new = sparse.csr_array(rows) if sparse.issparse(self.values) else dense(rows)
-        return MappedTable(Appended(self.values, new))
-
-    def to_read(self, count: int | None = None) -> int:
-        """The bytes that it takes to have so many rows, or all, in memory; 0 where they are there."""
-        return 0
-
-    def loaded(self) -> Table:
-        """The same rows in memory, sparse where they are stored so."""
-        return self
-
-    def fit_scaler(self, kind: Scale = "auto", seen: NDArray[np.bool_] | None = None) -> Scaler:
-        """The scaler of all rows, or of those of a mask ``[N]``, such as the split "seen"."""
-        if check_scale(kind) in ("rows", "none"):
-            return Scaler(kind)
-        if seen is not None:
-            return Scaler.fit(self[seen], kind)
-        return Scaler.of(self.statistics, self.shape, self.sparse, kind)
-
-
-@dataclass(frozen=True, eq=False)
-class MappedTable(Table):
-    """Features in a mapped array ``[N, F]`` of float32 or float16, or in what gives rows like one when it is indexed.
-
-    They are scaled row by row as they are read.
-    """
-
-    mapped: ClassVar[bool] = True
-    stored: Statistics | None = None
-    """The statistics of the array as it is."""
-
-    @property
-    def sparse(self) -> bool:
-        """Whether rows are sparse: they are stored so, and scaling leaves their zeros."""
-        return getattr(self.values, "is_sparse", False) and (self.scaler is None or self.scaler.keeps_zeros)
-
-    def __getitem__(self, rows: Any) -> Features:
+        if not self.mapped:
+            return self.values[rows]
         take = isinstance(self.values, np.ndarray) and isinstance(rows, np.ndarray) and rows.dtype != bool
         # numpy takes four times as long to index by rows as to take them.
         found = self.values.take(rows, 0) if take else self.values[rows]
@@ -103,17 +55,32 @@ class MappedTable(Table):
             refuse_not_finite(self.values)
         return block if self.scaler is None else self.scaler.transform(block)
 
+    @property
+    def sparse(self) -> bool:
+        """Whether rows are sparse: they are stored so, and scaling leaves their zeros."""
+        stored = sparse.issparse(self.values) or getattr(self.values, "is_sparse", False)
+        return stored and (self.scaler is None or self.scaler.keeps_zeros)
+
     @cached_property
     def statistics(self) -> Statistics:
         """The statistics of all rows."""
-        return self.stored if self.stored is not None and self.scaler is None else Statistics.of(self)
+        if self.stored is not None and self.scaler is None:
+            return self.stored
+        return Statistics.of(self if self.mapped else self.values)
 
-    def scaled(self, scaler: Scaler) -> MappedTable:
-        """The same rows, scaled as they are read."""
-        return MappedTable(self.values, self.stored, scaler=scaler)
+    def scaled(self, scaler: Scaler) -> Table:
+        """The same rows, scaled; mapped ones as they are read."""
+        return replace(self, scaler=scaler) if self.mapped else Table(scaler.transform(self.values))
+
+    def grown(self, rows: Features) -> Table:
+        """With rows ``[M, F]`` of new nodes below; nothing is copied until rows are asked for."""
+        new = sparse.csr_array(rows) if sparse.issparse(self.values) else dense(rows)
+        return Table(Appended(self.values, new), mapped=True)
 
     def to_read(self, count: int | None = None) -> int:
-        """The bytes that it takes to have so many rows, or all, in memory."""
+        """The bytes that it takes to have so many rows, or all, in memory; 0 where they are there."""
+        if not self.mapped:
+            return 0
         n = len(self)
         each = 12 * self.values.filled / max(n, 1) if self.sparse else 4 * self.shape[1]
         return int((100 + each) * (n if count is None else count))
@@ -121,7 +88,15 @@ class MappedTable(Table):
     def loaded(self) -> Table:
         """The same rows in memory, sparse where they are stored so."""
         require_room(self.to_read(), "read all of its features")
-        return Table(self[:])
+        return Table(self[:]) if self.mapped else self
+
+    def fit_scaler(self, kind: Scale = "auto", seen: NDArray[np.bool_] | None = None) -> Scaler:
+        """The scaler of all rows, or of those of a mask ``[N]``, such as the split "seen"."""
+        if check_scale(kind) in ("rows", "none"):
+            return Scaler(kind)
+        if seen is not None:
+            return Scaler.fit(self[seen], kind)
+        return Scaler.of(self.statistics, self.shape, self.sparse, kind)
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,20 +176,17 @@ class Appended:
         """The number of entries, where rows are sparse."""
         return int(self.known.nnz + self.new.nnz)
 
-    @property
-    def before(self) -> int:
-        """N."""
-        return int(self.known.shape[0]) if sparse.issparse(self.known) else len(self.known)
-
     def __len__(self) -> int:
-        return self.before + int(self.new.shape[0])
+        return int(self.known.shape[0] + self.new.shape[0])
 
     def __getitem__(self, rows: Any) -> Any:
         if isinstance(rows, slice):
             rows = np.arange(*rows.indices(len(self)))
         rows = np.flatnonzero(rows) if np.asarray(rows).dtype == bool else np.asarray(rows)
-        late = rows >= self.before
-        known, new = self.known[rows[~late]], self.new[rows[late] - self.before]
+        n = self.known.shape[0]
+        late = rows >= n
+        known = self.known[rows[~late]]
+        new = self.new[rows[late] - n]
         if self.is_sparse:
             both = sparse.csr_array(sparse.vstack([known, new]))
             return both[np.argsort(np.argsort(late, kind="stable"))] if late.any() else both
@@ -263,7 +235,7 @@ class Patched:
 
 
 @dataclass(frozen=True, eq=False)
-class MadeRows:
+class ComputedRows:
     """Sparse rows of features ``[N, F]`` that are made when they are asked for, by a function of their numbers."""
 
     shape: tuple[int, int]

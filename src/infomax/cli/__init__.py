@@ -83,7 +83,8 @@ def main() -> None:
     warnings.showwarning = show.warning
     if isinstance(sys.stdout, io.TextIOWrapper):  # as stderr does: a result is not lost for a sign that cannot be shown
         sys.stdout.reconfigure(errors="backslashreplace")
-    show.begin(quiet=not first_here())
+    show.start_clock()
+    show.hush(not first_here())
     try:
         for word in sys.argv[1:]:
             if re.search("[\ud800-\udfff]", word):  # bytes that Python could not decode, nor most libraries write

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -10,10 +10,9 @@ import typer
 
 from infomax.cli import show
 from infomax.cli.app import app
-from infomax.cli.labels import aligned, read_source, source_column
-from infomax.cli.options import Device, Threads
+from infomax.cli.options import Device, Threads, option
 from infomax.cli.runs import OfType, RunArgument, in_memory, sampled_rows
-from infomax.errors import InputError
+from infomax.errors import InputError, library
 
 if TYPE_CHECKING:
     import numpy as np
@@ -32,13 +31,12 @@ def analyse(
     run: RunArgument,
     labels: Annotated[
         str | None,
-        typer.Option(
-            metavar="SOURCE:COLUMN",
-            help="The classes: a column of a node table or of any GRAPH (graph.npz:COLUMN), or COLUMN of the run.",
+        option(
+            "SOURCE:COLUMN", "The classes, from a node table or any GRAPH (graph.npz:COLUMN); or COLUMN of the run."
         ),
     ] = None,
     *,
-    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where to write.")],
+    out: Annotated[Path, option("FOLDER", "Where to write.")],
     projection: Annotated[Literal["tsne", "umap"], typer.Option(help="How to place the nodes in the plane.")] = "tsne",
     device: Device = "auto",
     type: OfType = None,
@@ -48,15 +46,13 @@ def analyse(
 
     Of a graph folder it analyses a sample of the nodes.
     """
-    from infomax.analysis.pictures import umap_library
     from infomax.estimator import DGI
     from infomax.evaluation.splits import encode_labels, splits_for
     from infomax.io.atomic import make_folder
     from infomax.reports import analysis
 
-    began = time.monotonic()
     if projection == "umap":
-        umap_library()  # if it is missing, say so before the work
+        library("umap", "umap", "--projection umap")  # if it is missing, say so before the work
     model = DGI.load(run, device=device)
     rows, drawn = _sample(model, labels)
     column = classes(model.graph_, labels, rows)
@@ -67,7 +63,7 @@ def analyse(
         chapters = analysis.analyse(model, column, splits, projection=projection, rows=rows, progress=steps.at)
         title = f"What was learnt: {run.resolve().name}"
         analysis.write_analysis(model, out, chapters, title=title, drawn=drawn, progress=steps.at)
-    show.wrote(f"{out}/{FILES}", began)
+    show.wrote(f"{out}/{FILES}")
 
 
 def _sample(model: DGI, labels: str | None) -> tuple[NDArray[np.int64] | None, str]:
@@ -92,27 +88,20 @@ def classes(graph: Graph, labels: str | None, rows: NDArray[np.int64] | None = N
 
     With ``rows`` only of these nodes.
     """
-    some: Any = slice(None) if rows is None else rows
-    columns: dict[str, NDArray[Any]] = {name: column[some] for name, column in graph.labels.items() if column.ndim == 1}
-    if labels is not None and (named := source_column(labels, graph)) is not None:
-        found = read_source(named[0], [named[1]], graph)
-        column = aligned(graph.ids[some], found.ids, found.labels[named[1]])
-        if column.ndim != 1:
-            raise InputError("--labels", "a column with one label per node", f"{column.shape[1]} in {labels}")
-        columns[labels] = column
-    labels = labels or next((name for name, column in columns.items() if _can_be_split(column)), None)
-    if labels is None:
-        return None
-    if labels not in columns:
-        raise InputError("--labels", " or ".join([*columns, "nodes.csv:COLUMN"]), labels)
-    return columns[labels]
-
-
-def _can_be_split(column: NDArray[Any]) -> bool:
-    """Whether a column ``[N]`` can be divided into three parts by class; names and constants cannot."""
+    from infomax.cli.labels import aligned, read_source, source_column
     from infomax.evaluation.splits import encode_labels, random_splits
 
-    try:
-        return bool(random_splits(encode_labels(column)[0], seed=0))
-    except InputError:
-        return False
+    some: Any = slice(None) if rows is None else rows
+    if labels is None:
+        for column in graph.labels.values():
+            own: NDArray[Any] = column[some]
+            with suppress(InputError):  # names and constants cannot be divided into three parts by class
+                random_splits(encode_labels(own)[0], seed=0)
+                return own
+        return None
+    source, name = source_column(labels, graph) or ("", labels)
+    found = read_source(source, [name], graph)
+    column = aligned(graph.ids[some], found.ids, found.labels[name]) if source else found.labels[name][some]
+    if column.ndim != 1:
+        raise InputError("--labels", "a column with one label per node", f"{column.shape[1]} in {labels}")
+    return column

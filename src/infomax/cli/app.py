@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
-from infomax import machine
+from infomax import memory
 from infomax.version import __version__
 
 if TYPE_CHECKING:
@@ -95,5 +95,5 @@ def start(
     """Deep Graph Infomax: learn one vector per node of a graph, without labels."""
     for name, value in IDLE.items():
         os.environ.setdefault(name, value)
-    if machine.has_limit():  # torch's allocator would reserve 1 GB at a time (mimalloc, on aarch64); in kB
+    if memory.has_limit():  # torch's allocator would reserve 1 GB at a time (mimalloc, on aarch64); in kB
         os.environ.setdefault("MIMALLOC_ARENA_RESERVE", str(64 << 10))

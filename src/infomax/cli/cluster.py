@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
 
 from infomax.cli import show
 from infomax.cli.app import app
-from infomax.cli.options import Device, Threads, result_file
-from infomax.cli.runs import OfType, RunOfTypes, written_once
+from infomax.cli.options import Device, ResultFile, Seed, Threads, option
+from infomax.cli.runs import OfType, RunArgument, vectors
 from infomax.errors import InputError, number_of
 
 if TYPE_CHECKING:
@@ -30,24 +26,13 @@ SAMPLE = 1000
 
 @app.command()
 def cluster(
-    run: RunOfTypes,
+    run: RunArgument,
     k: Annotated[
         str,
-        typer.Option(
-            "-k",
-            metavar="auto|N",
-            help="How many clusters; auto: from 2 to 30, or to 100 where more are better, by the silhouette.",
-        ),
+        option("auto|N", "How many clusters; auto: 2 to 30, or to 100 where more are better, by the silhouette.", "-k"),
     ] = "auto",
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", callback=result_file, help="Write ids and clusters to a .csv, .tsv, .parquet or .json."
-        ),
-    ] = None,
-    seed: Annotated[
-        int, typer.Option(metavar="N", help="Seed of the sample and of k-means.", min=0, max=2**32 - 1)
-    ] = 0,
+    out: ResultFile = None,
+    seed: Seed = 0,
     device: Device = "auto",
     type: OfType = None,
     threads: Threads = None,
@@ -59,15 +44,17 @@ def cluster(
     each has groups of its own.
     """
     from infomax.io.result_files import write_result
-    from infomax.training.runs import types_of
+    from infomax.training.runs import read_training_graph, types_of
 
-    began = time.monotonic()
     types = types_of(run)
     found = {}
     for kind in types or [""]:
         if kind:
             show.out.print(f"{kind}:")
-        embeddings, graph = _read(run / kind, device, k)
+        graph = read_training_graph(run / kind)
+        if k != "auto" and not (k.isdecimal() and 1 <= int(k) <= graph.num_nodes):
+            raise InputError("-k", f"auto, or a number from 1 to {graph.num_nodes:,}", k)
+        embeddings = vectors(run / kind, graph, device)
         found[kind] = embeddings, _clustered(embeddings, k, seed)
         _show(graph, *found[kind])
     if out is not None:
@@ -76,49 +63,26 @@ def cluster(
             f"{number_of(len(nodes), 'node')}{' of ' + kind if kind else ''}, {clusters.max() + 1} clusters"
             for kind, (nodes, clusters) in found.items()
         )
-        show.wrote(f"{out} ({'; '.join(counts)})", began)
+        show.wrote(f"{out} ({'; '.join(counts)})")
 
 
 def _clustered(embeddings: Embeddings | StoredEmbeddings, k: str, seed: int) -> NDArray[Any]:
-    """The clusters ``[N]``; with k "auto", how many there are is shown with the reason."""
+    """The clusters ``[N]``; with k "auto", how many there are is shown with the silhouettes."""
     from infomax.evaluation import clustering
 
     with show.Steps("cluster", None) as steps:
         scores = clustering.choose_k(embeddings.vectors, seed=seed, progress=steps.at) if k == "auto" else {}
-        number = clustering.best_k(scores) if k == "auto" else int(k)
-        clusters = clustering.cluster(embeddings.vectors, number, seed=seed, progress=steps.at)
-    _show_choice(scores, number)
+        chosen = clustering.best_k(scores) if k == "auto" else int(k)
+        clusters = clustering.cluster(embeddings.vectors, chosen, seed=seed, progress=steps.at)
+    if scores:  # else the number was given, or too few vectors differ
+        bars = {number: round(40 * max(0.0, score)) * "█" for number, score in scores.items()}
+        marks = {chosen: "chosen"}
+        rows = [(number, f"{scores[number]:.3f}", bar, marks.get(number, "")) for number, bar in bars.items()]
+        show.table("How many clusters: mean silhouette of k-means on a sample", ("k", "silhouette", "", ""), rows)
+        if chosen == max(scores):
+            show.out.print(f"No more than {chosen} were tried, and that is the best: there may be more groups.")
+        show.out.print("Other peaks are divisions worth a look, too: -k sets the number.")
     return clusters
-
-
-def _read(run: Path, device: str, k: str) -> tuple[Embeddings | StoredEmbeddings, Graph]:
-    """The vectors and the graph of a run, for k clusters; without torch where the run holds its vectors."""
-    from infomax.training.runs import read_training_graph, vectors_of_run
-
-    graph = read_training_graph(run)
-    if k != "auto" and not (k.isdecimal() and 1 <= int(k) <= graph.num_nodes):
-        raise InputError("-k", f"auto, or a number from 1 to {graph.num_nodes:,}", k)
-    if device == "auto" and (held := vectors_of_run(run, graph)) is not None:
-        return held, graph
-
-    from infomax.estimator import DGI
-
-    model = DGI.load(run, device=device)
-    return written_once(model, run) if graph.table.mapped else model.transform(model.graph_), graph
-
-
-def _show_choice(scores: dict[int, float], chosen: int) -> None:
-    """The silhouettes, and what was chosen."""
-    if not scores:  # the number was given, or too few vectors differ
-        return
-    rows = [
-        (k, f"{score:.3f}", round(40 * max(0.0, score)) * "█", "chosen" if k == chosen else "")
-        for k, score in scores.items()
-    ]
-    show.table("How many clusters: mean silhouette of k-means on a sample", ("k", "silhouette", "", ""), rows)
-    if chosen == max(scores):
-        show.out.print(f"No more than {chosen} were tried, and that is the best: there may be more groups.")
-    show.out.print("Other peaks are divisions worth a look, too: -k sets the number.")
 
 
 def _features(graph: Graph, clusters: NDArray[Any]) -> list[str]:
@@ -137,8 +101,8 @@ def _central(graph: Graph, embeddings: Embeddings | StoredEmbeddings, rows: NDAr
     """The names of the nodes that are nearest to the middle of a cluster, of its first thousand."""
     import numpy as np
 
-    vectors = embeddings.vectors[rows[:SAMPLE]]
-    distance = np.linalg.norm(vectors - vectors.mean(axis=0), axis=1)
+    first = embeddings.vectors[rows[:SAMPLE]]
+    distance = np.linalg.norm(first - first.mean(axis=0), axis=1)
     return ", ".join(graph.called(rows[np.argsort(distance, kind="stable")[:NAMED]]))
 
 

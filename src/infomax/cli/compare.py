@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -27,19 +26,20 @@ def compare(
 
     Scores are those that infomax evaluate has shown of each run. Of several types of nodes, each is shown by itself.
     """
-    from infomax.reports.side_by_side import compare_runs
+    from infomax.reports.comparison import compare_runs
 
-    began = time.monotonic()
     by_type = _by_type(runs)
     of_types: dict[str, Any] = {kind: compare_runs(folders) for kind, folders in by_type.items()}
     for kind, found in of_types.items():
-        heads = ("", *_short(by_type[kind]))
+        paths = [folder.absolute() for folder in by_type[kind]]
+        above = os.path.commonpath([path.parent for path in paths])
+        heads = ("", *(str(path.relative_to(above)) for path in paths))  # without the folders that all are in
         for section, rows in found.items():
             for title, values in _titled(section, rows).items():
                 _side_by_side(f"{kind}: {title}" if kind else title, heads, values)
     if not any(found["scores"] for found in of_types.values()):
         show.log.print("No scores: infomax evaluate RUN adds them.")
-    show.write_result(json, {"runs": list(map(str, runs)), **of_types.get("", {"types": of_types})}, began)
+    show.write_result(json, {"runs": list(map(str, runs)), **of_types.get("", {"types": of_types})})
 
 
 def _side_by_side(title: str, heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
@@ -63,12 +63,6 @@ def _by_type(folders: list[Path]) -> dict[str, list[Path]]:
     if "" in found and len(found) > 1:
         raise InputError("compare", "runs of several types of nodes, or of one", "both")
     return found
-
-
-def _short(folders: list[Path]) -> list[str]:
-    """The paths of runs without the folders that all of them are in."""
-    above = os.path.commonpath([folder.absolute().parent for folder in folders])
-    return [str(folder.absolute().relative_to(above)) for folder in folders]
 
 
 def _titled(section: str, rows: dict[str, list[Any]]) -> dict[str, list[tuple[str, ...]]]:

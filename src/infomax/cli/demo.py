@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from infomax.cli import show
 from infomax.cli.app import app
-from infomax.cli.options import Threads
+from infomax.cli.options import Threads, option
 
 if TYPE_CHECKING:
     from infomax.embeddings import Embeddings
     from infomax.graphs.graph import Graph
 
 PACKAGES = ("numpy", "vim", "postgresql-15", "gimp", "rustc")
-DIM, EPOCHS, SAMPLE, COMMUNITIES = 128, 120, 4000, 10
+DIM, EPOCHS, SAMPLE, COMMUNITIES = 128, 60, 4000, 10
+"""Epochs: 120 raise the accuracy by 0.3 points and take half of the time of all that the demo does."""
 
 
 @app.command()
 def demo(
-    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where to write.")] = Path("demo"),
-    epochs: Annotated[int, typer.Option(metavar="N", help="Epochs to train.")] = EPOCHS,
+    out: Annotated[Path, option("FOLDER", "Where to write.")] = Path("demo"),
+    epochs: Annotated[int, option("N", "Epochs to train.")] = EPOCHS,
     threads: Threads = None,
 ) -> None:
     """Train on Debian's packages and show what was learnt."""
@@ -36,7 +34,6 @@ def demo(
     from infomax.training.runs import refuse_model
     from infomax.training.verdict import words
 
-    began = time.monotonic()
     run, report = out / "run", out / "report.json"
     if not _reported(run, report):
         refuse_model(run)  # only the model of an earlier demo is replaced
@@ -49,7 +46,7 @@ def demo(
         embeddings = model.fit(graph, progress=progress).transform(graph)
     embeddings.save(out / "embeddings.npz")
     show.health(model.health_)
-    show.out.print(f"embeddings done after {time.monotonic() - began:.1f} s")
+    show.out.print(f"embeddings done after {show.seconds():.1f} s")
 
     codes, splits = labelled(graph)
     with show.Steps("evaluate", None) as steps:
@@ -60,7 +57,7 @@ def demo(
     write_json(report, {"dataset": "debian", "rows": rows, "neighbours": nearest, "health": model.health_})
     model.save(run, overwrite=True)  # right after its report, by which the next demo recognises it
     _draw(graph, embeddings, out)
-    show.wrote(f"{out}/: run/, embeddings.npz, report.json, debian.png, map.html", began)
+    show.wrote(f"{out}/: run/, embeddings.npz, report.json, debian.png, map.html")
     show.out.print(words(model.health_["verdict"]))
     show.out.print(f"Open {out}/map.html in a browser: search for a package, click it, and see its neighbours.")
 

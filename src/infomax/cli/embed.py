@@ -2,257 +2,256 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
-from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from infomax.cli import options, show
 from infomax.cli.app import Grouped, app
-from infomax.cli.options import Device, NodesArgument, open_graph, writable
 from infomax.cli.runs import OfType, RunOrRuns, per_run, written_once
-from infomax.errors import InputError, number_of, shorten
+from infomax.errors import InputError, number_of
 
 if TYPE_CHECKING:
+    from infomax.embeddings import Embeddings, Searched
     from infomax.estimator import DGI
     from infomax.graphs.graph import Graph
+    from infomax.io.database.writing import VectorTable
+
+ANSWERS = 1 << 29
+"""Bytes of answers that are computed at once: a few blocks cost little more."""
+TABLES = "infomax.tables"
+"""Where a call keeps the tables that are to be written into a database."""
 
 
 def _writable(path: Path | None) -> Path | None:
     """A file or a folder to write."""
     if path is not None and path.suffix:
-        writable(path)
+        options.writable(path)
     return path
 
 
 Out = Annotated[
     Path | None,
-    typer.Option(
-        metavar="FILE",
-        callback=_writable,
-        help="The file to write: .parquet, .npy, .npz, .csv, .tsv or .kv (word2vec). For a graph folder also a "
+    options.option(
+        "FILE",
+        "The file to write: .parquet, .npy, .npz, .csv, .tsv or .kv (word2vec). For a graph folder also a "
         "folder of parquet files, written one at a time: vectors/",
+        callback=_writable,
     ),
 ]
+
+
+def _into(said: str | None) -> str | None:
+    """The table of a database to write, refused before names of types are added."""
+    from infomax.io.database.writing import destination
+
+    if said is not None:
+        destination(said)
+    return said
+
+
 Into = Annotated[
     str | None,
-    typer.Option(
-        metavar="ADDRESS:TABLE",
-        help="Or write a table of a database, with the primary key and the vector: sqlite:///shop.db:vectors, "
-        "duckdb:///... or postgresql://... Of several types each has its own, vectors_TYPE.",
+    options.option(
+        "ADDRESS:TABLE",
+        "Or a table of a database: sqlite:///shop.db:vectors, duckdb:///..., postgresql://...; TABLE_TYPE per type.",
+        callback=_into,
     ),
 ]
 Attach = Annotated[
     bool,
-    typer.Option(
-        "--attach",
-        help="GRAPH has only new nodes and their edges: attach them to the training graph, and write only theirs.",
-    ),
+    typer.Option("--attach", help="GRAPH has only new nodes and edges, to attach to the known graph: write theirs."),
 ]
 Parts = Annotated[
     str | None,
-    typer.Option(
-        metavar="PART,...",
-        help="Write only some of the run's parts, as own,positions; or paper, the encoder's own.  [default: all]",
-    ),
+    options.option("PART,...", "Only some parts, as own,positions; or paper, the encoder's.  [default: all]"),
 ]
 At = Annotated[
     Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="Questions: a table of ids and times. One vector per row, in its order and with its other columns, each "
-        "from rows up to its own time only; --id and --time name its columns.",
+    options.option(
+        "FILE",
+        "A table of ids and times, which --id and --time name: one vector per row, of what was there by its time.",
     ),
 ]
 HalfLife = Annotated[
     str | None,
-    typer.Option(
-        metavar="LIFE,...", help="With --at: half-lives of the weights of events.  [default: 60d,365d,forever]"
-    ),
+    options.option("LIFE,...", "With --at: half-lives of events.  [default: the run's, else 60d,365d,forever]"),
 ]
 
 
+def _is_asked(described: Mapping[str, Any], given: Mapping[str, Any]) -> bool:
+    """Whether questions are about a type, the only one of the run or the one whose ids a column has."""
+    from infomax.io.column_names import listed
+    from infomax.io.questions import id_column, opened
+    from infomax.training.runs import types_of
+
+    kinds = types_of(given["run"])
+    if given["at"] is None or len(kinds) < 2:
+        return True
+    names = opened(given["at"]).names
+    choices = described.get("columns", {})
+    asked = [kind for kind in kinds if id_column(names, kind, choices)]
+    if len(asked) != 1:
+        found = f"columns with ids of {listed(asked)}" if asked else f"the columns {listed(names)}"
+        raise InputError("--at", "questions about one type of nodes", found, f"--type TYPE, one of {', '.join(kinds)}.")
+    return described["type"] in asked
+
+
+@contextmanager
+def _written_at_once(given: Mapping[str, Any]) -> Iterator[None]:
+    """Write the tables of all types into a database once their vectors are computed, all or none of them."""
+    from infomax.io.database.writing import destination, write_into
+
+    tables = given["context"].meta[TABLES] = list[Any]()
+    yield
+    if tables:
+        write_into(destination(given["into"]), tables)
+    for table in tables:
+        show.wrote(f"table {table.name} ({number_of(len(table.ids), 'row')}: {', '.join(table.columns)})")
+
+
 @app.command(cls=Grouped)
-@per_run
+@partial(per_run, has=_is_asked, around=_written_at_once)
+@options.reads_tables("id", "name", "source", "target", "weight", "time", "as_of", features=options.FeatureFile)
 def embed(
     run: RunOrRuns,
     graph: Annotated[
         str | None,
         typer.Argument(metavar="GRAPH", help="A graph with the same features.  [default: the training graph]"),
     ] = None,
-    nodes: NodesArgument = None,
+    nodes: options.NodesArgument = None,
     *,
     out: Out = None,
     into: Into = None,
     attach: Attach = False,
     vectors: Parts = None,
-    half: Annotated[
-        bool, typer.Option("--half", help="Vectors of a graph folder in half precision, half the bytes.")
-    ] = False,
+    half: options.Half = False,
     at: At = None,
     half_life: HalfLife = None,
-    device: Device = "auto",
+    device: options.Device = "auto",
     type: OfType = None,
     threads: options.Threads = None,
-    id: options.Id = None,
-    name: options.Name = None,
-    source: options.Source = None,
-    target: options.Target = None,
-    weight: options.Weight = None,
-    features: options.FeatureFile = None,
-    time: options.Time = None,
-    as_of: options.AsOf = None,
+    tables: dict[str, Any],
     context: typer.Context,
 ) -> None:
     """Write the vectors of a graph's nodes, with their ids."""
-    began = monotonic()
-    columns = options.given_columns(context)
-    if at is not None:
-        if out is None or into is not None:
-            raise InputError(
-                "--at", "--out FILE, for the vectors of the questions", "none" if out is None else "--into"
-            )
-        _answer(run, graph, nodes, at, out, context)
-        return
-    tables = [name for name in columns if name != "as_of"]
-    if graph is None and (attach or tables):
-        option = "--attach" if attach else f"--{tables[0]}"
-        raise InputError(option, "GRAPH, the tables that it is about", "none")
-    if half_life or "time" in columns:
-        raise InputError("--half-life" if half_life else "--time", "questions, which it is about: --at FILE", "none")
-    if (out is None) == (into is None):
-        raise InputError("embed", "--out FILE or --into ADDRESS:TABLE", "none" if out is None else "both")
-    if out is None:
-        written = _write_into(str(into), run, graph, nodes, columns, attach=attach, vectors=vectors, device=device)
-        show.wrote(written, began)
-        return
-    _write_out(run, graph, nodes, out, context, began)
-
-
-def _write_out(
-    run: Path, graph: str | None, nodes: str | None, out: Path, context: typer.Context, began: float
-) -> None:
-    """Write vectors to a file, or to a folder of parts: those that the run holds, or computed ones."""
-    from infomax.cli.torchrun import joined, started
     from infomax.io.vectors import check_extension
 
-    given = context.params
-    columns = options.given_columns(context)
-    attach, vectors, half, device = (given[name] for name in ("attach", "vectors", "half", "device"))
-    if out.suffix:
-        check_extension(out)
-    as_trained = graph is None and not columns and vectors is None and not half and device == "auto" and not started()
-    if as_trained and out.suffix and _write_stored(run, out, began):
+    if (out is None) == (into is None):
+        raise InputError("embed", "--out FILE or --into ADDRESS:TABLE", "none" if out is None else "both")
+    if at is not None:
+        _answer(run, at, out, tables, context.params)
         return
-    with joined(device, timedelta(days=1)) as ranks:  # they wait for each other only at the end
-        with ranks.together():
-            model, found = open_run(run, graph, columns, nodes=nodes, attach=attach, device=device)
-            in_parts = found.table.mapped and not attach and out.suffix.lower() in ("", ".parquet", ".npy")
-            if ranks.count > 1 and (out.suffix or not in_parts):
-                expected = f"a graph folder and a folder of parts (vectors/), which {ranks.count} processes can share"
-                raise InputError("embed", expected, str(out if out.suffix else "a graph in memory"))
-        if in_parts:
-            with show.Steps("embed", found.num_nodes, "Go on with the same command.") as steps:
-                model.write_vectors(found, out, vectors=vectors, half=half, progress=steps.at)
-            show.wrote(f"{out} ({number_of(found.num_nodes, 'node')})", began)
-            return
-    check_extension(out)
-    if half:
-        raise InputError("--half", "a graph folder, to a .parquet, an .npy or a folder of parts", str(out))
-    _write_computed(model, found, out, vectors, attach, began)
+    about = [name for name in tables if name != "as_of"]
+    if graph is None and (attach or about):
+        option = "--attach" if attach else f"--{about[0]}"
+        raise InputError(option, "GRAPH, the tables that it is about", "none")
+    if half_life or "time" in tables:
+        raise InputError("--half-life" if half_life else "--time", "questions, which it is about: --at FILE", "none")
+    if out is not None and out.suffix:
+        check_extension(out)
+    found = _vectors(run, out, tables, context.params)
+    if found is not None and into is not None:
+        context.meta[TABLES].append(_table(into, run, found))
+    elif found is not None and out is not None:
+        _save(found, out)
 
 
-def _write_into(
-    into: str,
-    run: Path,
-    graph: str | None,
-    nodes: str | None,
-    columns: dict[str, Any],
-    *,
-    attach: bool,
-    vectors: str | None,
-    device: str,
-) -> str:
-    """Write vectors into a table of a database, those that the run holds, or computed ones; says which table."""
-    import numpy as np
-
-    from infomax.embeddings import Searched
-    from infomax.io.database.writing import destination, primary_key, write_into
-    from infomax.training.runs import check, vectors_of_run
-
-    place, described = destination(into), check(run)["graph"]
-    found: Searched | None = vectors_of_run(run) if graph is None and not columns and vectors is None else None
-    if found is None:
-        model, whole = open_run(run, graph, columns, nodes=nodes, attach=attach, device=device)
-        if whole.table.mapped and graph is None and not columns and vectors is None:
-            found = written_once(model, run)
-        else:
-            rows = np.flatnonzero(whole.splits["new"]) if attach else None
-            found = model.transform(whole, vectors=vectors, rows=rows)
-    key = primary_key(described.get("columns", {}), described.get("type", ""))
-    write_into(place, found.ids, found.vectors, key)
-    return f"table {place.table} ({number_of(len(found.ids), 'row')}: {key}, vector)"
-
-
-def _answer(
-    run: Path, graph: str | None, nodes: str | None, questions: Path, out: Path, context: typer.Context
-) -> None:
-    """Write one vector per question."""
-    from infomax.io.questions import check_answers
-
-    given, columns, began = context.params, options.given_columns(context), monotonic()
-    check_answers(out)
-    for option in ("attach", "vectors", "half"):
-        if given[option]:
-            raise InputError(f"--{option}", "no --at, which has vectors of its own", "both")
-    own, times = columns.pop("id", None), columns.pop("time", [])
-    if len(times) > 1:
-        raise InputError("--time", "one column of the questions", ", ".join(times))
-    model, source = open_run(run, graph, columns, nodes=nodes)
-    with show.Steps("embed", None) as steps:
-        steps.at(0, "answers")
-        found = model.at(
-            questions,
-            source,
-            half_life=given["half_life"],
-            id=own,
-            time=times[0] if times else None,
-        )
-        found.save(out)
-    show.wrote(f"{out} ({found!r})", began)
-
-
-def _write_stored(run: Path, out: Path, began: float) -> bool:
-    """Write the vectors that a run holds, without torch, to a file; False if it holds none."""
-    from infomax.io.vectors import TEXT
+def _vectors(run: Path, out: Path | None, columns: dict[str, Any], given: dict[str, Any]) -> Any:
+    """The vectors to write: those that the run holds, without torch, or computed ones; None if they are written."""
+    from infomax.cli.torchrun import joined, started
+    from infomax.io.vectors import check_extension
     from infomax.training.runs import vectors_of_run
 
-    if (stored := vectors_of_run(run)) is None:
-        return False
-    if out.suffix.lower() in TEXT:
-        with show.Steps("embed", len(stored)) as steps:
-            stored.save(out, steps.at)
-    else:  # at once, without loading what draws a bar
-        stored.save(out)
-    show.wrote(f"{out} ({stored!r})", began)
-    return True
+    attach, half, device = (given[name] for name in ("attach", "half", "device"))
+    as_trained = given["graph"] is None and not columns and given["vectors"] is None
+    folder = out is not None and not out.suffix
+    if as_trained and not (folder or half or device != "auto" or started()):
+        held = vectors_of_run(run)
+        if held is not None:
+            return held
+    with joined(device, timedelta(days=1)) as ranks:  # they wait for each other only at the end
+        with ranks.together():
+            model, source = open_run(run, given["graph"], columns, nodes=given["nodes"], attach=attach, device=device)
+            to_parts = out is not None and out.suffix.lower() in ("", ".parquet", ".npy")
+            in_parts = source.table.mapped and not attach and to_parts
+            if ranks.count > 1 and not (in_parts and folder):
+                expected = f"a graph folder and a folder of parts (vectors/), which {ranks.count} processes can share"
+                raise InputError("embed", expected, "a graph in memory" if folder else str(out))
+        if in_parts and out is not None:
+            with show.Steps("embed", source.num_nodes, "Go on with the same command.") as steps:
+                model.write_vectors(source, out, vectors=given["vectors"], half=half, progress=steps.at)
+            show.wrote(f"{out} ({number_of(source.num_nodes, 'node')})")
+            return None
+    if out is not None:
+        check_extension(out)
+    elif source.table.mapped and as_trained:
+        return written_once(model, run)
+    if half:
+        raise InputError("--half", "a graph folder, to a .parquet, an .npy or a folder of parts", str(out))
+    return _computed(model, source, given["vectors"], attach)
 
 
-def _write_computed(model: DGI, graph: Graph, out: Path, vectors: str | None, attach: bool, began: float) -> None:
-    """Compute the vectors of a graph, or of the nodes that were attached to it, and write them to a file."""
+def _computed(model: DGI, graph: Graph, vectors: str | None, attach: bool) -> Embeddings | None:
+    """Compute the vectors of a graph, or of the nodes that were attached to it; None if there are no new ones."""
     import numpy as np
 
     rows = np.flatnonzero(graph.splits["new"]) if attach else None
     if rows is not None and not len(rows) and graph.kind:
         show.out.print(f"there are no new nodes of type {graph.kind}: nothing to write")
-        return
+        return None
     with show.Steps("embed", graph.num_nodes if rows is None else len(rows)) as steps:
         steps.at(0, "vectors")
-        embeddings = model.transform(graph, vectors=vectors, rows=rows)
-        embeddings.save(out, steps.at)
-    show.wrote(f"{out} ({embeddings!r})", began)
+        return model.transform(graph, vectors=vectors, rows=rows)
+
+
+def _save(found: Embeddings, out: Path) -> None:
+    """Write vectors to a file; a bar is drawn, and loaded, only where text is written, which takes long."""
+    from infomax.io.vectors import TEXT
+
+    if out.suffix.lower() in TEXT:
+        with show.Steps("embed", len(found)) as steps:
+            found.save(out, steps.at)
+    else:
+        found.save(out)
+    show.wrote(f"{out} ({found!r})")
+
+
+def _table(into: str, run: Path, found: Searched) -> VectorTable:
+    """The table of a database for the vectors of a run."""
+    from infomax.io.database.writing import VectorTable, destination, primary_key
+    from infomax.training.runs import check
+
+    described = check(run)["graph"]
+    key = primary_key(described.get("columns", {}), described.get("type", ""))
+    return VectorTable(destination(into).table, found.ids, found.vectors, key)
+
+
+def _answer(run: Path, questions: Path, out: Path | None, columns: dict[str, Any], given: dict[str, Any]) -> None:
+    """Write one vector per question."""
+    from infomax.io.questions import check_answers, save_answers
+
+    if out is None:
+        raise InputError("--at", "--out FILE, for the vectors of the questions", "--into")
+    check_answers(out)
+    for name in ("attach", "vectors", "half"):
+        if given[name]:
+            raise InputError(f"--{name}", "no --at, which has vectors of its own", "both")
+    own = columns.pop("id", None)
+    times = columns.pop("time", [None])
+    if len(times) > 1:
+        raise InputError("--time", "one column of the questions", ", ".join(times))
+    model, source = open_run(run, given["graph"], columns, nodes=given["nodes"], positions=False)
+    with show.Steps("embed", None) as steps:
+        steps.at(0, "answers")
+        found = model._answers(questions, source, given["half_life"], own, times[0], ANSWERS)
+        told = save_answers(out, found)
+    show.wrote(f"{out} ({told})")
 
 
 def open_run(
@@ -264,9 +263,10 @@ def open_run(
     nodes: str | None = None,
     attach: bool = False,
     device: str = "auto",
+    positions: bool = True,
 ) -> tuple[DGI, Graph]:
-    """Read a run and the graph to embed: its own, another, or its own with new nodes."""
-    from infomax.arrays.made import made
+    """Read a run and the graph to embed: its own, another, or its own with new nodes; ``positions`` may be used."""
+    from infomax.arrays.edge_features import from_edges
     from infomax.estimator import DGI
     from infomax.graphs.reading import read_graph
     from infomax.io.columns import MATRICES
@@ -275,37 +275,23 @@ def open_run(
         remedy = "Columns of tables are found by the names of the features that the run was trained on."
         raise InputError("--features", f"a file {' or '.join(MATRICES)}", file, remedy)
     model = DGI.load(run, device=device, moved_to=None if attach else graph)
-    source = model.graph_
-    if "as_of" in columns and attach:
+    known = model.graph_
+    if graph is None:
+        return model, known.as_of(columns["as_of"]) if "as_of" in columns else known
+    if attach and "as_of" in columns:
         raise InputError("--as-of", "a whole graph", "--attach, new nodes alone")
-    if "as_of" in columns and graph is None:
-        source = source.as_of(columns["as_of"])
-    if graph is not None and attach:
-        source = read_graph(graph, nodes, attach_to=source, **columns)
-    elif graph is not None:
-        try:
-            source = open_graph(graph, labels, source.directed, columns, nodes=nodes, like=source)
-            source = source.target(model.graph_.kind) if model.graph_.kind else source
-            model._check_features(source)
-        except InputError as error:
-            if _only_new(model.graph_, source, error):
-                remedy = f"It must be the whole graph. If it has only new nodes: infomax embed {run} {graph} --attach."
-                raise InputError(f"{graph}: {error.where}", error.expected, error.found, remedy) from error
-            raise
-        if made(model.feature_names_) == "positions":
-            show.log.print("Positions in this graph resemble those in the training graph as far as both share ids.")
-        if model.graph_.weighted and not source.weighted:
-            unweighted = "The edges of the training graph have weights, these have none: each counts as 1."
-            show.log.print(f"{unweighted} Where a column holds them: --weight COLUMN.")
+    if attach:
+        return model, read_graph(graph, nodes, attach_to=known, **columns)
+    try:
+        source = options.open_graph(graph, labels, known.directed, columns, nodes=nodes, like=known).target(known.kind)
+        model._check_features(source)
+    except InputError as error:
+        whole = f"It must be the whole graph. If it has only new nodes: infomax embed {run} {graph} --attach."
+        remedy = f"{error.remedy} {whole}".strip()
+        raise InputError(f"{graph}: {error.where}", error.expected, error.found, remedy) from error
+    if positions and from_edges(model.feature_names_) == "positions":
+        show.log.print("Positions in this graph resemble those in the training graph as far as both share ids.")
+    if known.weighted and not source.weighted:
+        unweighted = "The edges of the training graph have weights, these have none: each counts as 1."
+        show.log.print(f"{unweighted} Where a column holds them: --weight COLUMN.")
     return model, source
-
-
-def _only_new(before: Graph, later: Graph, error: InputError) -> bool:
-    """Whether a later graph was refused because it has only new nodes: the table of others, or these, are missing."""
-    from infomax.arrays.made import made
-
-    known = {kind: before.target(kind) for kind in before.types} or {"": before}
-    if later is before:  # it could not be read: is it an edge to a node of the run's graph?
-        return any(error.found in map(shorten, one.ids.tolist()) for one in known.values() if not one.table.mapped)
-    bare = (later.target(kind) for kind in known if not made(known[kind].feature_names))
-    return any(made(one.feature_names) for one in bare)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from infomax.cli import options, show
+from infomax.cli import show
 from infomax.cli.app import Grouped, app
-from infomax.cli.options import Directed, GraphArgument, Labels, NodesArgument, open_graph
+from infomax.cli.options import Directed, GraphArgument, Labels, NodesArgument, open_graph, option, reads_tables
 from infomax.errors import InputError, number_of
 
 if TYPE_CHECKING:
@@ -27,38 +26,19 @@ app.add_typer(datasets, name="datasets")
 
 
 @app.command(cls=Grouped)
+@reads_tables()
 def info(
     graph: GraphArgument,
     nodes: NodesArgument = None,
     labels: Labels = None,
     directed: Directed = None,
-    dim: Annotated[
-        int, typer.Option(metavar="N", help="Width of the encoder, for the memory estimate.", min=1, max=1 << 24)
-    ] = 512,
+    dim: Annotated[int, option("N", "Width of the encoder, for the memory estimate.", min=1, max=1 << 24)] = 512,
     check: Annotated[bool, typer.Option("--check", help="Read a graph folder and compare its hashes first.")] = False,
     kinds: Annotated[
-        list[str] | None,
-        typer.Option("--type", metavar="NAME", help="Of several types of nodes, describe this one. May be repeated."),
+        list[str] | None, option("NAME", "Of several types of nodes, describe this one. May be repeated.", "--type")
     ] = None,
     *,
-    id: options.Id = None,
-    name: options.Name = None,
-    source: options.Source = None,
-    target: options.Target = None,
-    weight: options.Weight = None,
-    features: options.Features = None,
-    columns: options.ColumnKinds = None,
-    ignore: options.Ignore = None,
-    key: options.Key = None,
-    table: options.TableRole = None,
-    types: options.Types = None,
-    edge_type: options.EdgeType = None,
-    node_type: options.NodeType = None,
-    edges_as: options.EdgesAs = None,
-    groups: options.Groups = None,
-    time: options.Time = None,
-    as_of: options.AsOf = None,
-    context: typer.Context,
+    tables: dict[str, Any],
 ) -> None:
     """Describe a graph, and estimate the memory to train on it."""
     from infomax.arrays.folder import is_folder
@@ -75,10 +55,9 @@ def info(
     if trained:
         found = runs.read_training_graph(run)
     else:
-        chosen = options.given_columns(context)
-        if not kinds and nodes is None and _is_database(graph, chosen):
+        if not kinds and nodes is None and _is_database(graph, tables):
             return
-        found = open_graph(graph, labels, directed, chosen, nodes=nodes)
+        found = open_graph(graph, labels, directed, tables, nodes=nodes)
     if found.types:
         _show_types(graph, found, trained, kinds or ())
     elif kinds:
@@ -93,13 +72,12 @@ def _described(graph: Graph, trained: bool, dim: int) -> dict[str, str]:
     """What to show of a graph of one type of nodes, by name; "" for what does not apply."""
     import numpy as np
 
-    from infomax.arrays.made import told
+    from infomax.arrays.edge_features import edge_features_in_words
     from infomax.arrays.resemblance import in_words, resemblance
-    from infomax.io.memory import training_bytes
-    from infomax.machine import size
+    from infomax.memory import size, training_bytes
 
     degree = graph.degrees()
-    generated = told(graph.feature_names)
+    generated = edge_features_in_words(graph.feature_names)
     rows = {}
     if graph.groups is not None:
         sizes = np.unique(graph.groups, return_counts=True)[1]
@@ -117,10 +95,7 @@ def _described(graph: Graph, trained: bool, dim: int) -> dict[str, str]:
         rows["features of neighbours"] = in_words(resemblance(graph.table, graph.edges, graph.scaler()))
     rows["degree: mean, median, highest"] = f"{degree.mean():.2f}, {int(np.median(degree))}, {int(degree.max()):,}"
     rows["isolated nodes"] = f"{int((degree == 0).sum()):,}"
-    if not trained:
-        rows["self-loops dropped"] = f"{graph.dropped['self_loops']:,}"
-        rows["duplicate edges dropped"] = _duplicates(graph)
-        rows["edges of weight 0 dropped"] = f"{graph.dropped['zero_weights']:,}"
+    rows["edges dropped"] = "" if trained else _dropped(graph)
     rows["labels"] = ", ".join(f"{name} ({_classes(column)})" for name, column in graph.labels.items()) or "none"
     rows["split"] = ", ".join(f"{name} {int(mask.sum()):,}" for name, mask in graph.splits.items()) or "none"
     rows[f"memory to train, dim {dim}"] = f"about {size(training_bytes(graph, dim))}, plus that of Python and torch"
@@ -129,12 +104,12 @@ def _described(graph: Graph, trained: bool, dim: int) -> dict[str, str]:
 
 def _show_columns(source: Record) -> None:
     """Print what the columns of a node table are and become; nothing of a wide table of numbers."""
-    from infomax.arrays.made import made
+    from infomax.arrays.edge_features import from_edges
     from infomax.errors import place
 
     encoding = source.encoding
     if encoding is None:
-        if made(source.feature_names) or source.num_features > _MOST_COLUMNS:
+        if from_edges(source.feature_names) or source.num_features > _MOST_COLUMNS:
             return
         import pyarrow as pa
 
@@ -148,9 +123,8 @@ def _show_columns(source: Record) -> None:
     rows = [_column_row(column, encoding.called) for column in encoding.columns]
     show.table("Columns" + (f" of {source.kind}" if source.kind else ""), _HEADINGS, rows)
     for column in encoding.columns:
-        warning = f"{place('', column=column.name)}: {column.note}."
-        if column.note and not show.has_warned(warning):
-            show.out.print(f"warning{warning}")
+        if column.note:
+            show.out.print(f"warning{place('', column=column.name)}: {column.note}.")
 
 
 _MOST_COLUMNS, _MOST_ROWS = 50, 1 << 17
@@ -180,11 +154,11 @@ def _column_row(column: Column, called: str | None) -> tuple[str, ...]:
     return column.name, column.kind, distinct, f"{column.missing:,}", "; ".join(becomes) or "nothing"
 
 
-def _duplicates(graph: Record) -> str:
-    """How many rows of edge tables repeat an edge, and what that does."""
-    count = graph.dropped["duplicates"]
-    effect = "their weights add up" if graph.weighted else "--weight count would count them"
-    return f"{count:,} ({effect})" if count else "0"
+def _dropped(graph: Record) -> str:
+    """How many rows of edge tables are no edges of their own, by the reason, and what those that repeat one do."""
+    repeated = "their weights add up" if graph.weighted else "--weight count would count them"
+    told = {"self_loops": "self-loops", "duplicates": f"duplicates ({repeated})", "zero_weights": "of weight 0"}
+    return ", ".join(f"{count:,} {told[name]}" for name, count in graph.dropped.items() if count) or "none"
 
 
 def _is_database(name: str, columns: dict[str, Any]) -> bool:
@@ -196,17 +170,16 @@ def _is_database(name: str, columns: dict[str, Any]) -> bool:
     if not is_database(name):
         return False
     plan, times = planned(name, Columns.of(**columns))
-    for line in drawn(plan):
-        show.out.print(line)
-    show.table(plan.snapshot.where, HEADINGS, rows(plan, times))
-    for line in closing(plan):
-        show.out.print(line)
+    found = rows(plan, times, columns.get("as_of"))
+    show.out.print("\n".join(drawn(plan)))
+    show.table(plan.snapshot.where, HEADINGS, found)
+    show.out.print("\n".join(closing(plan)))
     return True
 
 
 def _show_types(title: str, graph: Graph, trained: bool, chosen: Sequence[str]) -> None:
     """Print the types of nodes of a graph and the relations between them; paths and columns of a few types."""
-    from infomax.arrays.made import made
+    from infomax.arrays.edge_features import from_edges
 
     types = graph.by_type()
     rows = []
@@ -215,7 +188,7 @@ def _show_types(title: str, graph: Graph, trained: bool, chosen: Sequence[str]) 
     for kind, one in types.items():
         degree = one.degrees()
         labels = (f"{name} ({_classes(column)})" for name, column in one.labels.items())
-        features = made(one.feature_names) or f"{one.num_features:,}"
+        features = from_edges(one.feature_names) or f"{one.num_features:,}"
         isolated = f"{int((degree == 0).sum()):,}"
         rows.append((kind, f"{one.num_nodes:,}", features, ", ".join(labels), f"{degree.mean():.2f}", isolated))
         if kind not in described:
@@ -228,62 +201,42 @@ def _show_types(title: str, graph: Graph, trained: bool, chosen: Sequence[str]) 
         except InputError as error:
             lines.append(str(error))
     show.table(title, ("type", "nodes", "features", "labels", "edges per node", "isolated"), rows)
-    arrows = ((one, ">" if one.directed else "─") for one in graph.relations)
+    arrows = ((one, ">" if one.directed else "─") for one in sorted(graph.relations, key=lambda one: -one.edges.count))
     drawn = [(f"{one.source} ─ {one.name} ─{end} {one.target}", f"{one.edges.count:,}") for one, end in arrows]
-    most = sorted(graph.relations, key=lambda one: -one.edges.count)[:_MOST_RELATIONS]
-    shown = [row for one, row in zip(graph.relations, drawn, strict=True) if one in most]
-    left = [(f"{len(drawn) - len(shown)} more", "")] if len(shown) < len(drawn) else []
-    show.table("", ("relation", "edges"), [*shown, *left])
-    dropped = {name: f"{count:,} {name.replace('_', ' ')}" for name, count in graph.dropped.items() if count}
-    if "duplicates" in dropped:
-        dropped["duplicates"] = _duplicates(graph).replace(" ", " duplicates ", 1)
-    for line in (*lines, *([] if trained else [f"edges dropped: {', '.join(dropped.values()) or 'none'}"])):
+    left = [(f"{len(drawn) - _MOST_RELATIONS} more", "")] if len(drawn) > _MOST_RELATIONS else []
+    show.table("", ("relation", "edges"), [*drawn[:_MOST_RELATIONS], *left])
+    if not trained:
+        lines.append(f"edges dropped: {_dropped(graph)}")
+    if not described:
+        lines.append("The columns of a type, and the paths from it: --type NAME")
+    for line in lines:
         show.out.print(line)
     for one in described.values():
         _show_columns(one)
-    if not described:
-        show.out.print("The columns of a type, and the paths from it: --type NAME")
 
 
 @app.command(cls=Grouped)
+@reads_tables()
 def convert(
     graph: GraphArgument,
     nodes: NodesArgument = None,
     *,
     out: Annotated[
         str,
-        typer.Option(
-            metavar="NAME",
-            help="What to write: g.npz, g.graphml, edges.csv,nodes.csv (or .tsv, .txt, .parquet, .csv.gz), a folder "
+        option(
+            "NAME",
+            "What to write: g.npz, g.graphml, edges.csv,nodes.csv (or .tsv, .txt, .parquet, .csv.gz), a folder "
             "for tables (of several types also NAME.parquet), or a graph folder: NAME.graph",
         ),
     ],
     labels: Labels = None,
     directed: Directed = None,
-    id: options.Id = None,
-    name: options.Name = None,
-    source: options.Source = None,
-    target: options.Target = None,
-    weight: options.Weight = None,
-    features: options.Features = None,
-    columns: options.ColumnKinds = None,
-    ignore: options.Ignore = None,
-    key: options.Key = None,
-    table: options.TableRole = None,
-    types: options.Types = None,
-    edge_type: options.EdgeType = None,
-    node_type: options.NodeType = None,
-    edges_as: options.EdgesAs = None,
-    groups: options.Groups = None,
-    time: options.Time = None,
-    as_of: options.AsOf = None,
-    context: typer.Context,
+    tables: dict[str, Any],
 ) -> None:
     """Write a graph in another format."""
     from infomax.io.writing import how_to_read
 
-    began = monotonic()
-    found = open_graph(graph, labels, directed, options.given_columns(context), nodes=nodes)
+    found = open_graph(graph, labels, directed, tables, nodes=nodes)
     with show.Steps("convert", found.num_nodes) as steps:
         found.save(out, progress=steps.at)
     if option := how_to_read(found, out):
@@ -293,7 +246,7 @@ def convert(
         names = dict.fromkeys(column.name for encoding in encodings for column in encoding.used)
         kept = "not the columns. An .npz or NAME.graph also keeps how they were made, for new nodes."
         show.log.print(f"Written are the features that the columns {', '.join(names)} became, {kept}")
-    show.wrote(f"{out} ({found!r})", began)
+    show.wrote(f"{out} ({found!r})")
 
 
 def _classes(column: NDArray[Any]) -> str:

@@ -1,17 +1,21 @@
-"""Labels that an option names: of the run's graph, of a node table, or of any other graph."""
+"""Labels that options name: of the run's graph, of a data set, of a node table, or of any other graph."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
+from infomax.arrays.parquet_columns import StoredRows, find_ids
+from infomax.cli.options import open_graph
+from infomax.datasets import DATASETS, load_dataset
 from infomax.errors import InputError, number_of, shorten
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from infomax.graphs.graph import Graph
+from infomax.evaluation.splits import Splits, check_classes, encode_flags, encode_labels
+from infomax.graphs.graph import Graph
+from infomax.io.reading import is_table, read_labels
 
 
 class LabelSource(NamedTuple):
@@ -22,10 +26,58 @@ class LabelSource(NamedTuple):
     splits: Mapping[str, NDArray[Any]]
 
 
+class Asked(NamedTuple):
+    """By label, the name of its source and its column; and the sources by name, "" for the graph itself."""
+
+    named: dict[str, tuple[str, str]]
+    sources: dict[str, LabelSource]
+
+    @classmethod
+    def of(cls, labels: Sequence[str], dataset: str | None, graph: Graph | None, id: str | None) -> Asked:
+        """Read the labels that were named, by default the first of a data set or of the run's graph."""
+        if labels and dataset is not None:
+            raise InputError("evaluate", "--labels or --dataset", "both")
+        graph = graph if dataset is None else load_dataset(dataset)
+        labels = labels or list(graph.labels if graph else ())[:1]
+        if not labels:
+            raise InputError("evaluate", "labels", "none", "Name them: --labels nodes.csv:COLUMN, or --dataset NAME.")
+        named = {label: source_column(label, graph) or ("", label) for label in labels}
+        sources = {}
+        for source in dict.fromkeys(source for source, _ in named.values()):
+            wanted = [column for other, column in named.values() if other == source]
+            sources[source] = read_source(source, wanted, graph, id)
+        if id is not None and not any(sources):
+            raise InputError("--id", "--labels SOURCE:COLUMN, whose ids it names", "none")
+        return cls(named, sources)
+
+    def rows(self, ids: StoredRows) -> NDArray[np.int64]:
+        """The rows of the nodes that have a label, among the ids of vectors on disk, ascending."""
+        columns = ((self.sources[source], column) for source, column in self.named.values())
+        pairs = (zip(found.ids, found.labels[column].tolist(), strict=True) for found, column in columns)
+        found = find_ids(ids, (node for each in pairs for node, label in each if label not in ("", -1)))
+        return np.sort(np.fromiter(found.values(), np.int64))
+
+    def coded(self, ids: NDArray[Any], *, numbered: bool) -> tuple[NDArray[Any], Splits | None]:
+        """Codes of nodes ``[N]``, or ``[N, C]`` where one may have several labels; and the split of their one graph."""
+        columns = {}
+        for label, (source, column) in self.named.items():
+            found = self.sources[source]
+            columns[label] = aligned(ids, found.ids, found.labels[column], numbered=numbered)
+        first = next(iter(columns.values()))
+        codes: NDArray[Any]
+        if len(columns) == 1 and first.ndim == 1:
+            codes, classes = encode_labels(first)
+            check_classes(f"label {shorten(next(iter(columns)))}", codes, classes)
+        else:
+            codes = np.column_stack([encode_flags(column, f"labels {label}") for label, column in columns.items()])
+        if len(self.sources) > 1:
+            return codes, None
+        (only,) = self.sources.values()
+        return codes, {part: aligned(ids, only.ids, mask, False) for part, mask in only.splits.items()} or None
+
+
 def source_column(label: str, graph: Graph | None) -> tuple[str, str] | None:
     """The source and the column that ``SOURCE:COLUMN`` names; None where the label is to be the graph's own."""
-    from infomax.datasets import DATASETS
-
     if ":" not in label or (graph is not None and label in graph.labels):
         return None
     for at, letter in enumerate(label):  # a column may have a colon in its name, and so may a file
@@ -36,32 +88,20 @@ def source_column(label: str, graph: Graph | None) -> tuple[str, str] | None:
 
 
 def read_source(source: str, columns: Sequence[str], graph: Graph | None, id: str | None = None) -> LabelSource:
-    """Some label columns of a node table, or of anything that a graph can be read from.
+    """Some label columns of a node table, of anything that a graph can be read from, or by "" of the graph itself.
 
     Ids are in the column ``id``; else, where there is such a column, as in the tables of a run's graph.
     """
-    from infomax.cli.options import open_graph
-    from infomax.io.reading import is_table, read_labels
-
     known = {} if graph is None else graph.table_columns
     if is_table(source):
         ids, labels = read_labels(source, columns, id, known)
         return LabelSource(list(map(str, ids)), {column: labels[column] for column in columns}, {})
-    graph = open_graph(source, list(columns), None, {"id": id} if id else {}, earlier=known)
+    if source:
+        graph = open_graph(source, list(columns), None, {"id": id} if id else {}, earlier=known)
+    unknown = [label for label in columns if graph is None or label not in graph.labels]
+    if graph is None or unknown:
+        raise InputError("--labels", " or ".join([*(graph.labels if graph else ()), "nodes.csv:COLUMN"]), unknown[0])
     return LabelSource(graph.ids, {column: graph.labels[column] for column in columns}, graph.splits)
-
-
-def labelled(source: LabelSource) -> LabelSource:
-    """The nodes of a source that have any label."""
-    import numpy as np
-
-    known = np.zeros(len(source.ids), dtype=bool)
-    for column in source.labels.values():
-        there = column != ("" if column.dtype == object else -1)
-        known |= there if there.ndim == 1 else there.any(axis=1)
-    ids = np.array(source.ids, dtype=object) if isinstance(source.ids, list) else source.ids
-    columns = ({name: column[known] for name, column in part.items()} for part in (source.labels, source.splits))
-    return LabelSource(ids[known], *columns)
 
 
 def aligned(
@@ -72,8 +112,6 @@ def aligned(
     Nodes that are not known get ``missing``: by default "" among text and -1 among numbers. Ids that are ``numbered``
     are only the numbers of rows: then the known nodes must be numbered alike.
     """
-    import numpy as np
-
     if known is ids:  # of the same graph: those of a graph folder would fill the memory
         return values
     known = list(known)
@@ -83,9 +121,9 @@ def aligned(
         raise InputError("labels", expected, f"{found} (as {shorten(known[0])})", remedy)
     position = {str(identifier): row for row, identifier in enumerate(known)}
     rows = [position.get(str(identifier), -1) for identifier in ids.tolist()]
-    if max(rows) < 0:
+    if max(rows, default=-1) < 0:
         found = f"none of them among {number_of(len(known), 'id')} (as {shorten(known[0])})"
-        raise InputError("labels", f"some of these nodes (as {shorten(ids[0])})", found)
+        raise InputError("labels", "some of these nodes" + (f" (as {shorten(ids[0])})" if len(ids) else ""), found)
     if missing is None:
         missing = "" if values.dtype == object else -1
     # What is not found is row -1, the last.

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from infomax.cli import show
 from infomax.cli.app import app
-from infomax.cli.options import Device, Threads, writable
-from infomax.cli.runs import OfType, RunOfTypes, sampled_rows
+from infomax.cli.options import Device, Seed, Threads, option, writable
+from infomax.cli.runs import OfType, RunArgument, sampled_rows
 from infomax.errors import InputError, number_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from infomax.embeddings import Embeddings
+
+    Part = tuple[Embeddings, str, dict[str, NDArray[Any]]]
 
 SAMPLE = 20_000
 """Nodes that the map of a graph folder shows."""
@@ -34,24 +32,14 @@ def _page(path: Path) -> Path | None:
 
 @app.command("map")
 def draw_map(
-    run: RunOfTypes,
+    run: RunArgument,
     *,
-    out: Annotated[Path, typer.Option(metavar="FILE", callback=_page, help="The HTML file to write.")],
+    out: Annotated[Path, option("FILE", "The HTML file to write.", callback=_page)],
     color: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="The column shown first: a label, community, split, degree, a column of the node table or a "
-            "feature.  [default: the first label]",
-        ),
+        str | None, option("COLUMN", "Shown first: a label, community, split, degree, a column or a feature.")
     ] = None,
-    k: Annotated[
-        int, typer.Option("-k", metavar="N", min=0, help="Nearest neighbours to show per node; 0 shows none.")
-    ] = 10,
-    seed: Annotated[
-        int,
-        typer.Option(metavar="N", help="Seed of the layout, of the communities and of a sample.", min=0, max=2**32 - 1),
-    ] = 0,
+    k: Annotated[int, option("N", "Nearest neighbours to show per node; 0 shows none.", "-k", min=0)] = 10,
+    seed: Seed = 0,
     device: Device = "auto",
     type: OfType = None,
     threads: Threads = None,
@@ -65,43 +53,21 @@ def draw_map(
     from infomax.kernels.device import choose_device
     from infomax.training.runs import types_of
 
-    began = time.monotonic()
     types = types_of(run)
     with show.Steps("map", None) as steps:
         parts = {kind: _part(run / kind, types, color, seed, device, steps) for kind in types or [""]}
-        drawn = "; ".join(f"{kind}: {part.drawn}" if kind else part.drawn for kind, part in parts.items())
-        whole = _together(parts) if types else parts[""]
-        note = "; neighbours are among these" if any(part.sampled for part in parts.values()) else ""
-        if types:
-            note += ". Each type has a picture of its own: places and cosines of two types cannot be compared."
+        drawn = "; ".join(f"{kind}: {told}" if kind else told for kind, (_, told, _) in parts.items())
+        nodes, note, columns = _together(parts) if types else (parts[""][0], "", parts[""][2])
+        kinds = columns["type"] if types else None
         write_map(
-            out,
-            whole.nodes,
-            whole.columns,
-            title=run.resolve().name,
-            drawn=drawn + note,
-            color=color,
-            k=k,
-            seed=seed,
-            device=choose_device(device),
-            kinds=whole.columns["type"] if types else None,
-            progress=steps.at,
-        )
-    show.wrote(f"{out} ({drawn}, {out.stat().st_size / 1e6:.1f} MB)", began)
+            out, nodes, columns, title=run.resolve().name, drawn=drawn + note, color=color, k=k, seed=seed,
+            device=choose_device(device), kinds=kinds, progress=steps.at,
+        )  # fmt: skip
+    show.wrote(f"{out} ({drawn}, {out.stat().st_size / 1e6:.1f} MB)")
 
 
-@dataclass
-class _Part:
-    """The nodes of one type that a map shows, and columns ``[N]``."""
-
-    nodes: Embeddings
-    columns: dict[str, NDArray[Any]]
-    drawn: str = ""
-    sampled: bool = False
-
-
-def _part(run: Path, types: Sequence[str], color: str | None, seed: int, device: str, steps: show.Steps) -> _Part:
-    """The nodes of a run, or a sample of them, with their communities."""
+def _part(run: Path, types: Sequence[str], color: str | None, seed: int, device: str, steps: show.Steps) -> Part:
+    """The nodes of a run, or a sample of them, how many they are, and their columns ``[N]``, communities among them."""
     from infomax.analysis.map import check_color, node_columns
     from infomax.estimator import DGI
     from infomax.evaluation.clustering import best_k, choose_k, cluster
@@ -113,38 +79,33 @@ def _part(run: Path, types: Sequence[str], color: str | None, seed: int, device:
     found = model.transform(model.graph_, rows=rows)
     drawn = number_of(len(found), "node")
     if rows is not None:
-        drawn = f"{len(rows):,} of {graph.num_nodes:,} nodes, drawn at random with seed {seed}"
+        drawn = f"{drawn} of {graph.num_nodes:,}, drawn at random with seed {seed}; neighbours are among these"
     number = best_k(choose_k(found.vectors, seed=seed, progress=steps.at))
     clusters = cluster(found.vectors, number, seed=seed, progress=steps.at)
-    columns = node_columns(model.graph_, clusters, color, rows)
-    return _Part(found, columns, drawn, rows is not None)
+    return found, drawn, node_columns(model.graph_, clusters, color, rows)
 
 
-def _filled(cells: NDArray[Any] | None, count: int, text: bool) -> NDArray[Any]:
-    """A column ``[n]`` as text or as numbers; without one, as many empty cells."""
-    import numpy as np
-
-    if cells is None:
-        return np.full(count, "" if text else np.nan, object if text else np.float64)
-    return cells.astype(str).astype(object) if text else cells
-
-
-def _together(parts: dict[str, _Part]) -> _Part:
+def _together(parts: dict[str, Part]) -> Part:
     """The nodes of all types: ids such as paper:5, the type as the first column, others empty where a type has none."""
     import numpy as np
 
     from infomax.embeddings import Embeddings
 
-    nodes = {kind: part.nodes for kind, part in parts.items()}
-    heads = dict.fromkeys(name for part in parts.values() for name in part.columns)
+    nodes = {kind: own for kind, (own, _, _) in parts.items()}
+    heads = dict.fromkeys(name for *_, own in parts.values() for name in own)
     columns = {"type": np.concatenate([np.full(len(own), kind, object) for kind, own in nodes.items()])}
     for name in heads:
-        cells = [part.columns.get(name) for part in parts.values()]
+        cells = [own.get(name) for *_, own in parts.values()]
         text = any(own is not None and own.dtype == object for own in cells)
-        filled = [_filled(own, len(part.nodes), text) for own, part in zip(cells, parts.values(), strict=True)]
+        empty = np.array([""], object) if text else np.array([np.nan])
+        filled = [
+            np.repeat(empty, len(own)) if some is None else some.astype(str).astype(object) if text else some
+            for some, own in zip(cells, nodes.values(), strict=True)
+        ]
         columns["column type" if name == "type" else name] = np.concatenate(filled)
     width = max(own.shape[1] for own in nodes.values())  # zeros beside vectors leave cosines as they are
     vectors = [np.pad(own.vectors, ((0, 0), (0, width - own.shape[1]))) for own in nodes.values()]
     ids = np.array([f"{kind}:{node}" for kind, own in nodes.items() for node in own], dtype=object)
     names = [np.full(len(own), "", object) if own.node_names is None else own.node_names for own in nodes.values()]
-    return _Part(Embeddings(np.concatenate(vectors), ids, np.concatenate(names)), columns)
+    note = ". Each type has a picture of its own: places and cosines of two types cannot be compared."
+    return Embeddings(np.concatenate(vectors), ids, np.concatenate(names)), note, columns

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial, wraps
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -16,38 +18,19 @@ from infomax.errors import InputError
 if TYPE_CHECKING:
     from infomax.graphs.graph import Graph
 
+T = TypeVar("T")
 GRAPH, MACHINE, COLUMNS = "Graph", "Machine", "Columns of tables"
 """Headings of options in ``infomax train --help``; what most people need has none, and comes first."""
-GraphArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="GRAPH",
-        help="A data set's name, a folder with edges.* and nodes.*, edges.csv[,nodes.csv], an .npz, a .graphml, a "
-        "folder of such graphs, or one that prepare wrote. Or a database: a SQLite or DuckDB file, postgresql://..., "
-        "or a folder of tables with keys.",
-    ),
-]
-
-NodesArgument = Annotated[
-    str | None, typer.Argument(metavar="NODES", help="The node table, where GRAPH is an edge table alone.")
-]
 
 
-Labels = Annotated[
-    list[str] | None,
-    typer.Option(metavar="COLUMN", help="A column of the node table that is a label, not a feature. May be repeated."),
-]
-Directed = Annotated[
-    bool | None,
-    typer.Option(
-        "--directed/--undirected",
-        help="Keep the direction of edges: messages go from source to target. Or not.  [default: as a .graphml says, "
-        "else undirected]",
-        rich_help_panel=GRAPH,
-        show_default=False,
-    ),
-]
-Device = Annotated[str, typer.Option(metavar="NAME", help="auto, cpu, cuda, cuda:1, ...", rich_help_panel=MACHINE)]
+def option(metavar: str, help: str, *names: str, heading: str | None = None, **more: Any) -> Any:
+    """An option: what stands for its value, and what it does; typer makes its name of the parameter's."""
+    return typer.Option(*names, metavar=metavar, help=help, rich_help_panel=heading, **more)
+
+
+def optional(kind: Any, metavar: str, help: str, *names: str, **more: Any) -> Any:
+    """The annotation of an option for `has_options`, whose value is of a kind, or None."""
+    return Annotated[kind | None, option(metavar, help, *names, **more)]
 
 
 def _use_threads(count: int | None) -> None:
@@ -55,111 +38,6 @@ def _use_threads(count: int | None) -> None:
         os.environ["OMP_NUM_THREADS"] = str(count)  # for libraries that are loaded later
         if "torch" in sys.modules:
             sys.modules["torch"].set_num_threads(count)
-
-
-Threads = Annotated[
-    int | None,
-    typer.Option(
-        metavar="N",
-        min=1,
-        max=1024,  # libraries crash where the system cannot start so many
-        callback=_use_threads,
-        is_eager=True,
-        expose_value=False,
-        help="Use at most so many CPU threads.  [default: OMP_NUM_THREADS, else one per core]",
-        rich_help_panel=MACHINE,
-    ),
-]
-
-
-def _in_columns(*names: str, metavar: str = "COLUMN", help: str) -> Any:
-    """An option under the heading of columns; typer makes its name of the parameter's."""
-    return typer.Option(*names, metavar=metavar, help=help, rich_help_panel=COLUMNS)
-
-
-Id = Annotated[str | None, _in_columns(help="The column of ids in the node table.  [default: id, else the first]")]
-Name = Annotated[str | None, _in_columns(help="The column of the node table that holds names, to show beside ids.")]
-Source = Annotated[str | None, _in_columns(help="The column of the edge table where edges begin.  [default: source]")]
-Target = Annotated[str | None, _in_columns(help="The column of the edge table where edges end.  [default: target]")]
-Weight = Annotated[
-    str | None,
-    _in_columns(
-        help="The column of weights in the edge table; count: an edge weighs as much as it has rows.  "
-        "[default: weight, if there is one]"
-    ),
-]
-Features = Annotated[
-    list[str] | None,
-    _in_columns(
-        metavar="COLUMN|FILE",
-        help="A column that is a feature; others are then ignored. May be repeated. Or a file with one row per node: "
-        ".npy, or .npz of scipy. Or degrees or positions, made of the edges.  [default: all columns; where there are "
-        "none, positions]",
-    ),
-]
-FeatureFile = Annotated[
-    str | None, _in_columns(metavar="FILE", help="A file with one row per node: .npy, or .npz of scipy.")
-]
-"""Features of a graph for a trained encoder, which knows the names of columns."""
-ColumnKinds = Annotated[
-    list[str] | None,
-    _in_columns(
-        "--column",
-        metavar="NAME=KIND",
-        help="What a column of the node table is: number, boolean, category, date, text, tokens, name, label, id or "
-        "ignore. TYPE.NAME is the column of one of several types. May be repeated.  [default: found from its values]",
-    ),
-]
-Ignore = Annotated[list[str] | None, _in_columns(help="A column of the node table to ignore. May be repeated.")]
-Types = Annotated[
-    str | None,
-    _in_columns(metavar="TYPE,TYPE", help="The types of nodes where edges begin and where they end, as in user,item."),
-]
-EdgeType = Annotated[str | None, _in_columns(help="The column of the edge table that names the relation of an edge.")]
-NodeType = Annotated[str | None, _in_columns(help="The column of the node table that names the type of a node.")]
-EdgesAs = Annotated[
-    str | None,
-    _in_columns(
-        metavar="TYPE",
-        help="Make every row of the edge table a node of this type, with the other columns as features.",
-    ),
-]
-Time = Annotated[
-    list[str] | None,
-    _in_columns(
-        help="The column that says since when a row is there; of several types TYPE.COLUMN, once for each. Of an edge "
-        "table, its rows become nodes.",
-    ),
-]
-AsOf = Annotated[
-    str | None,
-    _in_columns(metavar="DAY", help="Leave out rows of a later time, and their edges: 2010-01-01, or with the hour."),
-]
-Groups = Annotated[
-    str | None, _in_columns(help="The column of the node table that names the graph of a node, of several.")
-]
-
-Key = Annotated[
-    list[str] | None,
-    _in_columns(
-        metavar="TABLE.COLUMN=TABLE",
-        help="Of a database: a key that is neither declared nor found, as orders.buyer=customers; or =none. May be "
-        "repeated.",
-    ),
-]
-TableRole = Annotated[
-    list[str] | None,
-    _in_columns(
-        metavar="TABLE=ROLE",
-        help="Of a database: what a table becomes: nodes, facts, edges, lookup or ignore. May be repeated.",
-    ),
-]
-
-
-def given_columns(context: typer.Context) -> dict[str, Any]:
-    """The options about columns of tables that were given to a command, as `Columns.of` takes them."""
-    names = [one.name for one in context.command.params if getattr(one, "rich_help_panel", None) == COLUMNS]
-    return {name: value for name in names if name is not None and (value := context.params[name])}
 
 
 def writable(path: Path | None) -> Path | None:
@@ -171,24 +49,146 @@ def writable(path: Path | None) -> Path | None:
     return path
 
 
-def result_file(path: Path | None) -> Path | None:
+def _result_file(path: Path | None) -> Path | None:
     """Check that a table of results can be written to a file, before the work is done."""
     from infomax.io.result_files import check_result
 
     return writable(check_result(path))
 
 
-Json = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", callback=writable, help="Also write the result to this file, as JSON."),
+GraphArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="GRAPH",
+        help="A data set's name, a folder with edges.* and nodes.*, edges.csv[,nodes.csv], an .npz, a .graphml, a "
+        "folder of these, or of prepare; or a database: SQLite, DuckDB, postgresql://..., a folder of tables.",
+    ),
 ]
+NodesArgument = Annotated[
+    str | None, typer.Argument(metavar="NODES", help="The node table, where GRAPH is an edge table alone.")
+]
+Labels = Annotated[
+    list[str] | None, option("COLUMN", "A column of the node table that is a label, not a feature. May be repeated.")
+]
+Directed = Annotated[
+    bool | None,
+    typer.Option(
+        "--directed/--undirected",
+        help="Whether messages go from source to target only.  [default: as a .graphml says, else undirected]",
+        rich_help_panel=GRAPH,
+        show_default=False,
+    ),
+]
+Device = Annotated[str, option("NAME", "auto, cpu, cuda, cuda:1, ...", heading=MACHINE)]
+Threads = Annotated[
+    int | None,
+    option(
+        "N",
+        "Use at most so many CPU threads.  [default: OMP_NUM_THREADS, else one per core]",
+        heading=MACHINE,
+        min=1,
+        max=1024,  # libraries crash where the system cannot start so many
+        callback=_use_threads,
+        is_eager=True,
+        expose_value=False,
+    ),
+]
+Resume = Annotated[
+    bool, typer.Option("--resume", help="Go on where this command was interrupted; start where it was not begun.")
+]
+Half = Annotated[
+    bool,
+    typer.Option("--half", help="Store in half precision, half the bytes: features, or vectors of a graph folder."),
+]
+Json = Annotated[Path | None, option("FILE", "Also write the result to this file, as JSON.", callback=writable)]
+ResultFile = Annotated[
+    Path | None, option("FILE", "Write the result to a .csv, .tsv, .parquet or .json.", callback=_result_file)
+]
+Seed = Annotated[int, option("N", "Seed of all that is drawn at random.", min=0, max=2**32 - 1)]
 PROBE_NAMES = "paper|converged|validated"
 PROBE_HELP = (
-    "paper: 100 steps of softmax regression, or of one logistic regression per label. converged: the same to the "
-    "lowest loss; for one label per node, 1,000 steps. validated: logistic regression with C chosen on validation "
-    "nodes, for one label per node."
+    "paper: 100 steps of softmax regression, or of one logistic regression per label. converged: the same until it "
+    "converges. validated: for one label per node, logistic regression with C chosen on validation nodes."
 )
-ProbeName = Annotated[str, typer.Option(metavar=PROBE_NAMES, help=PROBE_HELP)]
+ProbeName = Annotated[str, option(PROBE_NAMES, PROBE_HELP)]
+
+_column = partial(optional, heading=COLUMNS)
+TABLE_OPTIONS = {
+    "id": _column(str, "COLUMN", "The column of ids in the node table.  [default: id, else the first]"),
+    "name": _column(str, "COLUMN", "The column of the node table that holds names, to show beside ids."),
+    "source": _column(str, "COLUMN", "The column of the edge table where edges begin.  [default: source]"),
+    "target": _column(str, "COLUMN", "The column of the edge table where edges end.  [default: target]"),
+    "weight": _column(
+        str, "COLUMN", "The column of weights; count: how many rows an edge has.  [default: weight, if there is one]"
+    ),
+    "features": _column(
+        list[str],
+        "COLUMN|FILE",
+        "A column that is a feature; others are then ignored. May be repeated. Or a file with one row per node: "
+        ".npy, or .npz of scipy; or degrees or positions, made of the edges.  [default: all columns, else positions]",
+    ),
+    "columns": _column(
+        list[str],
+        "NAME=KIND",
+        "What a column, of several types TYPE.NAME, is: number, boolean, category, date, text, tokens, name, label, id "
+        "or ignore. May be repeated.  [default: found from its values]",
+        "--column",
+    ),
+    "ignore": _column(list[str], "COLUMN", "A column of the node table to ignore. May be repeated."),
+    "key": _column(
+        list[str],
+        "TABLE.COLUMN=TABLE",
+        "A key of a database that is neither declared nor found; or =none. May be repeated.",
+    ),
+    "table": _column(
+        list[str],
+        "TABLE=ROLE",
+        "What a table of a database becomes: nodes, facts, edges, lookup or ignore. May be repeated.",
+    ),
+    "types": _column(str, "TYPE,TYPE", "The types of nodes where edges begin and end, as user,item."),
+    "edge_type": _column(str, "COLUMN", "The column of the edge table that names the relation of an edge."),
+    "node_type": _column(str, "COLUMN", "The column of the node table that names the type of a node."),
+    "edges_as": _column(str, "TYPE", "Make every row of the edge table a node of this type, with features."),
+    "groups": _column(str, "COLUMN", "The column of the node table that names the graph of a node, of several."),
+    "time": _column(
+        list[str],
+        "COLUMN",
+        "Since when a row is there; of several types TYPE.COLUMN. Rows of edge tables then become nodes.",
+    ),
+    "as_of": _column(str, "DAY", "Leave out rows of a later time, and their edges: 2010-01-01, or with the hour."),
+}
+"""The options about tables, by the names that `Columns.of` has for them."""
+FeatureFile = _column(str, "FILE", "A file with one row per node: .npy, or .npz of scipy.")
+"""Features of a graph for a trained encoder, which knows the names of columns."""
+
+
+def reads_tables(*names: str, **others: Any) -> Callable[[Callable[..., T]], Callable[..., T]]:
+    """Give a command the options about tables, all or some, and others; ``tables`` has those that were given."""
+    return has_options(tables={name: TABLE_OPTIONS[name] for name in names or TABLE_OPTIONS} | others)
+
+
+def has_options(**groups: Mapping[str, Any]) -> Callable[[Callable[..., T]], Callable[..., T]]:
+    """Give a command groups of options, by name, in place of a parameter; it has the values that were given."""
+
+    def decorate(command: Callable[..., T]) -> Callable[..., T]:
+        parameters: list[Parameter] = []
+        for name, own in signature(command, eval_str=True).parameters.items():
+            more = groups.get(name, {}).items()
+            added = [Parameter(one, Parameter.KEYWORD_ONLY, default=None, annotation=kind) for one, kind in more]
+            parameters += added or [own]
+
+        @wraps(command)
+        def run(**given: Any) -> T:
+            for group, names in groups.items():
+                values = {name: given.pop(name) for name in names}
+                given[group] = {name: value for name, value in values.items() if value not in (None, [], "")}
+            return command(**given)
+
+        run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+        run.__annotations__ = {one.name: one.annotation for one in parameters}
+        return run
+
+    return decorate
 
 
 def open_graph(

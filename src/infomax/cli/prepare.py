@@ -3,54 +3,37 @@
 from __future__ import annotations
 
 from pathlib import Path
-from time import monotonic
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from infomax.cli import options, show
+from infomax.cli import show
 from infomax.cli.app import Grouped, app
-from infomax.cli.options import Directed, Labels
+from infomax.cli.options import TABLE_OPTIONS, Directed, Half, Labels, option, reads_tables
 from infomax.errors import InputError
 
 UNITS = {"": 1, "b": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 
 
 @app.command(cls=Grouped)
+@reads_tables(*(name for name in TABLE_OPTIONS if name != "groups"))
 def prepare(
     edges: Annotated[
         str, typer.Argument(metavar="EDGES", help="The edge table: a file, a folder of files, or a pattern in quotes.")
     ],
     nodes: Annotated[str | None, typer.Argument(metavar="NODES", help="The node table, likewise.")] = None,
     *,
-    out: Annotated[Path, typer.Option(metavar="FOLDER", help="The graph folder to write.")],
+    out: Annotated[Path, option("FOLDER", "The graph folder to write.")],
     labels: Labels = None,
     directed: Directed = None,
-    half: Annotated[bool, typer.Option("--half", help="Store features in half precision, half the bytes.")] = False,
+    half: Half = False,
     memory: Annotated[
-        str | None,
-        typer.Option(metavar="SIZE", help="Memory to work in, about.  [default: 4GB, or 80% of what is free]"),
+        str | None, option("SIZE", "Memory to work in, about.  [default: 4GB, or 80% of what is free]")
     ] = None,
     like: Annotated[
-        Path | None,
-        typer.Option(metavar="RUN", help="Make features of columns as in the graph of a run, to embed with it."),
+        Path | None, option("RUN", "Make features of columns as in the graph of a run, to embed with it.")
     ] = None,
-    id: options.Id = None,
-    name: options.Name = None,
-    source: options.Source = None,
-    target: options.Target = None,
-    weight: options.Weight = None,
-    features: options.Features = None,
-    columns: options.ColumnKinds = None,
-    ignore: options.Ignore = None,
-    key: options.Key = None,
-    table: options.TableRole = None,
-    types: options.Types = None,
-    edge_type: options.EdgeType = None,
-    node_type: options.NodeType = None,
-    edges_as: options.EdgesAs = None,
-    time: options.Time = None,
-    context: typer.Context,
+    tables: dict[str, Any],
 ) -> None:
     """Make a graph folder from tables that need not fit into memory.
 
@@ -61,7 +44,6 @@ def prepare(
     from infomax.io.prepare import prepare as write
     from infomax.training import runs
 
-    began = monotonic()
     known = None
     if like is not None:
         run = runs.first_in(like)
@@ -71,9 +53,9 @@ def prepare(
     with show.Steps("prepare", None, "Go on with the same command.") as steps:
         write(
             edges, nodes, out=out, labels=labels or (), directed=directed, half=half, memory=size, like=known,
-            progress=steps.at, **options.given_columns(context),
+            progress=steps.at, **tables,
         )  # fmt: skip
-    show.wrote(f"{out}/ ({Graph.open(out)!r})", began)
+    show.wrote(f"{out}/ ({Graph.open(out)!r})")
 
 
 def _bytes(text: str) -> int:

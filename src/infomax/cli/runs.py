@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from functools import wraps
 from inspect import signature
 from pathlib import Path
@@ -12,38 +11,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from infomax.cli.options import option
 from infomax.errors import InputError
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from infomax.embeddings import StoredEmbeddings
+    from infomax.embeddings import Embeddings, StoredEmbeddings
     from infomax.estimator import DGI
-
-
-def _finished(context: typer.Context, run: Path) -> Path:
-    """Check that a run folder is one, before torch is loaded, which takes seconds; with --type, the run of that."""
-    from infomax.training import runs
-
-    run = _of_type(context, run)
-    runs.check(run)
-    return run
-
-
-def _finished_types(context: typer.Context, run: Path) -> Path:
-    """As `_finished`; a run of several types of nodes is one where all of them are."""
-    from infomax.training import runs
-
-    run = _of_type(context, run)
-    for kind in runs.types_of(run) or [""]:
-        runs.check(run / kind)
-    return run
+    from infomax.graphs.graph import Graph
 
 
 def _of_type(context: typer.Context, run: Path) -> Path:
     """RUN/TYPE, where a command was given --type."""
-    from infomax.io.encoding.keys import called
+    from infomax.io.column_names import called
     from infomax.training import runs
 
     kind: str | None = context.params.get("type")
@@ -54,9 +36,27 @@ def _of_type(context: typer.Context, run: Path) -> Path:
     return run / known
 
 
+def _finished(context: typer.Context, run: Path) -> Path:
+    """Check that a run is finished, all its types, before torch is loaded, which takes seconds."""
+    from infomax.training import runs
+
+    run = _of_type(context, run)
+    for kind in runs.types_of(run) or [""]:
+        runs.check(run / kind)
+    return run
+
+
+def _all_finished(context: typer.Context, run: Path) -> Path:
+    """As `_finished`, of a run or a folder of runs."""
+    from infomax.training import runs
+
+    run = _of_type(context, run)
+    runs.check_all(run)
+    return run
+
+
 def _finished_or_vectors(context: typer.Context, source: Path) -> Path:
     from infomax.io.parts import has_parts
-    from infomax.training import runs
 
     if not source.exists():
         raise InputError(str(source), "a run folder, or what embed wrote", "nothing of that name")
@@ -66,23 +66,22 @@ def _finished_or_vectors(context: typer.Context, source: Path) -> Path:
         if kind not in kinds:
             raise InputError(str(source), f"--type TYPE, one of {', '.join(kinds)}", kind)
         return source / kind
-    source = _of_type(context, source)
-    if not (source.is_file() or has_parts(source)):
-        runs.check_all(source)
-    return source
+    return source if source.is_file() or has_parts(source) else _all_finished(context, source)
 
 
 def per_run(
     command: Callable[..., Any],
     *,
     has: Callable[[Mapping[str, Any], Mapping[str, Any]], bool] = lambda *_: True,
+    around: Callable[[Mapping[str, Any]], AbstractContextManager[None]] = lambda _: nullcontext(),
     writes_runs: bool = False,
 ) -> Callable[..., None]:
     """Let a command on a run take a folder of runs, of several types or seeds, too: it is called for each.
 
     Files that it writes then have the name of the run in their own. Where it returns rows of scores of several
     encoders of a type, means and deviations over them come last, and into the file that was named. Types that do not
-    have what is asked for, by the description of the graph and the options, are left out.
+    have what is asked for, by the description of the graph and the options, are left out. What is ``around`` begins
+    before the first of them and ends after the last.
     """
     first = next(iter(signature(command).parameters))
 
@@ -92,26 +91,22 @@ def per_run(
         from infomax.training import runs
 
         folder = given[first]
-        names = runs.runs_in(given[first])
-        began = time.monotonic()
+        names = runs.runs_in(folder)
         if not names:
-            command(**given)
+            with around(given):
+                command(**given)
+            return
+        graphs = {name: runs.check(folder / name)["graph"] for name in names}
+        chosen = [name for name, graph in graphs.items() if not graph.get("type") or has(graph, given)]
+        one = len(chosen) == 1 and given.get("at") is not None  # questions, whose file is the one that was asked for
         scored: dict[Path, list[Any]] = {}  # by type
-        with runs.listing(given["out"], names) if names and writes_runs else nullcontext():
-            for name in names:
-                described = runs.check(folder / name)["graph"]
-                if described.get("type") and not has(described, given):
-                    continue
-                written: dict[str, Any] = {
-                    option: _of_run(path, name)
-                    for option in ("out", "json", "vectors")
-                    if isinstance(path := given.get(option), Path)
-                }
-                if table := given.get("into"):
-                    written["into"] = f"{table}_{'_'.join(name.parts)}"
+        with around(given), runs.listing(given["out"], names) if writes_runs else nullcontext():
+            for name in chosen:
                 show.log.print(f"{name}:")
-                scored.setdefault(name.parent, []).append(command(**{**given, **written, first: folder / name}))
-        if names and not scored:
+                show.start_clock()
+                own = given if one else _for_run(given, name)
+                scored.setdefault(name.parent, []).append(command(**{**own, first: folder / name}))
+        if not scored:
             remedy = "Train with --labels COLUMN, or score one type: --type TYPE --labels nodes.csv:COLUMN."
             wanted = f"the labels {', '.join(given['labels'])}" if given["labels"] else "labels"
             raise InputError(str(folder), f"{wanted} of one type of nodes or more", "none", remedy)
@@ -122,9 +117,18 @@ def per_run(
                 values = [row.to_dict() for row in over_encoders(found)]
                 show.scores(f"{folder / kind}: mean ± over {len(found)} encoders", values)
                 path = given["json"] and kind.name and _of_run(given["json"], kind)
-                show.write_result(path or given["json"], {"source": str(folder / kind), "rows": values}, began)
+                show.write_result(path or given["json"], {"source": str(folder / kind), "rows": values})
 
     return run
+
+
+def _for_run(given: Mapping[str, Any], name: Path) -> dict[str, Any]:
+    """The options of a command for one of several runs: what it writes has the name of the run."""
+    paths = {option: given.get(option) for option in ("out", "json", "vectors")}
+    written: dict[str, Any] = {option: _of_run(path, name) for option, path in paths.items() if isinstance(path, Path)}
+    if table := given.get("into"):
+        written["into"] = f"{table}_{'_'.join(name.parts)}"
+    return {**given, **written}
 
 
 def _of_run(path: Path, name: Path) -> Path:
@@ -132,27 +136,15 @@ def _of_run(path: Path, name: Path) -> Path:
     return path.with_suffix(f".{'.'.join(name.parts)}{path.suffix}") if path.suffix else path / name
 
 
-def _finished_runs(context: typer.Context, run: Path) -> Path:
-    """As `_finished`, of a run or a folder of runs."""
-    from infomax.training import runs
-
-    run = _of_type(context, run)
-    runs.check_all(run)
-    return run
-
-
 RunOrRuns = Annotated[
     Path,
     typer.Argument(
         metavar="RUN",
-        callback=_finished_runs,
+        callback=_all_finished,
         help="A run folder, written by train; of several types or seeds, all or one: RUN/TYPE.",
     ),
 ]
 RunArgument = Annotated[Path, typer.Argument(metavar="RUN", callback=_finished, help="A run folder, written by train.")]
-RunOfTypes = Annotated[
-    Path, typer.Argument(metavar="RUN", callback=_finished_types, help="A run folder, written by train.")
-]
 SourceArgument = Annotated[
     Path,
     typer.Argument(
@@ -161,10 +153,24 @@ SourceArgument = Annotated[
         help="A run folder, or a file or a folder of parts that embed wrote.",
     ),
 ]
-OfType = Annotated[
-    str | None, typer.Option(metavar="NAME", help="Of a run of several types of nodes, this one.", is_eager=True)
-]
+OfType = Annotated[str | None, option("NAME", "Of a run of several types of nodes, this one.", is_eager=True)]
 """Read before RUN, which becomes RUN/TYPE."""
+
+
+def vectors(run: Path, graph: Graph, device: str = "auto") -> Embeddings | StoredEmbeddings:
+    """The vectors of a run, whose graph was read: those that it holds, without torch, else computed ones.
+
+    Those of a graph folder are parquet parts in the run folder; missing ones are written.
+    """
+    from infomax.training.runs import vectors_of_run
+
+    if device == "auto" and (held := vectors_of_run(run, graph)) is not None:
+        return held
+
+    from infomax.estimator import DGI
+
+    model = DGI.load(run, device=device)
+    return written_once(model, run) if graph.table.mapped else model.transform(model.graph_)
 
 
 def written_once(model: DGI, run: Path) -> StoredEmbeddings:
@@ -199,7 +205,7 @@ def sampled_rows(model: DGI, most: int, seed: int, column: NDArray[Any] | None =
 
 def in_memory(model: DGI) -> None:
     """Read the graph of a run into memory where it is a graph folder, if there is room for it and its vectors."""
-    from infomax.io import memory
+    from infomax import memory
     from infomax.kernels import room
     from infomax.kernels.device import choose_device
 

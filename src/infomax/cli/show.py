@@ -44,7 +44,7 @@ class Screen:
 
 
 out, log = Screen(), Screen(stderr=True)
-_warned: list[str] = []
+_began = [time.monotonic()]
 
 
 def stops() -> list[int]:
@@ -54,10 +54,14 @@ def stops() -> list[int]:
     return [signal.SIGINT, signal.SIGTERM, *([] if ignored or hangup is signal.SIGTERM else [hangup])]
 
 
-def begin(*, quiet: bool) -> None:
-    """Begin a command, which has not warned of anything yet."""
-    _warned.clear()
-    hush(quiet)
+def start_clock() -> None:
+    """Begin to measure the time that `wrote` tells: when a command begins, and each of several runs of one."""
+    _began[0] = time.monotonic()
+
+
+def seconds() -> float:
+    """The time since the clock was started."""
+    return time.monotonic() - _began[0]
 
 
 def hush(quiet: bool) -> None:
@@ -70,13 +74,7 @@ def hush(quiet: bool) -> None:
 def warning(message: Any, category: type[Warning], filename: str, lineno: int, *_: Any, **more: Any) -> None:
     """Print a warning to the user as one line; where another library warns, say where."""
     where = "" if issubclass(category, InputWarning) else f"{filename}:{lineno}: "
-    _warned.append(str(message))
     log.print(f"warning: {where}{visible(str(message))}")
-
-
-def has_warned(words: str) -> bool:
-    """Whether these words are in a warning that this command has printed."""
-    return any(words in message for message in _warned)
 
 
 def table(title: str, columns: Collection[str], rows: Iterable[Iterable[object]]) -> None:
@@ -156,20 +154,21 @@ def health(report: dict[str, Any]) -> None:
     table("Health", ("", ""), figures(report))
 
 
-def scores(title: str, rows: Iterable[dict[str, Any]]) -> None:
-    """Rows of a results table, as `evaluation.results.Row.to_dict` gives them."""
+def scores(title: str, rows: Sequence[dict[str, Any]]) -> None:
+    """Rows of a results table with one metric, as `evaluation.results.Row.to_dict` gives them."""
     from infomax.evaluation.probes import COSTS
     from infomax.evaluation.results import score_text
 
-    rows = list(rows)
-    metrics = ["accuracy in %" if row["metric"] == "accuracy" else row["metric"] for row in rows]
+    metric = rows[0]["metric"]
     several = any(row.get("splits", 1) > 1 for row in rows)  # of one encoder
-    heading = (metrics[0] if len(set(metrics)) == 1 else "score") + (" ± over splits" if several else "")
+    heading = ("accuracy in %" if metric == "accuracy" else metric) + (" ± over splits" if several else "")
     columns = {
         "method": [row["method"] for row in rows],
-        "metric": metrics if len(set(metrics)) > 1 else [],
         heading: [score_text(row["mean"], row["split_std" if several else "std"], row["metric"]) for row in rows],
-        **{name: [_beside(row, name) for row in rows] for name in ("macro-F1", "AUC")},
+        **{
+            name: [f"{row['beside'][name]:.3f}" if name in row.get("beside", {}) else "" for row in rows]
+            for name in ("macro-F1", "AUC")
+        },
         "paper": [score_text(**row["paper"], metric=row["metric"]) if row["paper"] else "" for row in rows],
         "runs": [] if several else [row["runs"] for row in rows],
         "splits": [row["splits"] if several else "" for row in rows],
@@ -183,34 +182,20 @@ def scores(title: str, rows: Iterable[dict[str, Any]]) -> None:
         log.print(f"The regularisation C of {', '.join(edges)} is at the end of its range: the score may be too low.")
 
 
-def _beside(row: dict[str, Any], name: str) -> str:
-    found = row.get("beside", {}).get(name)
-    return "" if found is None else f"{found:.3f}"
-
-
 def _range(costs: Sequence[float]) -> str:
     """``10``, or ``1 to 100``."""
     return " to ".join(f"{cost:g}" for cost in dict.fromkeys((min(costs), max(costs)))) if costs else ""
 
 
-def links(title: str, rows: Iterable[dict[str, Any]]) -> None:
-    """Rows of `reports.comparison.compare_links`: what scores a pair, and how well that puts edges first."""
-    cells = (
-        (row["method"], row["score"], *(f"{row[name]:.3f}" for name in ("auc", "average_precision")))
-        for row in rows
-    )  # fmt: skip
-    table(title, ("method", "score of a pair", "AUC", "average precision"), cells)
-
-
-def write_result(path: Path | None, result: dict[str, Any], began: float) -> None:
+def write_result(path: Path | None, result: dict[str, Any]) -> None:
     """Write a result where --json asks for it."""
     from infomax.io.json import write_json
 
     if path is not None:
         write_json(path, result)
-        wrote(path, began)
+        wrote(path)
 
 
-def wrote(path: object, began: float) -> None:
+def wrote(path: object) -> None:
     """The last line: what was written, and how long it took."""
-    out.print(f"wrote {path} in {time.monotonic() - began:.1f} s")
+    out.print(f"wrote {path} in {seconds():.1f} s")

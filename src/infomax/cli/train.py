@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import nullcontext
 from pathlib import Path
-from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from infomax.cli import options, settings, show
 from infomax.cli.app import Grouped, app
+from infomax.cli.options import option
 from infomax.errors import InputError, shorten
 
 if TYPE_CHECKING:
@@ -19,121 +19,73 @@ if TYPE_CHECKING:
     from infomax.graphs.graph import Graph
     from infomax.kernels.ranks import Ranks
 
-Dim = Annotated[
-    int | None, typer.Option(metavar="N", help="Width of the vectors; patches' are twice as wide.  [default: 512]")
-]
-Epochs = Annotated[
-    int | None,
-    typer.Option(
-        metavar="N",
-        help="Train so many epochs, with --patience at most so many; 0 is Random-Init.  [default: the preset's]",
-    ),
-]
-Resume = Annotated[
-    bool, typer.Option("--resume", help="Go on where a training was interrupted; start where there is none.")
-]
-HoldOut = Annotated[
-    float | None,
-    typer.Option(
-        metavar="SHARE",
-        help="Set this share of the edges aside, such as 0.1: evaluate RUN --edges scores on them.",
-        rich_help_panel=options.GRAPH,
-    ),
-]
-
 
 @app.command(cls=Grouped)
+@options.has_options(chosen=settings.SETTINGS, tables=options.TABLE_OPTIONS)
 def train(
     graph: options.GraphArgument,
     nodes: options.NodesArgument = None,
     *,
-    out: Annotated[Path, typer.Option(metavar="RUN", help="The run folder to write.")],
+    out: Annotated[Path, option("RUN", "The run folder to write.")],
     labels: options.Labels = None,
-    dim: Dim = None,
-    epochs: Epochs = None,
-    resume: Resume = False,
     directed: options.Directed = None,
-    hold_out_edges: HoldOut = None,
     preset: settings.Preset = "auto",
-    vectors: settings.Vectors = None,
-    type: settings.TrainedTypes = None,
-    hops: settings.Hops = None,
-    paths: settings.Paths = None,
-    lr: settings.LearningRate = None,
-    patience: settings.Patience = None,
-    steps: settings.Steps = None,
-    batch: settings.Batch = None,
+    chosen: dict[str, Any],
+    resume: options.Resume = False,
     seed: settings.Seed = 0,
     runs: settings.Runs = 1,
-    encoder: settings.Encoder = None,
-    layers: settings.Layers = None,
-    corruption: settings.Corruption = None,
-    rho: settings.Rho = None,
-    readout: settings.Readout = None,
-    scale: settings.Scale = None,
-    fan_out: settings.FanOut = None,
-    weighting: settings.Weighting = None,
     device: options.Device = "auto",
     threads: options.Threads = None,
-    id: options.Id = None,
-    name: options.Name = None,
-    source: options.Source = None,
-    target: options.Target = None,
-    weight: options.Weight = None,
-    features: options.Features = None,
-    columns: options.ColumnKinds = None,
-    ignore: options.Ignore = None,
-    key: options.Key = None,
-    table: options.TableRole = None,
-    types: options.Types = None,
-    edge_type: options.EdgeType = None,
-    node_type: options.NodeType = None,
-    edges_as: options.EdgesAs = None,
-    groups: options.Groups = None,
-    time: options.Time = None,
-    as_of: options.AsOf = None,
+    tables: dict[str, Any],
     context: typer.Context,
 ) -> None:
     """Train on a graph; writes a run folder. Of several types of nodes, each is trained, into a folder of its own."""
     from infomax.cli.torchrun import joined
 
     with joined(device) as ranks:
-        _train_all(graph, nodes, out, context, ranks)
+        _train_all({**context.params, "out": out}, tables, ranks)
 
 
-def _train_all(graph: str, nodes: str | None, out: Path, context: typer.Context, ranks: Ranks) -> None:
+def _train_all(given: Mapping[str, Any], tables: Mapping[str, Any], ranks: Ranks) -> None:
     """Train an encoder for each type and each seed; several have a folder each below the run folder."""
+    from infomax.kernels.device import choose_device
     from infomax.training.runs import listing, refuse_hidden
 
-    given = context.params
+    out = given["out"]
     seeds = range(given["seed"], given["seed"] + given["runs"])
     names = {f"seed-{seed}" if len(seeds) > 1 else "": seed for seed in seeds}
     with ranks.together():
-        targets = _targets(graph, nodes, out, context, ranks)
+        targets = _targets(given, tables)
         folders = [Path(kind, name) for kind in targets for name in names]
         refuse_hidden(out, folders)
     with listing(out, folders) if ranks.rank == 0 and folders != [Path()] else nullcontext():
         for kind, one in targets.items():
             models = {out / kind / name: settings.build_model(given, kind, seed) for name, seed in names.items()}
-            _train_models(models, _announced(one, out, given), given["resume"], ranks)
+            announced = _announced(one, out, given)
+            alone = len(models) == 1 or given["resume"] or ranks.count > 1
+            if not alone and choose_device(given["device"]).type == "cuda":
+                _train_together(models, announced)
+                continue
+            for folder, model in models.items():
+                _train(model, announced, folder, given["resume"], ranks)
 
 
-def _targets(graph: str, nodes: str | None, out: Path, context: typer.Context, ranks: Ranks) -> dict[str, Graph]:
+def _targets(given: Mapping[str, Any], tables: Mapping[str, Any]) -> dict[str, Graph]:
     """The graph as seen from each type to train, or by "" the graph of one type; refuse options that do not fit it."""
-    given = context.params
-    columns = options.given_columns(context)
+    from infomax.training.runs import refuse_model
+
     chosen = given["type"] or ()
     settings.build_model(given)  # refuses what is out of range, before a graph is read
-    for folder in [out, *(out / kind for kind in chosen)]:
-        _refuse(folder, ranks.rank, given["resume"])
-    source = options.open_graph(graph, given["labels"], given["directed"], columns, nodes=nodes)
+    if not given["resume"]:
+        refuse_model(given["out"], runs_below=False)
+    source = options.open_graph(given["graph"], given["labels"], given["directed"], tables, nodes=given["nodes"])
     known = [name for one in source.nodes.values() for name in one.labels]
     show.log.print(f"{source!r}, labels: {', '.join(known) or 'none'}")
     if source.edge_columns:
         show.log.print(f"no columns source and target: edges run from, to: {', '.join(source.edge_columns)}")
     if not source.kind and (chosen or given["paths"] or given["hops"]):
         raise InputError("--type, --paths, --hops", "a graph of several types of nodes", "one type")
-    if (kind := columns.get("target")) in source.types and not columns.get("source"):
+    if (kind := tables.get("target")) in source.types and not tables.get("source"):
         remedy = f"To train this type alone: --type {kind}."
         raise InputError("--target", "a column of the edge tables", f"the type {kind}", remedy)
     targets = {kind: source.target(kind) for kind in chosen or _without_facts(source)} or {"": source}
@@ -141,7 +93,8 @@ def _targets(graph: str, nodes: str | None, out: Path, context: typer.Context, r
     if begun:
         raise InputError("--paths", f"paths that begin at {' or '.join(targets)}", shorten(begun[0]))
     for kind, one in targets.items() if source.kind else ():
-        _refuse(out / kind, ranks.rank, given["resume"])
+        if not given["resume"]:
+            refuse_model(given["out"] / kind, runs_below=False)
         settings.build_model(given, kind).choose(one)  # refuses what does not fit the type
     return targets
 
@@ -152,7 +105,7 @@ def _without_facts(source: Graph) -> list[str]:
 
     facts = facts_among(source.table_columns)
     trained = [kind for kind in source.types if kind not in facts] or list(source.types)
-    if facts and trained != list(source.types):
+    if len(trained) < len(source.types):
         show.log.print(f"trained: {', '.join(trained)}")
         show.log.print(f"not trained, as facts: {', '.join(facts)}; to train one: --type {facts[0]}")
     return trained
@@ -160,9 +113,9 @@ def _without_facts(source: Graph) -> list[str]:
 
 def _announced(graph: Graph, out: Path, given: Mapping[str, Any]) -> Graph:
     """The graph to train on, without the edges that are held out; prints what was made features, and why batches."""
-    from infomax.arrays import made
+    from infomax.arrays.edge_features import edge_features_in_words
 
-    if features := made.told(graph.feature_names):
+    if features := edge_features_in_words(graph.feature_names):
         show.log.print(f"{graph.kind and f'{graph.kind}: '}{features}")
     if given["hold_out_edges"] is not None:
         before, graph = graph.num_edges, graph.hold_out_edges(given["hold_out_edges"], given["seed"])
@@ -174,42 +127,21 @@ def _announced(graph: Graph, out: Path, given: Mapping[str, Any]) -> Graph:
     return graph
 
 
-def _train_models(models: Mapping[Path, DGI], graph: Graph, resume: bool, ranks: Ranks) -> None:
-    """Train encoders of one graph, which differ in their seeds; on a GPU side by side."""
-    from infomax.kernels.device import choose_device
-
-    device = next(iter(models.values())).device
-    if len(models) > 1 and choose_device(device).type == "cuda" and ranks.count == 1 and not resume:
-        _train_together(models, graph)
-        return
-    for folder, model in models.items():
-        _train(model, graph, folder, resume, ranks)
-
-
 def _train_together(models: Mapping[Path, DGI], graph: Graph) -> None:
     """Train several encoders side by side on a GPU; write a run folder for each."""
     from infomax.estimator.together import fit_together
+    from infomax.training.runs import refuse_model
 
-    began = monotonic()
+    show.start_clock()
     for folder in models:
-        _refuse(folder, 0, resume=False)
+        refuse_model(folder, runs_below=False)
     with show.Steps("train", len(models)) as steps:
         fit_together(list(models.values()), graph)
         for done, (folder, model) in enumerate(models.items(), start=1):
             model.save(folder)
             steps.at(done, f"loss {model.health_['loss']:.4f}" if "loss" in model.health_ else "")
     verdicts = {model.health_["verdict"]["verdict"] for model in models.values()}
-    show.wrote(f"{len(models)} runs, {next(iter(models))}/ and on; verdicts: {', '.join(sorted(verdicts))}", began)
-
-
-def _refuse(out: Path, rank: int, resume: bool) -> None:
-    """Refuse a run folder that another process writes, or that holds a run."""
-    from infomax.training import runs
-
-    if rank == 0:
-        runs.refuse_busy(out)
-    if not resume:
-        runs.refuse_model(out, runs_below=False)
+    show.wrote(f"{len(models)} runs, {next(iter(models))}/ and on; verdicts: {', '.join(sorted(verdicts))}")
 
 
 def _train(model: DGI, graph: Graph, out: Path, resume: bool, ranks: Ranks) -> None:
@@ -218,7 +150,7 @@ def _train(model: DGI, graph: Graph, out: Path, resume: bool, ranks: Ranks) -> N
     from infomax.training.resuming import refuse_other_run
     from infomax.training.verdict import words
 
-    began = monotonic()
+    show.start_clock()
     with ranks.together():
         preset, chosen = model.choose(graph, out)
         for line in chosen:
@@ -236,5 +168,5 @@ def _train(model: DGI, graph: Graph, out: Path, resume: bool, ranks: Ranks) -> N
         model.fit(graph, run=out, progress=progress)
     if ranks.rank == 0:
         show.health(model.health_)
-        show.wrote(f"{out}/", began)
+        show.wrote(f"{out}/")
         show.out.print(words(model.health_["verdict"]))

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import time
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from infomax.cli import options, show
+from infomax.cli import show
 from infomax.cli.app import Grouped, app
 from infomax.cli.embed import open_run
-from infomax.cli.options import Device, GraphArgument, Labels, NodesArgument
+from infomax.cli.options import Device, FeatureFile, GraphArgument, Labels, NodesArgument, Resume, option, reads_tables
 from infomax.cli.runs import RunOrRuns, per_run
 from infomax.errors import InputError, number_of
 
@@ -22,37 +21,26 @@ if TYPE_CHECKING:
 
 @app.command(cls=Grouped)
 @partial(per_run, writes_runs=True)
+@reads_tables("id", "name", "source", "target", "weight", "as_of", features=FeatureFile)
 def update(
     run: RunOrRuns,
     graph: GraphArgument,
     nodes: NodesArgument = None,
     *,
-    out: Annotated[Path, typer.Option(metavar="RUN2", help="The run folder to write, with its vectors.")],
+    out: Annotated[Path, option("RUN2", "The run folder to write, with its vectors.")],
     vectors: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The vectors of RUN, written by embed.  [default: those in RUN]")
+        Path | None, option("FILE", "The vectors of RUN, written by embed.  [default: those in RUN]")
     ] = None,
     train: Annotated[
         bool, typer.Option("--train", help="Go on training from the weights of RUN; then all vectors change.")
     ] = False,
     align: Annotated[
-        bool,
-        typer.Option(
-            "--align", help="After --train, turn the vectors onto those of RUN, by the best rotation over common nodes."
-        ),
+        bool, typer.Option("--align", help="After --train, turn the vectors onto those of RUN, by the best rotation.")
     ] = False,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on where an update was interrupted; start where there is none.")
-    ] = False,
+    resume: Resume = False,
     labels: Labels = None,
     device: Device = "auto",
-    id: options.Id = None,
-    name: options.Name = None,
-    source: options.Source = None,
-    target: options.Target = None,
-    weight: options.Weight = None,
-    features: options.FeatureFile = None,
-    as_of: options.AsOf = None,
-    context: typer.Context,
+    tables: dict[str, Any],
 ) -> None:
     """Take a run to a later graph; compute only what has changed.
 
@@ -61,13 +49,12 @@ def update(
     """
     from infomax.training.resuming import refuse_other_run
 
-    began = time.monotonic()
     finished = _is_finished(out, resume, train)
     with show.Steps("update", 3) as steps:
         steps.at(0, "reading the vectors")
         before = _earlier_vectors(run, vectors, train)
         steps.at(1, "reading the graphs")
-        model, later = open_run(run, graph, options.given_columns(context), labels, nodes=nodes, device=device)
+        model, later = open_run(run, graph, tables, labels, nodes=nodes, device=device)
         if lost := [label for label in model.graph_.labels if not labels and label not in later.labels]:
             show.log.print(f"Its labels are not taken along: --labels {' --labels '.join(lost)} takes them.")
         if finished:
@@ -81,7 +68,7 @@ def update(
         with show.training_progress("epochs", "Go on with the same command and --resume.") as progress:
             found = model.update(later, before, train=True, align=align, run=out, progress=progress)
     show.out.print(f"{found.changes}.\nComputed: {found.computed:,} of {number_of(later.num_nodes, 'vector')}.")
-    show.wrote(f"{out}/", began)
+    show.wrote(f"{out}/")
 
 
 def _is_finished(out: Path, resume: bool, train: bool) -> bool:

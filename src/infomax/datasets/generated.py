@@ -34,10 +34,6 @@ def read(scale: float = 1.0, seed: int = 0, features: int = FEATURES, degree: fl
     n = round(NODES * scale)
     if not 1_000 <= n <= 10_000_000:
         raise InputError("scale", f"{1_000 / NODES:.4f} to {10_000_000 / NODES:.1f}", f"{scale}, which is {n:,} nodes")
-    if not 1 <= degree <= n / 2:
-        raise InputError("degree", f"1 to half the nodes, {n // 2:,}", str(degree))
-    if features < 1:
-        raise InputError("features", "1 or more", str(features))
     rng = np.random.default_rng(seed)
     size = 1 / np.arange(5, 5 + COMMUNITIES)
     community = rng.choice(COMMUNITIES, n, p=size / size.sum())

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from infomax.arrays.folder import map_array
-from infomax.datasets.local_files import LocalFiles, input_errors
+from infomax.datasets.local_files import LocalFiles
+from infomax.errors import readable
 from infomax.graphs.graph import Graph
 from infomax.io.features import read_matrix
 from infomax.io.unite import unite
@@ -51,7 +52,7 @@ def _read(name: str, features: Path, labels: Path, *others: Path) -> Graph:
     links = {}
     for path in others[: len(about.edges)]:
         relation, kind = about.edges[path.name]
-        with input_errors(path, "two columns of row numbers"):
+        with readable(path, "two columns of row numbers"):
             links["paper", relation, kind] = (np.loadtxt(path, dtype=np.int64, ndmin=2).T, None)
     sizes = {ends[2]: int(rows[1].max()) + 1 for ends, (rows, _) in links.items()}
     sizes["paper"] = max(int(rows[0].max()) + 1 for rows, _ in links.values())

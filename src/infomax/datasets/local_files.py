@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from infomax.datasets.fetch import data_folders, data_path
-from infomax.errors import InputError
+from infomax.errors import InputError, readable, within
 from infomax.graphs.graph import Graph
 from infomax.io import json
 
@@ -49,7 +48,8 @@ class LocalFiles:
 
     def read(self, *paths: Path) -> Graph:
         """The graph in the files that `find` returned."""
-        with input_errors(paths[0].parent, "the files as they were published"):
+        folder = paths[0].parent
+        with within(folder), readable(folder, "the files as they were published"):
             return self.layouts[tuple(path.name for path in paths)](*paths)
 
 
@@ -61,16 +61,3 @@ def read_json(path: Path) -> dict[str, Any]:
 def read_links(links: Sequence[Mapping[str, int]]) -> NDArray[np.int32]:
     """Edges ``[2, E]`` from the list that networkx writes: one ``{"source": 0, "target": 1}`` per edge."""
     return np.stack([np.fromiter((link[end] for link in links), np.int32) for end in ("source", "target")])
-
-
-@contextmanager
-def input_errors(path: Path, expected: str) -> Iterator[None]:
-    """Turn any error inside the block into an `InputError` that names ``path``."""
-    try:
-        yield
-    except InputError as error:
-        where = error.where if error.where.startswith(str(path)) else f"{path}, {error.where}"
-        raise InputError(where, error.expected, error.found, error.remedy) from error
-    except Exception as error:  # a damaged file makes zipfile, zlib, numpy, scipy and json raise almost anything
-        found = f"no {error}" if isinstance(error, KeyError) else str(error) or type(error).__name__
-        raise InputError(str(path), expected, found) from error

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from infomax.datasets.fetch import PublicFile
-from infomax.errors import InputError
+from infomax.errors import readable
 from infomax.graphs.graph import Graph
 
 VALIDATION = 500
@@ -66,11 +66,8 @@ def read(y: Path, allx: Path, ally: Path, tx: Path, ty: Path, test_index: Path, 
 
 def unpickle(path: Path) -> Any:
     """The content of a pickle that needs no more than the six names that these files use."""
-    with path.open("rb") as file:
-        try:
-            return _Unpickler(file, fix_imports=False, encoding="latin1").load()
-        except Exception as error:  # a bad pickle makes the unpickler raise almost anything
-            raise InputError(str(path), "a pickle of numpy arrays, as Planetoid has them", str(error)) from error
+    with path.open("rb") as file, readable(path, "a pickle of numpy arrays, as Planetoid has them"):
+        return _Unpickler(file, fix_imports=False, encoding="latin1").load()
 
 
 # The six names, as Python 2 wrote them.

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from infomax.datasets.local_files import LocalFiles, input_errors, read_json, read_links
+from infomax.datasets.local_files import LocalFiles, read_json, read_links
+from infomax.errors import readable
 from infomax.graphs.graph import Graph
 from infomax.io.features import read_matrix
 
@@ -46,7 +47,7 @@ def _read_graphsage(graph: Path, features: Path, id_map: Path, class_map: Path) 
 
 def _read_reddit(adjacency: Path, data: Path) -> Graph:
     """PyG's and DGL's Reddit: 232,965 posts, 57 million edges."""
-    with input_errors(data, "an npz file with feature, label and node_types"), np.load(data) as archive:
+    with readable(data, "an npz file with feature, label and node_types"), np.load(data) as archive:
         features, community, part = (archive[key] for key in ("feature", "label", "node_types"))
     masks = [part == number for number in (1, 2, 3)]
     return Graph.from_scipy(read_matrix(adjacency), features, binary=True, **_columns(community, *masks))

@@ -20,22 +20,23 @@ from infomax.errors import InputError, in_words, number_of, whole
 from infomax.estimator.assembly import assemble, check_graph
 from infomax.estimator.assembly import build as build
 from infomax.estimator.later import Later, Start
+from infomax.estimator.vectors import Parameters
 from infomax.graphs.graph import Graph
 from infomax.io.json import RESTORE
 from infomax.kernels import room
 from infomax.kernels.device import choose_device
 from infomax.kernels.initialisation import seeded
 from infomax.kernels.ranks import Ranks
-from infomax.machine import size
+from infomax.memory import size
 from infomax.parts.corruptions import shuffle_features
-from infomax.presets import PRESETS, Part, Preset, restore
+from infomax.parts.methods import Part
 from infomax.progress import following
 from infomax.training import model_file, runs
-from infomax.training.fingerprints import fingerprint as identify
+from infomax.training.decay import check_half_life
 from infomax.training.loop import Training
-from infomax.training.parameters import Parameters
+from infomax.training.presets import PRESETS, Preset, restore
 from infomax.training.recipe import parts_for
-from infomax.training.resuming import Pause, pausing, preset_begun, resume
+from infomax.training.resuming import Pause, fingerprint_of, pausing, preset_begun, resume
 
 
 @dataclass(eq=False, repr=False)
@@ -70,6 +71,8 @@ class DGI(Later, Parameters):
         vectors: what vectors are made of. ``"recipe"``: the smoothed encoder, the node's own features, the same pooled
             over two hops, and positions from the edges, side by side; ``"paper"``: the encoder alone. Or some of the
             parts, as ``"encoder,own,pooled,positions"``.
+        half_life: where rows have times, one pooled part for each of these half-lives, as ``"60d,365d,forever"``, in
+            which newer rows weigh more. None: one, of plain means.
         seed: seed of the initial weights and of all other random draws.
         device: ``"cpu"``, ``"cuda"``, ``"cuda:1"``...; ``"auto"`` takes a GPU where there is one.
 
@@ -97,6 +100,7 @@ class DGI(Later, Parameters):
     epochs: int | None = None
     patience: int | None = None
     vectors: str | None = None
+    half_life: str | None = None
     seed: int = 0
     device: str = "auto"
 
@@ -148,15 +152,16 @@ class DGI(Later, Parameters):
             settings = preset.describe()
             resumed = False
             if folder is not None or ranks.count > 1:
-                fingerprint = identify(graph, settings, self.seed, training.device.type)
+                fingerprint = fingerprint_of(graph, settings, self.seed, training.device.type)
                 fingerprint |= {"weights to start from": start.model.hash_[:12]} if start else {}
             if folder is not None:
-                resumed = resume(training, graph, folder, fingerprint)
+                resumed = resume(training, folder, fingerprint)
             done = f"of {number_of(len(training.history), 'epoch')} and {number_of(training.position, 'step')}"
             same |= fingerprint | {"run folder": "none" if folder is None else "given", "checkpoint": done}
-        config = None
+        folder = folder if ranks.rank == 0 else None  # the first rank writes
+        config: dict[str, Any] = {}
         with ranks.together():
-            if folder is not None and ranks.rank == 0:
+            if folder is not None:
                 if not resumed:
                     runs.clear(folder, settings)
                 config = runs.begin(folder, graph, settings, self.seed, self.device)
@@ -169,7 +174,7 @@ class DGI(Later, Parameters):
             self._recipe()
             if start is not None:
                 self._keep_vectors(start.onto)
-            if folder is not None and config is not None:
+            if folder is not None:
                 self._finish(folder, config, model_file.keep_vectors(folder, self._to_keep()))
         return self
 
@@ -183,7 +188,11 @@ class DGI(Later, Parameters):
         self.seed_ = self.seed
         self.graph_ = graph
         self.feature_names_ = graph.feature_names
-        self._parts, self._places, self._kept, self._trained_on = None, None, None, None
+        self._parts = None
+        self._places = None
+        self._alike = None
+        self._kept = None
+        self._trained_on = None
 
     def prepare(
         self, graph: Graph, folder: Path | None, ranks: Ranks, start: Start | None = None
@@ -194,11 +203,8 @@ class DGI(Later, Parameters):
         device = choose_device(self.device)
         preset = self.choose(graph, folder)[0]
         many = math.inf if self.one_of_many else None
-        reported = folder is not None
         scaler = None if start is None else start.model.scaler_
-        training, scaler = assemble(
-            graph, preset, self.seed, device, ranks, reported=reported, numbers=many, scaler=scaler
-        )
+        training, scaler = assemble(graph, preset, self.seed, device, ranks, numbers=many, scaler=scaler)
         if start is not None:
             training.model.load_state_dict(start.model.model_.state_dict())
         return training, preset, scaler
@@ -296,6 +302,8 @@ class DGI(Later, Parameters):
         """The settings to train a graph with, and what "auto" has chosen, in words."""
         name, reason = self.choose_preset(graph, choose_device(self.device), run)
         settings = self.settings(name)
+        if settings.half_life:
+            check_half_life(graph, settings.vectors)
         notes = [f"preset {name}: {reason}"] if self.preset == "auto" else []
         notes += parts_for(graph, settings.vectors)[1]
         return settings.fitted_to(graph), notes

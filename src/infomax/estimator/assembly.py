@@ -5,18 +5,18 @@ from __future__ import annotations
 import numpy as np
 import torch
 
+from infomax import memory
 from infomax.arrays.scaling import Scaler
 from infomax.arrays.table import warn_if_zero
 from infomax.errors import InputError
 from infomax.graphs.graph import Graph
-from infomax.io import memory
 from infomax.kernels import Backend, room
 from infomax.kernels.initialisation import generators
 from infomax.kernels.ranks import Ranks
 from infomax.parts.corruptions import is_replayable, watched
 from infomax.parts.methods import Model
-from infomax.presets import Preset
 from infomax.training.loop import Training
+from infomax.training.presets import Preset
 from infomax.views import Batches, Patches, Views
 
 
@@ -27,15 +27,13 @@ def assemble(
     device: torch.device,
     ranks: Ranks,
     *,
-    reported: bool = False,
     numbers: float | None = None,
     scaler: Scaler | None = None,
 ) -> tuple[Training, Scaler]:
     """Make the model, the views and the training; raise InputError for settings that do not fit the graph.
 
-    A training that is ``reported`` in a run folder needs the vectors of all nodes after it. ``numbers`` is how many
-    numbers it computes, which decides about kernels; None: by the preset. ``scaler`` is that of a training that goes
-    on.
+    ``numbers`` is how many numbers it computes, which decides about kernels; None: by the preset. ``scaler`` is that of
+    a training that goes on.
     """
     smaller = "--dim or --batch" if preset.regime in (Batches, Patches) else "--dim"
     remedy = f"Lower {smaller}, or allow more memory."
@@ -49,7 +47,7 @@ def assemble(
     replayable = is_replayable(preset.corruption, graph.table.sparse) and preset.make_method().is_fused(model)
     source = graph if preset.regime.reads_folders else graph.loaded()
     seen, scaler = source.seen(), scaler or source.scaler(preset.scale)
-    if reported and not graph.table.mapped and ranks.rank == 0:  # the report needs all vectors
+    if not graph.table.mapped and ranks.rank == 0:  # all vectors come after it
         room.require(memory.embedding_bytes(seen, model.encoder.out_dim), device)
     scaled = seen.scaled(scaler)
     warn_if_zero(scaled.table, scaler)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from infomax.arrays import checks
-from infomax.arrays.made import made
+from infomax.arrays.edge_features import from_edges
 from infomax.arrays.parquet_columns import find_ids
 from infomax.arrays.relations import Step, steps
 from infomax.embeddings import rows_by_id, rows_named
@@ -40,11 +40,11 @@ class KnownGraph:
         self.graph, self.names = graph, dict.fromkeys(graph.feature_names)
         self.types = graph.by_type() or {"": graph}
         self.rows: dict[str, dict[str, int]] = {}  # by type, the row of each node by the text of its id; filled once
-        self.steps: dict[str, list[Step]] = {}
+        named: dict[str, list[Step]] = {}
         for step in steps(graph.relations, graph.kind):
-            whole = ".".join(step.relation.ends)
-            for name in dict.fromkeys([step.sender, step.relation.name, whole]):
-                self.steps.setdefault(name, []).append(step)
+            for name in dict.fromkeys([step.sender, step.relation.name, ".".join(step.relation.ends)]):
+                named.setdefault(name, []).append(step)
+        self.steps = {name: found[0] for name, found in named.items() if len(found) == 1}
 
     def with_nodes(self, features: Any, neighbours: Sequence[Neighbours]) -> Graph:
         """The graph with M new nodes, which come last.
@@ -77,30 +77,23 @@ class KnownGraph:
         if not self.graph.kind:
             (step,) = steps(self.graph.relations, "")
             return {step: self._links("neighbours", "", dict(enumerate(neighbours)), self.graph.weighted)}
+        first = {step: name for name, step in reversed(self.steps.items())}  # the first name of each
+        choices = ", ".join(sorted(first.values()))
         joined: dict[Step, dict[int, Any]] = {}
         for new, one in enumerate(neighbours):
             if not isinstance(one, Mapping) and one != () and one != []:
-                raise InputError("neighbours", f"ids by type or relation: {self._choices()}", shorten(one))
+                raise InputError("neighbours", f"ids by type or relation: {choices}", shorten(one))
             for name, ids in one.items() if isinstance(one, Mapping) else ():
-                found = self.steps.get(str(name), [])
-                if len(found) != 1:
-                    told = f"{shorten(name)}, which is several" if found else shorten(name)
-                    raise InputError("neighbours", f"one of {self._choices()}", told, meant(name, self.steps))
-                if new in joined.setdefault(found[0], {}):
+                if str(name) not in self.steps:
+                    raise InputError("neighbours", f"one of {choices}", shorten(name), meant(name, self.steps))
+                known = joined.setdefault(self.steps[str(name)], {})
+                if new in known:
                     raise InputError("neighbours", "each relation once", f"{shorten(name)} and another name of it")
-                joined[found[0]][new] = ids
+                known[new] = ids
         return {
             step: self._links(f"neighbours along {step.relation.name}", step.sender, ids, step.relation.edges.weighted)
             for step, ids in joined.items()
         }
-
-    def _choices(self) -> str:
-        """The names to choose from: of each step the first that no other step has."""
-        own: dict[Step, str] = {}
-        for name, found in self.steps.items():
-            if len(found) == 1:
-                own.setdefault(found[0], name)
-        return ", ".join(sorted(own.values()))
 
     def _links(self, where: str, kind: str, joined: Mapping[int, Any], weighted: bool) -> Links:
         """The edges of new nodes, by their numbers, to known nodes of a type."""
@@ -130,7 +123,7 @@ class KnownGraph:
 
     def _checked(self, features: Any, count: int) -> Any:
         """Features ``[M, F]``, of rows, or of mappings of features or columns; None: they are made of the edges."""
-        if features is None and made(self.graph.feature_names):
+        if features is None and from_edges(self.graph.feature_names):
             return None
         features = _by_name(features)
         if features is None or (isinstance(features, Sequence) and any(one is None for one in features)):

@@ -1,8 +1,9 @@
-"""After the training: vectors of nodes that come later, and of later graphs: those that a change reaches are new."""
+"""After the training: vectors of later graphs, of nodes that come later, and as of the time of a question."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -14,6 +15,7 @@ import torch
 from numpy.typing import NDArray
 
 from infomax.arrays.table import Patched
+from infomax.arrays.times import HALF_LIVES, parse_half_lives
 from infomax.embeddings import EmbeddingParts, Embeddings
 from infomax.errors import InputError, number_of
 from infomax.estimator.assembly import check_graph
@@ -21,9 +23,12 @@ from infomax.estimator.attaching import KnownGraph, Neighbours
 from infomax.estimator.vectors import Fitted
 from infomax.graphs.graph import Graph
 from infomax.io.changes import Changes, rows_before
+from infomax.io.questions import Answers, read_questions
 from infomax.kernels import Backend
 from infomax.kernels.device import choose_device
 from infomax.training import runs
+from infomax.training.decay import Decayed
+from infomax.training.history import History
 from infomax.training.loop import Training
 from infomax.training.places import received
 from infomax.training.vectors import embed_near
@@ -59,7 +64,7 @@ class Update:
 
 
 class Later(Fitted):
-    """The part of `DGI` that is about what comes after the training: new nodes, and later graphs."""
+    """The part of `DGI` that is about what comes after the training: new nodes, later graphs, questions with times."""
 
     _known: KnownGraph | None = None  # to attach new nodes to
     _kept: Embeddings | EmbeddingParts | None = None  # vectors that a run is to hold as they are
@@ -108,7 +113,9 @@ class Later(Fitted):
             later = type(later)(preset=self.preset_, seed=self.seed_, device=self.device)
             later._train(graph, run, progress, Start(self, onto))
             return Update(later, later._kept, changes, graph.num_nodes)
-        later.graph_, later._known = graph, None
+        later.graph_ = graph
+        later._known = None
+        later._alike = None
         later._places = self._places and self._places.moved(self.graph_, graph)
         later._trained_on = self._trained_on or runs.describe(self.graph_)
         later._kept, computed = updated(later, graph, vectors, changes)
@@ -158,12 +165,64 @@ class Later(Fitted):
         with np.errstate(over="ignore"):  # what overflows is refused
             later = self._known.with_nodes(features, neighbours)
             rows = np.arange(later.num_nodes - count, later.num_nodes)
-            places = self._places.near(received(later, rows), count)[:, 1:] if self._places else None
-            found = embed_near(recipe, later, rows, backend, places)
+            given = {"pooled": Decayed(later, recipe)[rows]} if recipe.half_lives else {}
+            if self._places is not None:
+                given["positions"] = self._places.near(received(later, rows), count)[:, 1:]
+            found = embed_near(recipe, later, rows, backend, given)
         assert found is not None  # noqa: S101  however many nodes are around them
         if not np.isfinite(found).all():
             raise InputError("features and weights", "numbers whose vectors float32 can hold", "larger ones")
         return found
+
+    def at(
+        self,
+        questions: Any,
+        graph: Graph | None = None,
+        *,
+        half_life: str | None = None,
+        id: str | None = None,
+        time: str | None = None,
+    ) -> Answers:
+        """Compute one vector per question, each from rows up to its own time only.
+
+        >>> answers = model.at(frame)  # columns id and time; answers.vectors [Q, D], answers.names
+
+        A vector has the row's own columns, and for each half-life the means over its events up to the time; see
+        `infomax.training.history`. The encoder and positions belong to the day of the training and are left out.
+
+        Args:
+            questions: a frame, or the path of a table, with a column of ids and one of times.
+            graph: the graph to look into, read like the one of the training; None: that one.
+            half_life: half-lives of the weights of events. None: those of the training, else ``"60d,365d,forever"``.
+            id: the column of ids. None: called ``id``, or after the type, else the first.
+            time: the column of times. None: called time, date, timestamp, when or day.
+        """
+        self._check_fitted()
+        source = self.graph_ if graph is None else graph
+        self._check_features(source)
+        return next(self._answers(questions, source, half_life, id, time))
+
+    def _answers(
+        self,
+        questions: Any,
+        graph: Graph,
+        half_life: str | None = None,
+        id: str | None = None,
+        time: str | None = None,
+        most: float = math.inf,
+    ) -> Iterator[Answers]:
+        """What `at` returns, in blocks of at most so many bytes."""
+        if all(one.times is None for one in graph.nodes.values()):
+            remedy = "Name the column of times when the graph is read: --time COLUMN (in Python: time=)."
+            raise InputError("graph", "rows with times", "none", remedy)
+        table, rows, times = read_questions(questions, graph, id, time)
+        lives = parse_half_lives(half_life or self.preset_.half_life or HALF_LIVES)
+        history = History(graph, self.graph_.seen(), self.scaler_, lives)
+        step = int(max(1, min(len(rows), most // (4 * len(history.names)))))
+        for first in range(0, len(rows), step):
+            some = slice(first, first + step)
+            found = history.at(rows[some], times[some])
+            yield Answers(table.slice(first, step), found, history.names, self.hash_)
 
 
 def updated(

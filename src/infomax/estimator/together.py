@@ -38,7 +38,6 @@ def vectors_of(models: Sequence[DGI], graph: Graph) -> Iterator[NDArray[np.float
     if first.preset_.vectors != PAPER or graph.table.mapped:
         yield from (model.transform(graph).vectors for model in models)
         return
-    numbers = graph.num_nodes * first.model_.encoder.out_dim * len(models)
-    source = embedder(first._recipe(), graph, first.device, numbers=numbers).source
+    engine = embedder(first._recipe(), graph, first.device)
     for model in models:
-        yield Embedder(model._recipe(), source).all()
+        yield Embedder(model._recipe(), engine.view, engine.table).all()

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
+from inspect import signature
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -13,26 +13,64 @@ from numpy.typing import NDArray
 from torch.nn.functional import normalize
 
 from infomax.arrays.checks import check_feature_names
-from infomax.arrays.made import made
+from infomax.arrays.edge_features import from_edges
 from infomax.arrays.resemblance import resemblance
-from infomax.arrays.scaling import Scale, Scaler
+from infomax.arrays.scaling import Scaler
 from infomax.embeddings import Embeddings
 from infomax.errors import InputError, warn
 from infomax.estimator.assembly import check_graph
 from infomax.graphs.graph import Graph
 from infomax.io.column_names import listed
-from infomax.io.questions import Answers
 from infomax.kernels import Backend
 from infomax.kernels.device import choose_device
 from infomax.parts.methods import Model
-from infomax.parts.vectors import PAPER, check_vectors
-from infomax.presets import Preset
+from infomax.parts.vectors import PAPER, POOLED, check_vectors
+from infomax.training.decay import Decayed, has_ages
 from infomax.training.health import SAMPLE, health, spread
-from infomax.training.parameters import not_fitted
 from infomax.training.places import Places, fit_places
-from infomax.training.recipe import FITTED, LARGE, Recipe, balance, lengths, name_columns, own_projection, parts_for
-from infomax.training.vectors import embed
-from infomax.training.writing import write_embedding
+from infomax.training.presets import Preset
+from infomax.training.recipe import (
+    FITTED,
+    LARGE,
+    Recipe,
+    balance,
+    family,
+    lengths,
+    name_columns,
+    own_projection,
+    parts_for,
+)
+from infomax.training.vectors import embed, write_embedding
+
+
+class Parameters:
+    """A base class whose parameters are the arguments of ``__init__``, which stores them under their names.
+
+    With it `sklearn.base.clone`, pipelines and searches take an estimator as one of scikit-learn's own.
+    """
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters by name. ``deep`` is part of scikit-learn's signature: there are no nested ones."""
+        return {name: getattr(self, name) for name in signature(type(self)).parameters}
+
+    def set_params(self, **parameters: Any) -> Self:
+        """Set some of the parameters."""
+        known = signature(type(self)).parameters
+        for name in parameters.keys() - known.keys():
+            raise InputError(f"parameters of {type(self).__name__}", f"one of {', '.join(known)}", name)
+        for name, value in parameters.items():
+            setattr(self, name, value)
+        return self
+
+    def __repr__(self) -> str:
+        usual = {name: parameter.default for name, parameter in signature(type(self)).parameters.items()}
+        given = (f"{name}={value!r}" for name, value in self.get_params().items() if value != usual[name])
+        return f"{type(self).__name__}({', '.join(given)})"
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.base import BaseEstimator
+
+        return BaseEstimator().__sklearn_tags__()
 
 
 class Fitted:
@@ -53,7 +91,7 @@ class Fitted:
     _parts: Recipe | None = None  # the fitted recipe
     _places: Places | None = None  # the positions of the nodes of graph_
     _positions: int | None = None  # how many columns these must have, where the training of another model goes on
-    _alike: tuple[Graph, Scale, float | None] | None = None  # the resemblance of neighbours in a graph, by its scale
+    _alike: float | None = None  # the resemblance of neighbours in graph_
     _trained_on: dict[str, Any] | None = None  # the graph of the training, where that is another than graph_
 
     @property
@@ -79,9 +117,8 @@ class Fitted:
         self._check_fitted()
         check_graph(graph)
         self._check_features(graph)
-        recipe, numbers = self._recipe(vectors), math.inf if self.one_of_many else None
-        places = self._places_of(graph, recipe)
-        found = embed(recipe, graph, self.device, rows=rows, numbers=numbers, places=places)
+        recipe = self._recipe(vectors)
+        found = embed(recipe, graph, self.device, rows=rows, given=self._given(graph, recipe))
         some = slice(None) if rows is None else rows
         names = None if graph.node_names is None else graph.node_names[some]
         return Embeddings(found, graph.ids[some], names, recipe.hash, recipe.parts)
@@ -117,36 +154,6 @@ class Fitted:
         graph = self.graph_.target(kind)
         return Embeddings(vectors, graph.ids[:], graph.node_names, self.hash_)
 
-    def at(
-        self,
-        questions: Any,
-        graph: Graph | None = None,
-        *,
-        half_life: str | None = None,
-        id: str | None = None,
-        time: str | None = None,
-    ) -> Answers:
-        """Compute one vector per question, each from rows up to its own time only.
-
-        >>> answers = model.at(frame)  # columns id and time; answers.vectors [Q, D], answers.names
-
-        A vector has the row's own columns, and for each half-life the means over its events up to the time; see
-        `infomax.training.history`. The encoder and positions belong to the day of the training and are left out.
-
-        Args:
-            questions: a frame, or the path of a table, with a column of ids and one of times.
-            graph: the graph to look into, read like the one of the training; None: that one.
-            half_life: half-lives of the weights of events, as ``"60d,365d,forever"``, which is the default.
-            id: the column of ids. None: called ``id``, or after the type, else the first.
-            time: the column of times. None: called time, date, timestamp, when or day.
-        """
-        from infomax.estimator.times import answer
-
-        self._check_fitted()
-        source = self.graph_ if graph is None else graph
-        self._check_features(source)
-        return answer(self, questions, source, half_life, id, time)
-
     def _recipe(self, vectors: str | None = None) -> Recipe:
         """What makes vectors: all parts of the model's, or some; they are fitted when they are first needed."""
         if vectors == PAPER or (self._parts is None and self.preset_.vectors == PAPER):
@@ -161,10 +168,13 @@ class Fitted:
         wanted, seen = parts_for(graph, self.preset_.vectors)[0], graph.seen()
         smooth = not graph.kind and graph.num_nodes <= LARGE
         recipe = Recipe(encoder, self.scaler_, smooth=smooth, kind=graph.kind)
+        if self.preset_.half_life and has_ages(graph, recipe):
+            lives = [f"{POOLED}{life}" for life in self.preset_.half_life.split(",")]
+            wanted = tuple(part for name in wanted for part in (lives if name == "pooled" else [name]))
         # A graph that large may be on disk, where each row, and each row of its neighbours, is a page to read.
         most = FITTED if graph.num_nodes <= LARGE else SAMPLE
         needed = {graph.kind} if "own" in wanted else set[str]()
-        needed |= set(recipe.ends) if "pooled" in wanted else set()
+        needed |= set(recipe.ends) if "pooled" in map(family, wanted) else set()
         scaled, features = seen.scaled(self.scaler_), dict[str, tuple[str, ...]]()
         projections = {}
         for kind in sorted(needed):
@@ -172,20 +182,24 @@ class Fitted:
             features[kind] = one.feature_names
             projections[kind] = own_projection(one.table, spread(one.num_nodes, most))
         if "positions" in wanted and self._places is None:
-            self._places = fit_places(graph, Backend.of(choose_device(self.device)), self._positions)
+            self._places = fit_places(graph, Backend(choose_device(self.device)), self._positions)
         width = self._places.width if self._places else 0
         recipe = name_columns(replace(recipe, projections=projections), wanted, width, features)
         nodes = spread(seen.num_nodes, most)
-        raw = embed(recipe, seen, self.device, rows=nodes, places=self._places_of(seen, recipe))
-        alike = self._resemblance(graph, self.scaler_) if "own" in wanted and not graph.kind else None
+        raw = embed(recipe, seen, self.device, rows=nodes, given=self._given(seen, recipe))
+        alike = self._resemblance() if "own" in wanted else None
         centre, factor = balance(raw, recipe.parts, lengths(seen, alike))
         return replace(recipe, centre=centre, factor=factor)
 
-    def _places_of(self, graph: Graph, recipe: Recipe) -> NDArray[np.float32] | None:
-        """The positions ``[N, K]`` of a graph's nodes: known ones keep theirs, others stand near their neighbours."""
-        if self._places is None or "positions" not in recipe.parts:
-            return None
-        return self._places.moved(self.graph_, graph).of_type(graph.kind)
+    def _given(self, graph: Graph, recipe: Recipe) -> dict[str, Any]:
+        """Parts ``[N, K]`` of a graph's nodes that the embedder does not compute.
+
+        Known nodes keep their positions, others stand near their neighbours.
+        """
+        given: dict[str, Any] = {"pooled": Decayed(graph, recipe)} if recipe.half_lives else {}
+        if self._places is not None and "positions" in recipe.parts:
+            given["positions"] = self._places.moved(self.graph_, graph).of_type(graph.kind)
+        return given
 
     def _check_features(self, graph: Graph) -> None:
         """Raise InputError for a graph whose nodes are of another type, or have other features than in training."""
@@ -197,13 +211,14 @@ class Fitted:
             "Read its tables like that graph's: like=model.graph_ (read_graph, from_frames), or prepare --like RUN."
         )
         self._check_directions(graph, remedy)
-        check_feature_names("features", graph.feature_names, self.feature_names_, remedy)
-        encodings = [(graph.encoding, self.graph_.encoding)]
-        for kind in self.graph_.nodes.keys() - {self.graph_.kind}:
-            here, there = graph.target(kind).own, self.graph_.nodes[kind]
-            check_feature_names(f"features of nodes of type {kind}", here.feature_names, there.feature_names)
-            encodings.append((here.encoding, there.encoding))
-        if anew := [name for new, old in encodings if new and old for name in new.differing(old)]:
+        anew = list[str]()
+        for kind, trained in self.graph_.nodes.items():
+            own = graph.target(kind).own
+            where = "features" if kind == graph.kind else f"features of nodes of type {kind}"
+            check_feature_names(where, own.feature_names, trained.feature_names, remedy)
+            if own.encoding and trained.encoding:
+                anew += own.encoding.differing(trained.encoding)
+        if anew:
             told = f"features: the columns {listed(anew)} were encoded by this graph's values, not the training graph's"
             warn(f"{told}: its vectors are not comparable. {remedy}")
 
@@ -220,33 +235,29 @@ class Fitted:
     def health_(self) -> dict[str, Any]:
         """The report on the training, computed at first use, since it needs the vectors and their spectrum."""
         if self._health is None:
-            if self._course is None:
-                raise not_fitted("No training has finished yet: call fit(graph).")
+            self._check_fitted()
             self._health = self._report(self.graph_.seen())
         return self._health
 
     def _report(self, seen: Graph) -> dict[str, Any]:
         """The report on the training, from the graph that it saw; it is about what the encoder gives."""
-        numbers = math.inf if self.one_of_many else None
-        rows = spread(seen.num_nodes)
-        learnt = embed(self._recipe(PAPER), seen, self.device, rows=rows, numbers=numbers)
+        learnt = embed(self._recipe(PAPER), seen, self.device, rows=spread(seen.num_nodes))
         told: dict[str, Any] = {}
         recipe = self._recipe()
         if parts := recipe.parts:
             told["parts"] = {name: len(columns) for name, columns in parts.items()}
-        if "own" not in parts and seen.kind not in recipe.ends and not made(seen.feature_names):
+        if "own" not in parts and seen.kind not in recipe.ends and not from_edges(seen.feature_names):
             told["columns_lost"] = seen.num_features
-        if not seen.kind and not made(seen.feature_names):  # positions are made of the edges, so they are always alike
-            told["resemblance"] = self._resemblance(self.graph_, self.scaler_)
+        if not seen.kind and not from_edges(seen.feature_names):  # positions of neighbours are always alike
+            told["resemblance"] = self._resemblance()
         return health({**(self._course or {}), **told}, learnt, seen)
 
-    def _resemblance(self, graph: Graph, scaler: Scaler) -> float | None:
-        """How alike neighbours are, computed once: the choice of settings, the own part and the report ask for it."""
-        if self._alike is None or self._alike[0] is not graph or self._alike[1] != scaler.kind:
-            seen = graph.seen()
-            alike = None if seen.kind else resemblance(seen.table, seen.edges, scaler)
-            self._alike = graph, scaler.kind, alike
-        return self._alike[2]
+    def _resemblance(self) -> float | None:
+        """How alike neighbours are, computed once: the own part and the report ask for it; None of several types."""
+        if self._alike is None and not self.graph_.kind:
+            seen = self.graph_.seen()
+            self._alike = resemblance(seen.table, seen.edges, self.scaler_)
+        return self._alike
 
     def write_vectors(
         self,
@@ -272,9 +283,11 @@ class Fitted:
         if not graph.table.mapped:
             raise InputError("graph", "a graph opened from a graph folder", "one in memory", "Use transform.")
         recipe = self._recipe(vectors)
-        places = self._places_of(graph, recipe)
-        write_embedding(recipe, graph, Path(out), device=self.device, places=places, half=half, **options)
+        given = self._given(graph, recipe)
+        write_embedding(recipe, graph, Path(out), device=self.device, given=given, half=half, **options)
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "model_"):
-            raise not_fitted("This DGI is not fitted yet: call fit(graph), or DGI.load(folder).")
+            from sklearn.exceptions import NotFittedError
+
+            raise NotFittedError("This DGI is not fitted yet: call fit(graph), or DGI.load(folder).")

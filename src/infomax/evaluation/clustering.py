@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from infomax.arrays.blocks import row_blocks, unit
-from infomax.arrays.parquet_columns import StoredVectors
+from infomax.arrays.parquet_columns import StoredRows
 from infomax.arrays.sparsity import dense
 from infomax.progress import Progress, silent
 
@@ -25,7 +25,7 @@ STARTS = 3
 
 
 def cluster(
-    vectors: NDArray[np.float32] | StoredVectors,
+    vectors: NDArray[np.float32] | StoredRows,
     k: int,
     *,
     seed: int,
@@ -61,7 +61,7 @@ def _kmeans(points: NDArray[np.float32], k: int, seed: int, small: int = SMALL) 
 
 
 def choose_k(
-    vectors: NDArray[np.float32] | StoredVectors,
+    vectors: NDArray[np.float32] | StoredRows,
     *,
     seed: int,
     progress: Progress = silent,

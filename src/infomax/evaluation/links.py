@@ -20,18 +20,13 @@ from infomax.evaluation.logistic import logistic_path
 
 Vectors: TypeAlias = Any
 """``[N, d]``: an array, or a `scipy.sparse.csr_array` (scipy has no type annotations)."""
-
 MOST_PAIRS = 20_000
 """The most edges that are scored, and as many pairs that are none."""
-
 LEAST_PAIRS = 10
-
 COSTS = (1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0, 1e3)
 """The strengths C that the regression chooses from."""
-
 _BLOCK = 2**22
 """Numbers that are computed at a time: 16 MB of float32."""
-
 _FITTED = 2**25
 """Numbers that the regression is fitted to at most: 20,000 pairs of vectors of width 512 are a third of that."""
 
@@ -61,12 +56,8 @@ def draw_pairs(
 ) -> Pairs:
     """At most `MOST_PAIRS` edges, drawn at random, and as many pairs of nodes that no edge joins, in either direction.
 
-    Args:
-        adjacency: ``[N, N]``, the known edges.
-        held_out: ``[2, H]``; where given, the edges are drawn from these instead of the known ones.
-        groups: ``[N]``; where given, both nodes of a pair are of one group, as those of an edge are.
-        types: ``[N]``; where given, the nodes of a pair are of the types of the nodes of some edge.
-        seed: decides what is drawn.
+    The edges are those ``held_out`` ``[2, H]``, else known ones. Both nodes of a pair are of one of the ``groups``
+    ``[N]``, as those of an edge are, or of the ``types`` ``[N]`` of the nodes of some edge.
     """
     rng, n = np.random.default_rng(seed), adjacency.shape[0]
     if held_out is None:

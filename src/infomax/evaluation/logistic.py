@@ -7,18 +7,18 @@ vectors, x is centred and divided by one number, the root mean square distance o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from functools import cached_property
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy import sparse
 from torch import Tensor
-from torch.nn.functional import one_hot, pad, softplus
-
-from infomax.evaluation.lbfgs import minimise
+from torch.nn.functional import one_hot, softplus
 
 LARGEST_BASIS = 2048
 """Rows or columns up to which the principal axes of a dense x are computed."""
@@ -27,6 +27,12 @@ DENSE_BASIS, DENSE = 512, 1 << 24
 PRECISION = 1e-3
 """Largest entry of the gradient at which a fit ends; scores hardly change after it."""
 BLOCK = 16_384
+MEMORY, STEPS, HALVINGS = 10, 500, 20
+ENOUGH = 1e-4
+"""Share of the decrease promised by the slope that a step must give (Armijo)."""
+
+_Frame: TypeAlias = tuple[Any, Tensor, Tensor | None, float, Tensor]
+"""The first fields of a `_Problem`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,38 +56,35 @@ class Regression:
         return codes
 
 
-def logistic_path(x: Any, y: NDArray[Any], costs: Iterable[float]) -> Iterator[tuple[float, Regression]]:
+def logistic_path(
+    x: Any, y: NDArray[Any], costs: Iterable[float], device: str | torch.device | None = None
+) -> Iterator[tuple[float, Regression]]:
     """The regression of rows x ``[n, d]``, an array, a tensor or CSR, for each cost C; infinite: not regularised.
 
     Where y are codes ``[n]`` it is a softmax over the classes, where y is ``[n, K]`` of 0/1 one sigmoid per label.
-    """
-    for cost, (found,) in logistic_paths([x], [y], costs, getattr(x, "device", "cpu")):
-        yield cost, found
-
-
-def logistic_paths(
-    xs: Sequence[Any], ys: Sequence[NDArray[Any]], costs: Iterable[float], device: str | torch.device
-) -> Iterator[tuple[float, list[Regression]]]:
-    """What `logistic_path` gives for each of several x and y, of equal shapes and classes, fitted together on a device.
-
     L-BFGS runs on weights whose unit is chosen so that the loss curves about equally along each column. The columns of
     a dense x are rotated to its principal axes before, so it takes tens of passes whatever the shape of x.
     """
-    many = ys[0].ndim == 2
-    classes = np.arange(ys[0].shape[1]) if many else np.unique(ys[0])
-    targets = np.stack([y if many else classes.searchsorted(y) for y in ys])
-    problem = _Problem.of(xs, torch.as_tensor(targets, dtype=torch.float32 if many else torch.int64).to(device))
-    weights = problem.variances.new_zeros(len(xs), problem.variances.shape[1] + 1, len(classes))
+    device = torch.device(device or (x.device if isinstance(x, Tensor) else "cpu"))
+    many = y.ndim == 2
+    classes = np.arange(y.shape[1]) if many else np.unique(y)
+    targets = y if many else classes.searchsorted(y)
+    problem = _Problem.of(x, torch.as_tensor(targets, dtype=torch.float32 if many else torch.int64).to(device))
+    weights = problem.variances.new_zeros(len(problem.variances) + 1, len(classes))
     for cost in costs:
         weights = problem.minimise(cost, weights)
-        yield cost, [Regression(*found, classes) for found in map(_unscaled, weights, problem.frames)]
+        yield cost, Regression(*problem.unscaled(weights), classes)
 
 
-class _Frame(NamedTuple):
-    """One x in coordinates of its own: ``rows - shift = (x - mean) @ axes / scale``.
+@dataclass(frozen=True, eq=False)
+class _Problem:
+    """What is fitted, in coordinates in which L-BFGS needs few passes: ``rows - shift = (x - mean) @ axes / scale``.
 
     Shapes:
-        mean: ``[d]``; axes: ``[d, r]``, None if r = d; variances: ``[r]``, the mean square of each shifted column.
+        rows: ``[n, r]``, float32; or sparse, and the transpose of that.
+        mean: ``[d]``; axes: ``[d, r]``, None if r = d: then ``shift [r]`` is to be subtracted from each row.
+        variances: ``[r]``, the mean square of each shifted column.
+        targets: ``[n]``, from 0 to K - 1, or ``[n, K]`` of 0/1.
     """
 
     rows: Any
@@ -89,103 +92,132 @@ class _Frame(NamedTuple):
     axes: Tensor | None
     scale: float
     variances: Tensor
-
-
-@dataclass(frozen=True, eq=False)
-class _Problem:
-    """What is fitted, S regressions, in coordinates in which L-BFGS needs few passes.
-
-    Shapes:
-        rows: ``[S, n, r]``, float32; or sparse, a block for each x, ``[S n, S r]``, and the transpose of that.
-        shift: ``[S, r]``, to be subtracted from each row; None: nothing.
-        variances: ``[S, r]``, the mean square of each shifted column.
-        targets: ``[S, n]``, from 0 to K - 1, or ``[S, n, K]`` of 0/1.
-    """
-
-    rows: Any
-    shift: Tensor | None
-    variances: Tensor
     targets: Tensor
-    frames: list[_Frame]
 
     @classmethod
-    def of(cls, xs: Sequence[Any], targets: Tensor) -> _Problem:
-        (n, d), device = xs[0].shape, targets.device
-        if sparse.issparse(xs[0]) and min(n, d) <= DENSE_BASIS and n * d <= DENSE:
-            xs = [x.toarray() for x in xs]
-        if sparse.issparse(xs[0]):
-            frames = [_as_it_is(x) for x in xs]
-            blocks = sparse.csr_array(sparse.block_diag([frame.rows for frame in frames], "csr"))
-            rows: Any = [each if device.type == "cpu" else _on(device, each) for each in (blocks, blocks.T)]
-        else:
-            frame_of = _as_it_is if min(n, d) > LARGEST_BASIS else _rotated
-            frames = [frame_of(torch.as_tensor(x).to(device)) for x in xs]
-            rows = _stack([frame.rows for frame in frames], 0)
-        shift = None if frames[0].axes is not None else torch.stack([one.mean / one.scale for one in frames])
-        # A column that is padding has weight 0, whatever its unit.
-        variances = _stack([frame.variances for frame in frames], 1).to(device)
-        return cls(rows, shift if shift is None else shift.float().to(device), variances, targets, frames)
+    def of(cls, x: Any, targets: Tensor) -> _Problem:
+        (n, d), device = x.shape, targets.device
+        if sparse.issparse(x) and min(n, d) <= DENSE_BASIS and n * d <= DENSE:
+            x = x.toarray()
+        if not sparse.issparse(x):
+            x = torch.as_tensor(x).to(device)
+            return cls(*(_as_it_is if min(n, d) > LARGEST_BASIS else _rotated)(x), targets)
+        rows, mean, axes, scale, variances = _as_it_is(x)
+        rows = [each if device.type == "cpu" else _on(device, each) for each in (rows, sparse.csr_array(rows.T))]
+        return cls(rows, mean.to(device), axes, scale, variances.to(device), targets)
+
+    @cached_property
+    def shift(self) -> Tensor | None:
+        return None if self.axes is not None else (self.mean / self.scale).float()
 
     def minimise(self, cost: float, start: Tensor) -> Tensor:
-        """Weights and, in the last row, biases ``[S, r + 1, K]`` with the lowest loss."""
-        n, one = self.targets.shape[1], self.variances.new_ones(len(start), 1)
-        hits = self.targets if self.targets.ndim == 3 else one_hot(self.targets, start.shape[2])
-        share = hits.double().mean(1)[:, None]
+        """Weights and, in the last row, biases ``[r + 1, K]`` with the lowest loss."""
+        n = len(self.targets)
+        one = self.variances.new_ones(1)
+        hits = self.targets if self.targets.ndim == 2 else one_hot(self.targets, start.shape[1])
+        share = hits.double().mean(0)
         # A label that no node has would let its bias fall for ever: it counts as that of one node.
-        curvature = torch.cat([self.variances, one], 1)[:, :, None] * (share * (1 - share)).clamp(min=(1 - 1 / n) / n)
-        decays = torch.cat([torch.full_like(self.variances, 1 / (cost * n)), 0 * one], 1)[:, :, None]
+        curvature = torch.cat([self.variances, one])[:, None] * (share * (1 - share)).clamp(min=(1 - 1 / n) / n)
+        decays = torch.cat([torch.full_like(self.variances, 1 / (cost * n)), 0 * one])[:, None]
         unit = 1 / (curvature + decays).sqrt()
 
-        def loss(flat: Tensor) -> tuple[Tensor, Tensor]:
+        def loss(flat: Tensor) -> tuple[float, Tensor]:
             values = unit * flat.view_as(unit)
             value, slopes = self.cross_entropy(values.float())
             pull = decays * values
-            total = torch.addcdiv(value / n, (pull * values).sum((1, 2)), 2 * one[:, 0])
-            return total, pull.add_(slopes, alpha=1 / n).mul_(unit).flatten(1)
+            total = value / n + (pull * values).sum() / 2
+            return float(total), pull.add_(slopes, alpha=1 / n).mul_(unit).flatten()
 
-        return unit * minimise(loss, (start / unit).flatten(1), PRECISION).view_as(unit)
+        return unit * minimise(loss, (start / unit).flatten(), PRECISION).view_as(unit)
 
     def cross_entropy(self, weights: Tensor) -> tuple[Tensor, Tensor]:
-        """The sums ``[S]`` over rows for weights and biases ``[S, r + 1, K]``, and their gradients."""
-        own, offset = weights[:, :-1], weights[:, -1:]
+        """The sum over rows for weights and biases ``[r + 1, K]``, and its gradient."""
+        own, offset = weights[:-1], weights[-1]
         if self.shift is not None:
-            offset = offset - self.shift[:, None] @ own
+            offset = offset - self.shift @ own
         if isinstance(self.rows, Tensor):
-            logits = torch.baddbmm(offset, self.rows, own)
+            logits = torch.addmm(offset, self.rows, own)
         else:
-            logits = _product(self.rows[0], own).view(len(own), -1, own.shape[2]).add_(offset)
-        if self.targets.ndim == 3:
-            value = softplus(logits).sub_(logits * self.targets).sum((1, 2), dtype=torch.float64)
+            logits = _product(self.rows[0], own).add_(offset)
+        if self.targets.ndim == 2:
+            value = softplus(logits).sub_(logits * self.targets).sum(dtype=torch.float64)
             error = logits.sigmoid_().sub_(self.targets)
         else:
-            error, true = logits.log_softmax(2), self.targets[:, :, None]
-            value = -error.gather(2, true).sum((1, 2), dtype=torch.float64)
-            error.exp_().scatter_add_(2, true, error.new_full((), -1.0).expand(true.shape))
-        total = error.sum(1, keepdim=True)
+            error = logits.log_softmax(1)
+            true = self.targets[:, None]
+            value = -error.gather(1, true).sum(dtype=torch.float64)
+            error.exp_().scatter_add_(1, true, error.new_full((), -1.0).expand(true.shape))
+        total = error.sum(0, keepdim=True)
         if isinstance(self.rows, Tensor):
-            slopes = (error.mT @ self.rows).mT  # the short matrix first: half as long as the other way round
+            slopes = (error.T @ self.rows).T  # the short matrix first: half as long as the other way round
         else:
-            slopes = _product(self.rows[1], error).view_as(own)
+            slopes = _product(self.rows[1], error)
         if self.shift is not None:
-            slopes = torch.baddbmm(slopes, self.shift[:, :, None], total, alpha=-1)
-        return value, torch.cat([slopes, total], 1)
+            slopes = torch.addmm(slopes, self.shift[:, None], total, alpha=-1)
+        return value, torch.cat([slopes, total])
+
+    def unscaled(self, weights: Tensor) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Weights ``[d, K]`` and biases ``[K]`` for rows as x has them, from ``[r + 1, K]``."""
+        own = (weights[:-1] if self.axes is None else self.axes @ weights[:-1]) / self.scale
+        return own.cpu().numpy(), (weights[-1] - self.mean @ own).cpu().numpy()
 
 
-def _stack(parts: list[Tensor], value: float) -> Tensor:
-    """Tensors ``[..., r]`` as one, those with fewer columns filled up with a value."""
-    width = max(part.shape[-1] for part in parts)
-    return torch.stack([pad(part, (0, width - part.shape[-1]), value=value) for part in parts])
+def minimise(loss: Callable[[Tensor], tuple[float, Tensor]], start: Tensor, precision: float) -> Tensor:
+    """The point ``[n]`` at which no entry of the gradient exceeds the precision, or the loss hardly falls any more.
+
+    By L-BFGS (Nocedal, 1980), for a smooth convex function; importing SciPy's takes 0.3 s, as long as an evaluation.
+    The square of the precision is the relative decrease of the loss at which the search ends.
+    """
+    point, (value, slope) = start, loss(start)
+    past: deque[tuple[Tensor, Tensor, Tensor]] = deque(maxlen=MEMORY)
+    unit = 1 / slope.norm().clamp(min=1)
+    for _ in range(STEPS):
+        if float(slope.abs().max()) <= precision:
+            break
+        direction = _direction(slope, past, unit)
+        promised = ENOUGH * float(slope @ direction)
+        step = 1.0
+        for _ in range(HALVINGS):
+            new = torch.sub(point, direction, alpha=step)
+            new_value, new_slope = loss(new)
+            if new_value <= value - step * promised:
+                break
+            step /= 2
+        else:  # rounding hides what is left to gain
+            break
+        moved = new - point
+        change = new_slope - slope
+        gained = value - new_value
+        curved = moved @ change
+        if curved > 0:  # else the step tells nothing
+            unit = curved / (change @ change)
+            past.append((moved, change, 1 / curved))
+        point, value, slope = new, new_value, new_slope
+        if gained <= precision**2 * max(1.0, abs(value)):
+            break
+    return point
+
+
+def _direction(slope: Tensor, past: deque[tuple[Tensor, Tensor, Tensor]], unit: Tensor) -> Tensor:
+    """The slope times the inverse of the curvature, as past steps tell it; ``unit`` is what they begin from."""
+    direction = slope.clone()
+    shares = []
+    for moved, change, inverse in reversed(past):
+        shares.append(inverse * (moved @ direction))
+        direction -= shares[-1] * change
+    direction *= unit
+    for (moved, change, inverse), share in zip(past, reversed(shares), strict=True):
+        direction += (share - inverse * (change @ direction)) * moved
+    return direction
 
 
 def _product(matrix: Any, y: Tensor) -> Tensor:
-    """A sparse ``[m, p]``, of SciPy or on a device, by ``[S, p / S, K]`` as ``[p, K]``."""
-    y = y.flatten(0, 1)
+    """A sparse ``[m, p]``, of SciPy or on a device, by ``[p, K]``."""
     return matrix @ y if isinstance(matrix, Tensor) else torch.from_numpy(matrix @ y.numpy())
 
 
-def _on(device: torch.device, matrix: Any) -> Tensor:
-    """A SciPy matrix as CSR on a device."""
-    csr = sparse.csr_array(matrix)
+def _on(device: torch.device, csr: Any) -> Tensor:
+    """A SciPy CSR matrix on a device."""
     starts, columns = (torch.as_tensor(part, dtype=torch.int64) for part in (csr.indptr, csr.indices))
     return torch.sparse_csr_tensor(starts, columns, torch.from_numpy(csr.data), csr.shape).to(device)
 
@@ -196,7 +228,7 @@ def _as_it_is(x: Any) -> _Frame:
     variances = (squares - mean**2).clamp(min=0)
     scale = _scale(variances, mean)
     rows = (x / scale).astype(np.float32) if sparse.issparse(x) else (x / scale).float()
-    return _Frame(rows, mean, None, scale, variances / scale**2)
+    return rows, mean, None, scale, variances / scale**2
 
 
 def _rotated(x: Tensor) -> _Frame:
@@ -219,19 +251,12 @@ def _rotated(x: Tensor) -> _Frame:
     kept = variances > 1e-10 * variances.max()  # along the others, rows differ by rounding
     scale = _scale(variances, mean)
     rows = rows if kept.all() else rows[:, kept]
-    return _Frame(rows.div_(scale), mean, axes[:, kept].double(), scale, variances[kept] / scale**2)
+    return rows.div_(scale), mean, axes[:, kept].double(), scale, variances[kept] / scale**2
 
 
 def _centred(x: Tensor, mean: Tensor) -> Iterator[Tensor]:
     """Blocks of x ``[n, d]`` without their mean ``[d]``, in single precision."""
     return ((block - mean.to(x.dtype)).float() for block in x.split(BLOCK))
-
-
-def _unscaled(weights: Tensor, frame: _Frame) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Weights ``[d, K]`` and biases ``[K]`` for rows as x has them, from ``[r + 1, K]`` for those of its frame."""
-    weights, bias = weights[: len(frame.variances)].to(frame.mean.device), weights[-1].to(frame.mean.device)
-    own = (weights if frame.axes is None else frame.axes @ weights) / frame.scale
-    return own.cpu().numpy(), (bias - frame.mean @ own).cpu().numpy()
 
 
 def _gram(x: Tensor) -> Tensor:

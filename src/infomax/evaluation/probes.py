@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
-from itertools import groupby
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -18,7 +16,7 @@ from scipy import sparse
 from torch import Tensor
 
 from infomax.errors import InputError
-from infomax.evaluation.logistic import Regression, logistic_path, logistic_paths
+from infomax.evaluation.logistic import Regression, logistic_path
 from infomax.evaluation.metrics import accuracy, auc, macro_f1, micro_f1
 from infomax.evaluation.splits import PARTS, Splits, known
 from infomax.kernels import Adam
@@ -40,8 +38,8 @@ ENOUGH, PATIENCE = 100.0, 2
 """The cost from which the search may end, and the costs in a row that are then no better than the best."""
 SMALL = 1 << 22
 """Stored entries of the training rows below which a second thread makes their products slower, not faster."""
-TOGETHER = {"cpu": 1 << 24, "cuda": 1 << 28}
-"""Numbers of the training rows of several splits that are fitted together."""
+ON_GPU = 1 << 28
+"""Numbers up to which all vectors are kept on a GPU while splits are scored."""
 BLOCK = 4096
 
 
@@ -59,8 +57,6 @@ class Score:
     predictions: NDArray[Any]
     chosen: dict[str, float] = field(default_factory=dict)
     """What validation chose, by name."""
-    validation: float | None = None
-    """The score on the validation nodes, where these have chosen something."""
     beside: dict[str, float] = field(default_factory=dict)
     """Of one label: "macro-F1", and where a probe ranks nodes "AUC", see `infomax.evaluation.metrics`."""
 
@@ -78,20 +74,12 @@ class Score:
         return float(self.values.mean())
 
 
-class Probe(Protocol):
-    """What every probe is: a function of arrays that trains, chooses and scores on its own part of the split."""
+Probe: TypeAlias = Callable[..., Score]
+"""Trains on ``splits["train"]``, chooses on ``splits["validation"]``, scores once on ``splits["test"]``.
 
-    def __call__(
-        self, vectors: Vectors, codes: NDArray[Any], splits: Splits, *, seed: int = 0, device: Device = "cpu"
-    ) -> Score:
-        """Train on ``splits["train"]``, choose on ``splits["validation"]``, score once on ``splits["test"]``.
-
-        Nodes whose code is -1 are in none of the three.
-
-        Shapes:
-            vectors: ``[N, d]``.
-            codes: ``[N]`` class codes, or ``[N, C]`` of 0/1 where a node has any number of labels.
-        """
+It takes vectors ``[N, d]`` and class codes ``[N]``, or ``[N, C]`` of 0/1 where a node has any number of labels. Nodes
+whose code is -1 are in none of the three.
+"""
 
 
 def paper_probe(
@@ -114,9 +102,8 @@ def paper_probe(
     train = _rows(vectors, codes, splits, "train")
     many = codes.ndim == 2
     x = _dense(vectors, train, device)
-    # A constant column has no spread to divide by.
     mean, spread = (x.mean(0), x.std(0, correction=0)) if many else (x.new_zeros(()), x.new_ones(()))
-    spread = torch.where(spread > 0, spread, 1)
+    spread = torch.where(spread > 0, spread, 1)  # a constant column has none to divide by
     targets = torch.as_tensor(codes[train].astype(np.int64), device=device)
     # The number of classes is the training nodes' too: nothing about the test labels comes in, not even that.
     y = targets.float() if many else torch.nn.functional.one_hot(targets).float()
@@ -139,7 +126,7 @@ def converged_probe(
     x = _dense(vectors, train, device)
     _, found = next(logistic_path(x, codes[train], [np.inf]))
     weight, bias = (torch.as_tensor(part, dtype=torch.float32, device=device) for part in (found.weights, found.bias))
-    return _scored(vectors, codes, splits, device, weight[:, None], bias[None], x.new_zeros(()), x.new_ones(()))
+    return _scored(vectors, codes, splits, device, weight[:, None], bias[None])
 
 
 def first_weights(restarts: int, d: int, classes: int, seed: int) -> Tensor:
@@ -188,7 +175,33 @@ def validated_probe(
     row are no better than the best, if that is better than the first: below some cost all predict the same class. Of
     equally accurate costs the one nearest to 1 is chosen. The problem is convex, so the seed changes nothing.
     """
-    return score_splits(validated_probe, vectors, codes, [splits], device=device)[0]
+    from threadpoolctl import threadpool_limits
+
+    if codes.ndim == 2:
+        raise InputError("validated probe", "one label per node", "several", "Use the paper's probe.")
+    train, validation, test = (_rows(vectors, codes, splits, name) for name in PARTS)
+    if len(np.unique(codes[train])) < 2:
+        raise InputError("split 'train'", "nodes of at least two classes", "one class")
+    x, held_out = _some(vectors, train), _some(vectors, validation)
+    tried: list[tuple[float, float, Regression]] = []
+
+    def better(found: tuple[float, float, Regression]) -> tuple[float, float]:
+        return found[0], -abs(np.log10(found[1]))
+
+    small = torch.device(device).type == "cuda" or getattr(x, "nnz", x.shape[0] * x.shape[1]) < SMALL
+    with threadpool_limits(1 if small else None):
+        for cost, model in logistic_path(x, codes[train], COSTS, device):
+            tried.append((float(accuracy(model.predict(held_out), codes[validation])), cost, model))
+            best = max(tried, key=better)
+            worse = len(tried) - 1 - tried.index(best)
+            if cost >= ENOUGH and worse >= PATIENCE and best[0] > tried[0][0]:
+                break
+    _, cost, model = max(tried, key=better)
+    blocks = [torch.as_tensor(model.logits(_some(vectors, rows))).cpu() for rows in _blocks(test)]
+    logits = torch.cat(blocks).numpy()
+    predictions = model.classes[logits.argmax(axis=1)][None]
+    beside = {"macro-F1": macro_f1(predictions, codes[test]), "AUC": auc(logits, model.classes, codes[test])}
+    return Score("accuracy", accuracy(predictions, codes[test]), predictions, {"C": cost}, beside)
 
 
 def score_splits(
@@ -200,81 +213,12 @@ def score_splits(
     device: Device = "cpu",
     progress: Progress = silent,
 ) -> list[Score]:
-    """The score of each split; regressions of the validated probe that have one shape are fitted together."""
-    from threadpoolctl import threadpool_limits
-
-    if probe is not validated_probe:
-        return [
-            probe(vectors, codes, split, device=device)
-            for split in followed(splits, progress, "splits", len(splits), 1)
-        ]
-
-    if codes.ndim == 2:
-        raise InputError("validated probe", "one label per node", "several", "Use the paper's probe.")
-    parts = [tuple(_rows(vectors, codes, split, name) for name in PARTS) for split in splits]
-    kind = torch.device(device).type
-    numbers = getattr(vectors, "nnz", vectors.shape[0] * vectors.shape[1])
-    if kind == "cuda" and not sparse.issparse(vectors) and numbers <= TOGETHER[kind]:
+    """The score of each split."""
+    dense = not sparse.issparse(vectors) and vectors.shape[0] * vectors.shape[1] <= ON_GPU
+    if torch.device(device).type == "cuda" and dense:
         vectors = torch.as_tensor(vectors, device=device)  # once, not with each split
-    scores: list[Score] = []
-    for (count, _), alike in groupby(parts, lambda part: (len(part[0]), tuple(np.unique(codes[part[0]])))):
-        size, group = max(numbers * count // vectors.shape[0], 1), list(alike)
-        step = max(TOGETHER[kind] // size, 1)
-        with threadpool_limits(1 if kind == "cuda" or size < SMALL else None):
-            for first in range(0, len(group), step):
-                some, done = group[first : first + step], len(scores)
-                scores += _validated(vectors, codes, some, device, _within(progress, done, len(some), len(parts)))
-    return scores
-
-
-def _within(progress: Progress, done: int, now: int, splits: int) -> Callable[[int], None]:
-    """A function that tells how many costs were tried on ``now`` splits, after ``done`` others, as part of all."""
-    return lambda costs: progress(len(COSTS) * done + now * costs, "probe", len(COSTS) * splits)
-
-
-def _validated(
-    vectors: Vectors,
-    codes: NDArray[Any],
-    parts: Sequence[tuple[NDArray[np.int64], ...]],
-    device: Device,
-    tell: Callable[[int], None],
-) -> list[Score]:
-    """Scores for the rows ``(train, validation, test)`` of splits with as many training rows of the same classes."""
-    if len(np.unique(codes[parts[0][0]])) < 2:
-        raise InputError("split 'train'", "nodes of at least two classes", "one class")
-    held_out = [_some(vectors, validation) for _, validation, _ in parts]
-    tried: list[list[tuple[float, float, Regression]]] = [[] for _ in parts]
-    searching = set(range(len(parts)))
-
-    def better(found: tuple[float, float, Regression]) -> tuple[float, float]:
-        return found[0], -abs(np.log10(found[1]))
-
-    xs, ys = ([source(train) for train, _, _ in parts] for source in (partial(_some, vectors), codes.__getitem__))
-    tell(0)
-    for number, (cost, models) in enumerate(logistic_paths(xs, ys, COSTS, device), start=1):
-        tell(number)
-        for at in list(searching):
-            right = float(accuracy(models[at].predict(held_out[at]), codes[parts[at][1]]))
-            tried[at].append((right, cost, models[at]))
-            best = max(tried[at], key=better)
-            worse = len(tried[at]) - 1 - tried[at].index(best)
-            if cost >= ENOUGH and worse >= PATIENCE and best[0] > tried[at][0][0]:
-                searching.remove(at)
-        if not searching:
-            break
-    scores = []
-    for (_, _, test), found in zip(parts, tried, strict=True):
-        right, cost, model = max(found, key=better)
-        logits = np.concatenate([_to_host(model.logits(_some(vectors, rows))) for rows in _blocks(test)])
-        predictions = model.classes[logits.argmax(axis=1)][None]
-        beside = {"macro-F1": macro_f1(predictions, codes[test]), "AUC": auc(logits, model.classes, codes[test])}
-        correct = accuracy(predictions, codes[test])
-        scores.append(Score("accuracy", correct, predictions, {"C": cost}, right, beside))
-    return scores
-
-
-def _to_host(values: Any) -> NDArray[Any]:
-    return np.asarray(torch.as_tensor(values).cpu())
+    each = followed(splits, progress, "splits", len(splits), 1)
+    return [probe(vectors, codes, split, device=device) for split in each]
 
 
 PROBES: dict[str, Probe] = {"paper": paper_probe, "converged": converged_probe, "validated": validated_probe}
@@ -320,8 +264,8 @@ def _scored(
     device: Device,
     weight: Tensor,
     bias: Tensor,
-    mean: Tensor,
-    spread: Tensor,
+    mean: Tensor | float = 0.0,
+    spread: Tensor | float = 1.0,
 ) -> Score:
     """Score R linear classifiers of ``(x - mean) / spread``, ``[d, R, C]`` and ``[R, C]``, on the test nodes."""
     test, found = _rows(vectors, codes, splits, "test"), []

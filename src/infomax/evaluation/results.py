@@ -33,8 +33,6 @@ class Row:
     """The standard deviation of one encoder's scores over the splits."""
     costs: tuple[float, ...] = ()
     """The distinct values of the regularisation C that were chosen on validation nodes."""
-    validation: float | None = None
-    """The score on validation nodes, of vectors among which these nodes choose."""
     beside: dict[str, float] = field(default_factory=dict)
     """Other scores of the same predictions, fractions of 1, by name; see `Score`."""
 
@@ -42,8 +40,7 @@ class Row:
         """The row as ``--json`` writes it."""
         paper = None if self.paper is None else {"mean": self.paper[0], "std": self.paper[1]}
         values = {**asdict(self), "paper": paper, "costs": list(self.costs)}
-        absent = [name for name in ("validation", "beside") if not values[name]]
-        return {name: value for name, value in values.items() if name not in absent}
+        return {name: value for name, value in values.items() if value or name != "beside"}
 
 
 def summarise(

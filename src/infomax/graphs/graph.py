@@ -6,23 +6,24 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from infomax.arrays.blocks import require_room
+from infomax.arrays.edge_features import from_edges
 from infomax.arrays.held_out import draw_edges, without_edges
-from infomax.arrays.made import made
 from infomax.arrays.relations import Relation, find_paths, named_path, steps
 from infomax.errors import InputError, meant, number_of, whole
 from infomax.io import pyg
 from infomax.io.attributes import from_attributes
+from infomax.io.choices import Choices
 from infomax.io.columns import Columns
 from infomax.io.folder import open_folder
 from infomax.io.frames import read_frames, write_frames
 from infomax.io.record import Record
-from infomax.io.unite import whole_adjacency, with_made_again
+from infomax.io.union import whole_adjacency
 from infomax.io.writing import write_graph
 from infomax.progress import Progress, silent
 
@@ -70,13 +71,14 @@ class Graph(Record):
 
         Args:
             paths: names such as paper-author-paper. None finds those that end at a type with features that were not
-                made, or if there are none, all.
+                made, and those that end at a type which none of these pass; if there are none, all.
             hops: the number of steps up to which to look for paths.
         """
         if paths is None:
-            given = {kind for kind, nodes in self.nodes.items() if made(nodes.feature_names) is None}
+            given = {kind for kind, nodes in self.nodes.items() if from_edges(nodes.feature_names) is None}
             found = find_paths(self.relations, self.kind, whole("hops", hops, 1), given)
-            found = found or find_paths(self.relations, self.kind, hops, self.types)
+            passed = {step.sender for path in found.values() for step in path} | {self.kind}
+            found |= find_paths(self.relations, self.kind, hops, set(self.types) - passed if found else self.types)
         else:
             found = {name: named_path(self.relations, name) for name in paths}
         if wrong := [name for name, path in found.items() if path[0].kind != self.kind]:
@@ -112,12 +114,12 @@ class Graph(Record):
         require_room(sum(nodes.table.to_read() for nodes in self.nodes.values()) + 6 * edges, use, remedy)
         graph = self.loaded()
         first, n = graph.first_rows, sum(nodes.num_nodes for nodes in graph.nodes.values())
-        held_out = draw_edges(whole_adjacency(graph), share, seed)
+        held_out = draw_edges(whole_adjacency(graph.nodes, graph.relations), share, seed)
         left = []
         for one in graph.relations:
             matrix = without_edges(one.edges.matrix(), held_out, (first[one.source], first[one.target]), n)
             left.append(Relation.of(*one.ends, matrix, one.directed))
-        return with_made_again(dataclasses.replace(graph, relations=tuple(left), held_out=held_out))
+        return dataclasses.replace(graph, relations=tuple(left), held_out=held_out).with_edge_features()
 
     @classmethod
     def from_networkx(
@@ -179,7 +181,7 @@ class Graph(Record):
         features: Any = None,
         attach_to: Graph | None = None,
         like: Graph | None = None,
-        **columns: Any,
+        **columns: Unpack[Choices],
     ) -> Graph:
         """A graph from an edge frame and a node frame, of pandas, polars, pyarrow or whatever hands out Arrow data.
 
@@ -200,8 +202,7 @@ class Graph(Record):
             features: names of columns; or an array or a sparse matrix ``[N, F]`` in the order of the node frame.
             attach_to: the graph to which the frames' nodes, which are new, are added, as in `infomax.read_graph`.
             like: an earlier graph, by which columns become features.
-            columns: labels, ignore, id, name, source, target, weight, groups, time, as_of, types, edge_type, node_type,
-                edges_as and columns, a mapping of names to kinds, as in `infomax.read_graph`.
+            columns: what the columns are, see `Choices`.
         """
         known = {"attach_to": attach_to, "like": like}
         return cls.of(read_frames(edges, nodes, directed=directed, features=features, keys=keys, **known, **columns))

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
+from typing import Unpack
 
 from infomax.errors import InputError
 from infomax.graphs.graph import Graph
+from infomax.io.choices import Choices
 from infomax.io.column_names import as_said
 from infomax.io.columns import Columns
 from infomax.io.database import is_database
@@ -19,31 +21,15 @@ def read_graph(
     edges: str | Path,
     nodes: str | Path | None = None,
     *,
-    labels: str | Sequence[str] = (),
     features: str | Path | Sequence[str] | None = None,
-    ignore: str | Sequence[str] = (),
-    id: str | None = None,
-    source: str | None = None,
-    target: str | None = None,
-    weight: str | None = None,
-    groups: str | None = None,
-    types: str | Sequence[str] = (),
-    edge_type: str | None = None,
-    node_type: str | None = None,
-    edges_as: str | None = None,
-    name: str | None = None,
-    time: str | Sequence[str] = (),
-    as_of: str | None = None,
-    columns: Mapping[str, str] | Sequence[str] = (),
     directed: bool | None = None,
     attach_to: Graph | None = None,
     like: Graph | None = None,
+    **columns: Unpack[Choices],
 ) -> Graph:
     """Read a graph from an edge table and a node table, a folder, an npz or a GraphML file.
 
-    Tables are csv, tsv or txt, each also packed by gzip, or parquet.
-
-    >>> read_graph("edges.csv", "nodes.csv", labels="section")
+    >>> read_graph("edges.csv", "nodes.csv", labels="section")  # csv, tsv or txt, also packed by gzip, or parquet
     >>> read_graph("edges.csv,nodes.csv")
     >>> read_graph("folder/")  # edges.* and, if there are any, nodes.* and features.npy or features.npz
     >>> read_graph("graphs/")  # a folder of such folders, .npz or .graphml files: many graphs
@@ -52,22 +38,10 @@ def read_graph(
     >>> read_graph("big.graph")  # a folder that infomax prepare wrote; its arrays stay on disk
     >>> read_graph("shop.sqlite")  # a database, see `read_database`
 
-    Edge tables: the columns ``source`` and ``target``, else the first two; an optional ``weight``; a
-    warning names other columns, which are not used. Node tables: the column ``id``, else the first; every other column
-    becomes features by its kind, unless it is named in ``labels``: see `Graph.encoding`. A table of numbers is taken as
-    it is. Features are stored sparse where less than a tenth of them is not zero. Without a node table the nodes are
-    the ids of the edges in order of first appearance; without features they get positions in the graph, or with
-    ``features="degrees"`` degree features.
-
-    Text tables are UTF-8 with commas (.csv) or tabs (.tsv, .txt). Their first line names the columns; a first line of
-    numbers only, or of two node ids, is refused, since an edge or a node would be lost. Ids are integers where all of
-    them are written as integers, else text, exactly as written ("007" stays "007").
-
     With ``attach_to`` the tables hold only new nodes, and the edges that join them to each other and to the nodes of a
     known graph. The result is the known graph with the new nodes appended; ``splits["new"]`` marks them, and it has no
-    labels. It has the features and the directedness of the known graph; positions of new nodes come
-    from their neighbours', and degree features are counted again. Columns that were named for the known graph need not
-    be named again.
+    labels. It has the features and the directedness of the known graph; positions of new nodes come from their
+    neighbours', and degree features are counted again. Columns that were named for it need not be named again.
 
     >>> grown = read_graph("new/", attach_to=model.graph_)
     >>> model.transform(grown).part(grown.splits["new"])
@@ -75,49 +49,21 @@ def read_graph(
     Args:
         edges: the edge table, or one of the other forms above.
         nodes: the node table.
-        labels: names of the columns (GraphML: node attributes) that are labels; an empty cell means unlabelled.
-            Columns that are called ``label:NAME`` are labels, and ``split:NAME`` splits, without being named here.
         features: names of the columns that are features; other columns are then ignored. Or a file with one row per
             row of the node table, which then has no features: .npy, or the .npz of a sparse matrix of scipy. Or
             ``"degrees"`` or ``"positions"``, which are made of the edges.
-        ignore: names of columns of the node table that are not read.
-        id: the column of ids in the node table.
-        source: the column of the edge table where edges begin.
-        target: the column of the edge table where they end.
-        weight: the column of their weights; ``"count"``: an edge weighs as much as it has rows.
-        groups: the column of the node table that names the graph of each node, where there are several graphs.
-        name: the column of the node table (GraphML: the attribute) that holds names, which are shown beside ids.
-        time: the column of the node table that says since when a row is there; of several types ``TYPE.COLUMN``, once
-            for each. Where only the edge table has it, its rows become nodes of the type ``event`` (see ``edges_as``).
-        as_of: leave out rows of a later time than this, with their edges, as `Graph.as_of` does; encodings are learnt
-            from the others.
-        types: the types of the nodes where edges begin and where they end, as in ``"user,item"``.
-        edge_type: the column of the edge table that names the relation of an edge: ``writes``, or with the types of its
-            ends ``author.writes.paper``.
-        node_type: the column of the node table that names the type of a node. A column that is empty for all nodes of
-            a type is not a feature of these.
-        edges_as: the type of nodes that the rows of the edge table become, with its other columns as their features. Of
-            a folder of several types, the name of such a relation.
-        columns: what columns of the node table are, by their names: number, boolean, category, date, text, tokens,
-            name, label, id or ignore. Others are found from their values.
         directed: keep the directions; False: an edge runs both ways. None: as in ``like``, else as a GraphML file says;
             of tables, False. An npz or a graph folder that says otherwise is refused.
         attach_to: the graph that the tables' nodes are added to.
         like: an earlier graph, by which columns become features, for a model that was fitted to it.
+        columns: what the columns of tables are, such as ``labels``, ``ignore``, ``id`` or ``weight``: see `Choices`.
     """
     tables: dict[str, object] = {"edges": edges, "nodes": nodes}
     for word, table in tables.items():
         if not isinstance(table, str | PathLike | None):
             remedy = "Of frames: Graph.from_frames. Of others: from_arrays, from_scipy, from_networkx or from_pyg."
             raise InputError(word, "the path of a file or a folder", type(table).__name__, remedy)
-    chosen = Columns.of(
-        labels, features, ignore, types, columns, id=id, source=source, target=target, weight=weight, groups=groups,
-        name=name, edge_type=edge_type, node_type=node_type, edges_as=edges_as, time=time,
-        as_of=as_of,
-    )  # fmt: skip
-    if like is not None:
-        chosen = read_like(chosen, like)
-        directed = like.directed if directed is None else directed
+    chosen, directed = read_like(Columns.of(features=features, **columns), like, directed)
     return Graph.of(read_record(edges, nodes, chosen, directed=directed, attach_to=attach_to))
 
 
@@ -161,7 +107,7 @@ def read_database(
     """
     said = {"key": as_said(keys), "table": as_said(tables)}
     chosen = Columns.of(labels, None, ignore, columns=columns, name=name, time=time, as_of=as_of, **said)
-    chosen = chosen if like is None else read_like(chosen, like)
+    chosen, _ = read_like(chosen, like, None)
     if not is_database(source):
         remedy = "Graphs in other forms: read_graph."
         raise InputError(str(source), "a database, or a folder of different tables", "none", remedy)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 from contextlib import ExitStack
 from pathlib import Path
@@ -18,7 +17,6 @@ from infomax.arrays.blocks import row_blocks
 from infomax.arrays.sparsity import dense, mostly_zero
 from infomax.errors import InputError
 
-_HEADER = 128
 GROUP = 1 << 18
 """Rows per row group of nodes.parquet."""
 
@@ -29,7 +27,7 @@ class ArrayWriter:
     def __init__(self, path: Path, dtype: DTypeLike, width: int | None = None) -> None:
         self.dtype, self.width, self.rows = np.dtype(dtype), width, 0
         self.file = path.open("wb")
-        self.file.write(bytes(_HEADER))
+        self._write_header()
 
     def append(self, block: NDArray[Any]) -> None:
         """Add rows ``[n]`` or ``[n, width]``."""
@@ -41,34 +39,37 @@ class ArrayWriter:
 
     def __exit__(self, kind: object, *_: object) -> None:
         if kind is None:
-            shape = (self.rows,) if self.width is None else (self.rows, self.width)
-            header = io.BytesIO()
-            described = {"descr": np.lib.format.dtype_to_descr(self.dtype), "fortran_order": False, "shape": shape}
-            np.lib.format.write_array_header_1_0(header, described)
-            # The header is text that ends in spaces and a line feed: more spaces make it as long as the gap.
-            text = header.getvalue()[10:].rstrip().ljust(_HEADER - 11) + b"\n"
             self.file.seek(0)
-            self.file.write(b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text)
+            self._write_header()
             self.file.flush()
             os.fsync(self.file.fileno())
         self.file.close()
 
+    def _write_header(self) -> None:
+        """Write the header, which is as long for any number of rows: numpy leaves room for it."""
+        shape = (self.rows,) if self.width is None else (self.rows, self.width)
+        described = {"descr": np.lib.format.dtype_to_descr(self.dtype), "fortran_order": False, "shape": shape}
+        np.lib.format.write_array_header_1_0(self.file, described)
+
 
 class FeatureWriter(ExitStack):
-    """The files of the features ``[N, width]`` of a graph folder, in half precision where asked; ``where`` they are.
+    """The files of the features ``[N, F]`` of a graph folder, in half precision where asked; ``where`` they are from.
 
-    They are stored sparse where the first rows are `mostly_zero`.
+    They are stored sparse where the first rows are `mostly_zero`; without rows there is no file.
     """
 
-    def __init__(self, folder: Path, width: int, where: str, *, halved: bool) -> None:
+    def __init__(self, folder: Path, where: str, *, halved: bool) -> None:
         super().__init__()
-        self.folder, self.width, self.where, self.halved, self.rows = folder, width, where, halved, 0
+        self.folder = folder
+        self.where = where
+        self.halved = halved
+        self.rows = 0
         self.files: list[ArrayWriter] = []
         for name in (layout.FEATURES, layout.FEATURE_COLUMNS, layout.FEATURE_STARTS):
             (folder / name).unlink(missing_ok=True)  # of an attempt before, which may have stored them otherwise
 
     def append(self, block: Any) -> None:
-        """Add rows ``[n, width]``, dense or CSR."""
+        """Add rows ``[n, F]``, dense or CSR."""
         if not self.files:
             kind = np.float16 if self.halved else np.float32
             if mostly_zero([block]):
@@ -77,9 +78,11 @@ class FeatureWriter(ExitStack):
                 self._open(layout.FEATURE_STARTS, np.int64)
                 self.files[2].append(np.zeros(1))
             else:
-                self._open(layout.FEATURES, kind, self.width)
-        if self.halved:
-            _refuse_too_large(block, self.where, self.rows)
+                self._open(layout.FEATURES, kind, block.shape[1])
+        values = block.data if sparse.issparse(block) else block
+        if self.halved and np.abs(values).max(initial=0) > np.finfo(np.float16).max:
+            expected = "numbers that half precision can hold, up to 65,504"
+            raise InputError(f"{self.where}, features", expected, str(np.abs(values).max()), "Leave out --half.")
         if len(self.files) == 1:
             for part in row_blocks(block):
                 self.files[0].append(dense(part))
@@ -92,19 +95,6 @@ class FeatureWriter(ExitStack):
 
     def _open(self, name: str, kind: DTypeLike, width: int | None = None) -> None:
         self.files.append(self.enter_context(ArrayWriter(self.folder / name, kind, width)))
-
-
-def _refuse_too_large(block: Any, where: str, first: int) -> None:
-    """Refuse features ``[n, F]`` that are too large for half precision; ``first`` is their first row."""
-    values = block.data if sparse.issparse(block) else block
-    with np.errstate(over="ignore"):
-        if np.isfinite(values.astype(np.float16)).all():
-            return
-        wrong = ~np.isfinite(dense(block).astype(np.float16))
-    row, column = divmod(int(np.argmax(wrong)), block.shape[1])
-    place = f"{where}, row {first + row + 1}, feature {column + 1}"
-    expected, remedy = "a number that half precision can hold, up to 65,504", "Leave out --half."
-    raise InputError(place, expected, str(dense(block)[row, column]), remedy)
 
 
 def write_senders(folder: Path, senders: Senders) -> None:

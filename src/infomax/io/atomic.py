@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import errno
+import glob
 import os
-import re
 import secrets
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -14,22 +13,13 @@ from pathlib import Path
 from infomax.errors import InputError
 
 _FILE = "a place where a file can be written"
-_REMEDIES = {
-    errno.ENOENT: "Create the folder",
-    errno.EISDIR: "Name a file in it",
-    errno.EACCES: "Permit writing there",
-    errno.ENOSPC: "Make room there",
-    errno.EFBIG: "Raise the limit on the size of a file",
-}
-_DAY = 24 * 60 * 60.0
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """Yield a temporary path beside ``path``; it replaces ``path`` when the block succeeds and is removed otherwise.
 
-    The block should only write: an OSError inside it is reported as a place that cannot be written. Temporary files
-    that a killed process left for the same path more than a day ago are removed first.
+    The block should only write: an OSError inside it is reported as a place that cannot be written.
     """
     with writable(path, _FILE):
         temporary = _create(path)
@@ -37,15 +27,11 @@ def replacing(path: Path) -> Iterator[Path]:
         try:
             yield temporary
             temporary.chmod(mode)  # a library may have created the file anew, readable by its owner alone
-            _flush(temporary)
+            with temporary.open("rb+") as file:
+                os.fsync(file.fileno())
             temporary.replace(path)
         finally:
             temporary.unlink(missing_ok=True)
-
-
-def _flush(path: Path) -> None:
-    with path.open("rb+") as file:
-        os.fsync(file.fileno())
 
 
 def write_text(path: Path, text: str) -> None:
@@ -73,24 +59,16 @@ def refuse_existing(path: Path) -> None:
         raise InputError(str(path), "a place for a new folder", "one that exists", "Remove it, or choose another.")
 
 
-def remove_leftovers(path: Path, *, all_of_them: bool = False) -> None:
-    """Remove the temporary files for ``path`` that are a day old: a killed process has left them.
-
-    ``all_of_them`` is for a caller that holds a lock, so that no other process can be writing ``path``.
-    """
-    pattern = re.compile(rf"\.{re.escape(path.stem)}-tmp-[\w-]+{re.escape(path.suffix)}")
-    with suppress(OSError):
-        for entry in os.scandir(path.parent):
-            if pattern.fullmatch(entry.name) and (all_of_them or time.time() - entry.stat().st_mtime > _DAY):
-                with suppress(OSError):
-                    Path(entry.path).unlink()
+def remove_leftovers(path: Path) -> None:
+    """Remove the temporary files for ``path`` that a killed process has left; the caller holds a lock on it."""
+    for left in path.parent.glob(f".{glob.escape(path.stem)}-tmp-*{path.suffix}"):
+        left.unlink(missing_ok=True)
 
 
 def _create(path: Path) -> Path:
     """Create an empty temporary file beside ``path``."""
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, "a folder of that name")
-    remove_leftovers(path)
     # Random, so that two writers of one path do not share a file; hidden, so that no pattern such as *.csv matches it.
     temporary = path.absolute().with_name(f".{path.stem}-tmp-{secrets.token_hex(4)}{path.suffix}")
     temporary.touch(exist_ok=False)
@@ -103,11 +81,8 @@ def writable(path: Path, expected: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        cut = re.fullmatch(r"\d+ requested and \d+ written", str(error))  # NumPy's words, without a number
-        first = _REMEDIES.get(errno.ENOSPC if cut else error.errno or 0)
-        remedy = f"{first}, or choose another place." if first else "Choose another place."
-        found = "no room for all of it" if cut else error.strerror or str(error)
-        raise InputError(str(path), expected, found, remedy) from error
+        remedy = "Choose another place, or make room there and permit writing."
+        raise InputError(str(path), expected, error.strerror or str(error), remedy) from error
 
 
 @contextmanager

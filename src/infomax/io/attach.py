@@ -4,27 +4,25 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from collections.abc import Iterator, Sequence
+from contextlib import closing
 from typing import Any
 
 import numpy as np
 
 from infomax.arrays.checks import check_feature_names
-from infomax.arrays.made import made
-from infomax.arrays.parquet_columns import ID_ROWS, StoredIds
+from infomax.arrays.edge_features import from_edges
+from infomax.arrays.parquet_columns import ID_ROWS, StoredRows
 from infomax.arrays.relations import Relation
 from infomax.errors import InputError, shorten
 from infomax.io.growth import NewEdges, NewNodes, grow
 from infomax.io.nodes import Nodes
-from infomax.io.prepare.checks import refuse_twice
 from infomax.io.prepare.database import Database
 from infomax.io.prepare.in_memory import InMemory, read_ids
 from infomax.io.prepare.stages import Link
 from infomax.io.record import Record
 from infomax.io.typed import Tables
 from infomax.io.unite import Ends, relation_matrix
-from infomax.progress import silent
 
 
 def attach(tables: Tables, known: Record, *, matrix: Any = None) -> Record:
@@ -36,11 +34,8 @@ def attach(tables: Tables, known: Record, *, matrix: Any = None) -> Record:
     if known.groups is not None:
         remedy = "Embed new graphs whole, without attaching them."
         raise InputError("the known graph", "one graph, to attach nodes to", "several (it has groups)", remedy)
-    stages = _Attachment(tables, Database(), known)
-    try:
-        return stages.grown(matrix)
-    finally:
-        stages.database.close()
+    with closing(Database()) as database:
+        return _Attachment(tables, database, known).grown(matrix)
 
 
 class _Attachment(InMemory):
@@ -63,8 +58,8 @@ class _Attachment(InMemory):
                 source.first_id = int(ids[:].max()) + 1
 
     def grown(self, matrix: Any) -> Record:
-        """The known graph with the new nodes."""
-        self._run(silent)
+        """The known graph with the new nodes, in memory where it is; the split "new" of each type marks them."""
+        self._run()
         new = {kind: self._new(kind, matrix) for kind in self.kinds if self.sizes[kind] > self._known(kind)}
         if not new:
             path = self.edges[0].path
@@ -76,7 +71,13 @@ class _Attachment(InMemory):
             rows, left_out = relation_matrix(relation.ends, edges, sizes, relation.directed)
             links[relation.ends] = NewEdges(rows.tocoo(), binary=edges[1] is None)
             dropped.update(left_out)
-        return _grown(self.known, new, links, dropped)
+        grown = grow(self.known, new, links)
+        grown = grown if self.known.table.mapped else grown.loaded()
+
+        def marked(kind: str, nodes: Nodes) -> Nodes:
+            return dataclasses.replace(nodes, splits={"new": np.arange(nodes.num_nodes) >= self._known(kind)})
+
+        return grown.with_nodes(marked, dropped=dict(Counter(grown.dropped) + dropped))
 
     def _known(self, kind: str) -> int:
         """How many nodes of a type are known."""
@@ -107,12 +108,12 @@ class _Attachment(InMemory):
         self._find_known(kind, table)
         if kind in self.nodes:
             self._refuse_known(kind, table)
-            refuse_twice(database, table, self.nodes[kind], self._of_nodes(kind)["id"])
+            self._refuse_twice(kind)
             new = f"SELECT node, number, id::VARCHAR AS id FROM {table}"  # noqa: S608  our own names
         else:
             new = "SELECT row_number() OVER (ORDER BY place) - 1 AS node, place AS number, first.id::VARCHAR AS id "
             new += "FROM first ANTI JOIN known ON known.id = first.id::VARCHAR"
-            if not made(own.feature_names):
+            if not from_edges(own.feature_names):
                 if not self.several and database.row(f"SELECT 1 FROM ({new}) LIMIT 1"):  # noqa: S608
                     expected = "a node table beside it, with the features of the new nodes"
                     raise InputError(str(self.edges[0].path), expected, "only the edge table")
@@ -137,7 +138,7 @@ class _Attachment(InMemory):
         database.execute(f"CREATE TABLE mentioned AS SELECT DISTINCT id FROM ({' UNION ALL '.join(parts)})")  # noqa: S608
         names = [name for link, _ in ends for name in self.notes[f"edges {link.table}"]["ends"]]
         database.execute("INSERT INTO mentioned SELECT unnest(?::VARCHAR[])", [names])
-        database.create("known", _as_text(self.known.nodes[kind].ids), "SEMI JOIN mentioned USING (id)")
+        database.create("known", _as_text(self.known.nodes[kind].ids), condition="SEMI JOIN mentioned USING (id)")
         database.execute("DROP TABLE mentioned")
 
     def _refuse_known(self, kind: str, table: str) -> None:
@@ -152,9 +153,6 @@ class _Attachment(InMemory):
         table = self.nodes[kind].path if kind in self.nodes else f"a table nodes/{kind}.* with features"
         return f"of the known graph, or listed in {table}"
 
-    def _candidates(self, kind: str) -> Iterable[Any]:
-        return chain(super()._candidates(kind), self.known.nodes[kind].ids)
-
     def _new(self, kind: str, matrix: Any) -> NewNodes:
         """The new nodes of a type."""
         table, own = self._table(kind), self.known.nodes[kind]
@@ -162,7 +160,7 @@ class _Attachment(InMemory):
         ids = read_ids(self.database, f"{table} WHERE node >= {own.num_nodes}", integers=integers)
         found = self.lists[kind].fields(matrix) if kind in self.lists else {}
         features = found.get("features")
-        if features is not None or not made(own.feature_names):
+        if features is not None or not from_edges(own.feature_names):
             names = tuple(found.get("feature_names") or ())
             check_feature_names(str(self.nodes[kind].path), names, own.feature_names)
         return NewNodes(ids.tolist(), features, found.get("node_names"), found.get("times"))
@@ -179,21 +177,6 @@ def _as_text(ids: Any) -> Iterator[dict[str, Any]]:
 
     first = 0
     slices = (pa.array(ids[start : start + ID_ROWS]) for start in range(0, len(ids), ID_ROWS))
-    for part in ids.batches(ID_ROWS) if isinstance(ids, StoredIds) else slices:
+    for part in ids.batches(ID_ROWS) if isinstance(ids, StoredRows) else slices:
         rows = np.arange(first, first := first + len(part))
         yield {"node": rows, "id": part.cast(pa.large_string())}
-
-
-def _grown(
-    known: Record, new: Mapping[str, NewNodes], edges: Mapping[Ends, NewEdges], dropped: Mapping[str, int]
-) -> Record:
-    """The known graph with new nodes, in memory where it is; the split "new" of each type marks them."""
-    grown = grow(known, new, edges)
-    if not known.table.mapped:
-        grown = grown.loaded()
-
-    def marked(kind: str, nodes: Nodes) -> Nodes:
-        late = np.arange(nodes.num_nodes) >= known.nodes[kind].num_nodes
-        return dataclasses.replace(nodes, splits={"new": late})
-
-    return grown.with_nodes(marked, dropped=dict(Counter(grown.dropped) + Counter(dropped)))

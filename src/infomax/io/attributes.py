@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ def from_attributes(graph: Any, chosen: Columns, directed: bool | None, where: s
     """What `Graph.from_networkx` returns."""
     if not hasattr(graph, "is_directed"):
         raise InputError("graph", "a NetworkX graph", type(graph).__name__)
+    chosen.refuse(["as_of"], "tables, whose rows have times")
     links = list(graph.edges(data=True))
     if directed and not graph.is_directed():
         links += [(v, u, attributes) for u, v, attributes in links if u != v]
@@ -31,7 +31,11 @@ def from_attributes(graph: Any, chosen: Columns, directed: bool | None, where: s
     position = {node: row for row, node in enumerate(graph)}
     with within(where):
         ids = check_ids(np.fromiter(position, dtype=object), len(position))
-        weight = _weights(links, graph.graph.get("edge_default", {}).get("weight"))
+    usual = graph.graph.get("edge_default", {}).get("weight", 1.0 if "weight" in used else None)
+    try:
+        weight = None if usual is None else [float(attributes.get("weight", usual)) for *_, attributes in links]
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{where}, weight of an edge", "a number", str(error)) from None
     source = _nodes(graph, ids, chosen, Path(where))
     fields = read_node_table(source)
     fields["labels"] = {name: _numbers(source, name, words) for name, words in fields["labels"].items()}
@@ -41,7 +45,7 @@ def from_attributes(graph: Any, chosen: Columns, directed: bool | None, where: s
             weight=weight,
             num_nodes=len(ids),
             directed=graph.is_directed() if directed is None else directed,
-            **fields | ({"features": chosen.made} if fields["features"] is None else {}),
+            **fields | ({"features": chosen.edge_features} if fields["features"] is None else {}),
         )
     return replace(record, table_columns={word: name for word, name in source.columns.named().items() if word != "id"})
 
@@ -87,23 +91,3 @@ def _numbers(source: Source, label: str, words: Any) -> Any:
     """A label ``[N]``: integers stay integers, whose -1 is unknown; others are text."""
     column = source.frame[source.chosen.labels[label]]
     return np.asarray(column) if str(column.type).startswith("int") and not column.null_count else words
-
-
-def _weights(links: list[tuple[Any, Any, dict[Any, Any]]], usual: Any) -> list[float] | None:
-    """The weights of edges, the ``usual`` one or 1 where one has none; None where none has one."""
-    weights: list[Any] = [attributes.get("weight", usual) for *_, attributes in links]
-    if all(weight is None for weight in weights):
-        return None
-    found = [1.0 if weight is None else _number(weight) for weight in weights]
-    for (first, last, _), weight, number in zip(links, weights, found, strict=True):
-        if not (math.isfinite(number) and number >= 0):
-            where = f"weight of the edge {shorten(first)} -> {shorten(last)}"
-            raise InputError(where, "a finite number of zero or more", shorten(weight))
-    return found
-
-
-def _number(value: Any) -> float:
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        return math.nan

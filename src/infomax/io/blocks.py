@@ -2,102 +2,198 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from infomax.arrays.checks import MOST_WEIGHT, WEIGHT
 from infomax.arrays.times import WRITTEN
-from infomax.errors import InputError, place, shorten
-from infomax.io.encoding.cells import LARGEST, plain
+from infomax.errors import InputError, number_of, place, shorten
+from infomax.io.encoding import cells
+from infomax.io.text import is_text, row_place
 
-Ids: TypeAlias = list[int] | list[str]
-
+FILE = 1 << 40
+"""Each row has a number: that of its file times this, and from 1 on its own. Rows in order have ascending numbers."""
 FILL_IN = "Fill it in, or remove the row."
 _TRUE, _FALSE = ("1", "true"), ("0", "false", "")
 """What a split may hold, in any case."""
 
 
-class Block(ABC):
-    """Some rows of a file."""
+class NotNumbersError(InputError):
+    """Features that are no finite numbers: an encoding may make numbers of them."""
 
-    unit: ClassVar[str]
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Some rows of a file: columns of pyarrow, as a parquet file or a frame has them, or of text, "" for nothing."""
+
     path: Path
     data: Any
-    """The columns, of pyarrow."""
     names: Sequence[str]
-    """Those of features."""
+    """The columns of features."""
     numbers: NDArray[np.int64]
-    """The lines ``[n]`` or, in files without lines, the rows, from 1."""
+    """The numbers ``[n]`` of the rows, see `FILE`."""
+    share: float = 1.0
+    """How much of all files has been read with it."""
+
+    @property
+    def lines(self) -> bool:
+        """Whether it is of a file of text, whose cells have no types."""
+        return is_text(self.path)
 
     def place(self, row: int, column: str) -> str:
-        """``edges.csv, line 3, column "weight"``."""
-        return place(f"{self.path}, {self.unit} {self.numbers[row]}", column=column)
+        """See `row_place`."""
+        return row_place(self.path, int(self.numbers[row]) % FILE, column)
 
-    @abstractmethod
+    def part(self, kept: NDArray[np.bool_]) -> Block:
+        """The rows of a mask ``[n]``."""
+        return replace(self, data=self.data.filter(kept), numbers=self.numbers[kept])
+
     def ids(self, column: str) -> Any:
-        """The ids ``[n]`` of a column: a list of str, or a pyarrow array of int64 or large_string."""
+        """The ids ``[n]`` of a column: a pyarrow array of int64 or large_string."""
+        from pyarrow import types
 
-    @abstractmethod
+        values = self.filled(column)
+        kind = values.type.value_type if types.is_dictionary(values.type) else values.type
+        if types.is_integer(kind):
+            return values.cast("int64")
+        if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
+            return values.cast("large_string")
+        remedy = 'Make them one of these (pandas: column.astype("Int64")).'
+        raise InputError(
+            place(self.path, column=column), "ids that are integers or text", f"type {values.type}", remedy
+        )
+
     def ends(self, columns: Sequence[str]) -> list[Any]:
-        """The ids ``[n]`` at both ends of edges."""
+        """The ids ``[n]`` at both ends of edges, of one type."""
+        ends = [self.ids(column) for column in columns]
+        if ends[0].type != ends[1].type:
+            found = " and ".join(f'{end.type} in "{name}"' for end, name in zip(ends, columns, strict=True))
+            raise InputError(str(self.path), "ids of one type", found, "Give both columns one type.")
+        return ends
 
-    @abstractmethod
+    def filled_in(self, column: str) -> NDArray[np.bool_]:
+        """Whether there is something in each cell ``[n]`` of a column."""
+        if self.lines:
+            return np.diff(cells.utf8(self.data[column])[0]) > 0
+        return np.asarray(self.data[column].is_valid())
+
+    def filled(self, column: str) -> Any:
+        """A column that has something in every row."""
+        there = self.filled_in(column)
+        if not there.all():
+            found = "an empty cell" if self.lines else "null"
+            raise InputError(self.place(int(np.argmin(there)), column), "an id", found, FILL_IN)
+        return self.data[column]
+
     def features(self, widths: dict[str, int], remedy: str, gaps: Sequence[float] = ()) -> NDArray[Any]:
         """Features ``[n, F]``, every one finite; a column of lists of W numbers is W features.
 
         ``widths`` has the W of each column of lists, and learns those that it lacks; ``remedy`` is for messages. For
         ``gaps`` see `Columns.gaps`.
         """
+        # The first row alone often shows that they are no numbers, and a block of words takes long to look through.
+        for rows in (1, len(self.numbers)):
+            columns = [self._numbers(column, rows, widths, remedy) for column in self.names]
+            values = np.column_stack(columns)
+            good: NDArray[np.bool_] = np.abs(values) <= cells.LARGEST
+            if len(gaps) == len(self.names):  # else of lists, or none
+                self._fill(values, good, gaps)
+            if not good.all():
+                self._refuse(good, widths, remedy)
+        return values
 
-    def fill(self, values: NDArray[Any], gaps: Sequence[float]) -> NDArray[np.bool_]:
-        """Put what gaps become into features ``[n, F]``; returns which of them are finite numbers then."""
-        good: NDArray[np.bool_] = np.abs(values) <= LARGEST
-        if len(gaps) != len(self.names):  # of lists, or none
-            return good
+    def _fill(self, values: NDArray[Any], good: NDArray[np.bool_], gaps: Sequence[float]) -> None:
+        """Put what gaps become into features ``[n, F]``, and mark them as good."""
         for at in np.flatnonzero(~good.all(axis=0)).tolist():
-            missing = np.asarray(plain(self.arrow()[self.names[at]].slice(0, len(values))).is_null())
+            missing = np.asarray(cells.plain(self.data[self.names[at]].slice(0, len(values))).is_null())
             values[missing, at] = gaps[at]
             good[missing, at] = True
-        return good
 
-    @abstractmethod
+    def _refuse(self, good: NDArray[np.bool_], widths: dict[str, int], remedy: str) -> None:
+        """Refuse the first feature that is not ``good [n, F]``."""
+        row, at = divmod(int(np.argmin(good)), good.shape[1])
+        owner, entry = [(name, entry) for name in self.names for entry in range(widths.get(name, 1))][at]
+        value = self.data[owner][row].as_py()
+        value = value[entry] if owner in widths else value
+        raise NotNumbersError(self.place(row, owner), "a finite number (32-bit float)", written(value), remedy)
+
+    def _numbers(self, column: str, rows: int, widths: dict[str, int], remedy: str = "") -> NDArray[Any]:
+        """The first rows of a column of numbers as ``[n]``, NaN where there is none; lists of W numbers as ``[n, W]``.
+
+        Float32 stays as it is; all others are float64.
+        """
+        import pyarrow as pa
+        from pyarrow import compute
+
+        values = self.data[column].slice(0, rows)
+        if self.lines:
+            try:
+                return numpy_of(values.cast("double"), np.float64)
+            except pa.ArrowInvalid:  # some are no numbers, or not as pyarrow reads them, such as " +1"
+                return cells.numbers(cells.plain(values))[0]
+        lists = cells.is_list(values.type)
+        if not _numeric(values.type.value_type if lists else values.type):
+            where = place(self.path, column=column)
+            raise NotNumbersError(where, "numbers", f"type {values.type}", remedy and "Store it as numbers.")
+        if lists:
+            lengths = compute.fill_null(compute.list_value_length(values), 0).to_numpy(zero_copy_only=False)
+            if not lengths.all():
+                where = self.place(int(np.argmin(lengths)), column)
+                raise NotNumbersError(where, "a list of numbers", "null, or an empty one", remedy)
+            width = widths.setdefault(column, int(lengths[0]) if len(lengths) else 0)
+            if (lengths != width).any():
+                row = int(np.argmax(lengths != width))
+                expected = f"a list of {number_of(width, 'number')}, as in the rows before"
+                raise InputError(self.place(row, column), expected, number_of(int(lengths[row]), "number"))
+            values = values.flatten()
+        found = np.asarray(values.to_numpy(zero_copy_only=False))
+        found = found if found.dtype == np.float32 else found.astype(np.float64)
+        return found.reshape(-1, widths[column]) if lists else found
+
     def arrow(self) -> Any:
         """The columns of features as a pyarrow table."""
+        return self.data.select(self.names)
 
-    @abstractmethod
     def words(self, column: str, widths: dict[str, int]) -> NDArray[Any]:
         """A column ``[n]`` as str objects, "" where there is nothing; lists of C values 0 and 1 as ``[n, C]``."""
+        from pyarrow import compute
 
-    @abstractmethod
-    def filled_in(self, column: str) -> NDArray[np.bool_]:
-        """Whether there is something in each cell of a column."""
-
-    @abstractmethod
-    def numbers_of(self, column: str) -> tuple[NDArray[np.float32], Callable[[int], str]]:
-        """A column as numbers ``[n]``, NaN where there is none; and a function from a row to its cell as written."""
+        values = self.data[column]
+        if cells.is_list(values.type):
+            where = place(self.path, column=column)
+            if not _numeric(values.type.value_type):
+                remedy = 'Give each label a column of 0 and 1 (pandas: column.str.join("|").str.get_dummies()).'
+                raise InputError(where, "one label per node, or lists of 0 and 1", f"type {values.type}", remedy)
+            flags = self._numbers(column, len(values), widths)
+            if not np.isin(flags, (0, 1)).all():
+                raise InputError(where, "lists of 0 and 1, one per label", "other numbers")
+            return flags.astype(np.uint8)
+        text = compute.if_else(compute.is_null(values, nan_is_null=True), "", values.cast("large_string"))
+        return np.array(text.to_pylist(), dtype=object)
 
     def weight(self, column: str) -> NDArray[np.float32]:
-        """The weights ``[n]`` of a column, each finite and not negative."""
-        weight, written = self.numbers_of(column)
-        good = np.isfinite(weight) & (weight >= 0)
+        """The weights ``[n]`` of a column, each from zero to `MOST_WEIGHT`."""
+        with np.errstate(over="ignore"):
+            weight = self._numbers(column, len(self.numbers), {}).astype(np.float32)
+        good = (weight >= 0) & (weight <= MOST_WEIGHT)
         if not good.all():
             row = int(np.argmin(good))
-            where, remedy = self.place(row, column), "Correct it or remove the edge."
-            raise InputError(where, "a finite weight of zero or more", written(row), remedy)
+            found = written(self.data[column][row].as_py())
+            raise InputError(self.place(row, column), WEIGHT, found, "Correct it or remove the edge.")
         return weight
 
     def split(self, column: str) -> NDArray[np.bool_]:
         """The split ``[n]`` of a column: 1 or true, and 0, false or nothing."""
-        cells = self.words(column, {})
-        words = [cell.strip().lower() for cell in cells]
+        found = self.words(column, {})
+        words = [cell.strip().lower() for cell in found]
         for row, word in enumerate(words):
             if word not in _TRUE and word not in _FALSE:
-                raise InputError(self.place(row, column), "1 or 0, true or false", shorten(cells[row]))
+                raise InputError(self.place(row, column), "1 or 0, true or false", shorten(found[row]))
         return np.array([word in _TRUE for word in words], dtype=bool)
 
     def groups(self, column: str) -> list[str]:
@@ -109,8 +205,6 @@ class Block(ABC):
 
     def times(self, column: str) -> NDArray[np.int64]:
         """The times ``[n]`` of a column, see `infomax.arrays.times`; `UNKNOWN` where there is none."""
-        from infomax.io.encoding import cells
-
         values = cells.plain(self.data[column])
         found, bad = cells.moments(values)
         if bad.any():
@@ -126,35 +220,32 @@ class Block(ABC):
         return words
 
 
-def check_column_names(where: str, names: Sequence[str]) -> None:
-    """Refuse a column without a name, and two of the same name."""
-    if "" in names:
-        remedy = "Name it or delete it; pandas leaves its row numbers out with index=False."
-        raise InputError(where, "a name for every column", f"none for column {names.index('') + 1}", remedy)
-    name, count = Counter(names).most_common(1)[0]
-    if count > 1:
-        raise InputError(where, "each column name once", f"{shorten(name)} {count} times", "Rename them.")
+def written(cell: Any) -> str:
+    """A cell for a message, as it is in its file."""
+    if cell is None:
+        return "null"
+    text = str(cell)
+    return (shorten(text) if text.strip() else "an empty cell") if isinstance(cell, str) else text
 
 
-class NotNumbersError(InputError):
-    """Features that are no finite numbers: an encoding may make numbers of them."""
+def _numeric(kind: Any) -> bool:
+    from pyarrow import types
+
+    tests = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal)
+    return any(test(kind) for test in tests)
 
 
 def typed(ids: Any) -> Any:
     """Integers if every id is written as Python writes an int64 (not "007", "+1" or "1.0"), else the text as it is.
 
-    Ids are a list, or a pyarrow array of text.
+    Ids are a pyarrow array of text.
     """
     try:
-        if not isinstance(ids, list):
-            ids[:1].cast("int64")  # of text, all fail one by one, which takes long
-            integers = ids.cast("int64")
-            return integers if integers.cast("large_string").equals(ids) else ids
-        numbers = list(map(int, ids))
+        ids[:1].cast("int64")  # of text, all fail one by one, which takes long
+        integers = ids.cast("int64")
     except ValueError:
         return ids
-    exact = list(map(str, numbers)) == ids and all(-(2**63) <= number < 2**63 for number in numbers)
-    return numbers if exact else ids
+    return integers if integers.cast("large_string").equals(ids) else ids
 
 
 def are_integers(ids: Any, *, lines: bool) -> bool:
@@ -171,7 +262,9 @@ def numpy_of(array: Any, dtype: Any) -> NDArray[Any]:
 
 def number_groups(words: list[str]) -> NDArray[np.int64]:
     """A number for each name ``[N]`` of a graph: the name itself if all are integers, else by first appearance."""
+    import pyarrow as pa
+
     names = list(dict.fromkeys(words))
-    numbers = typed(names)
-    number = dict(zip(names, range(len(names)) if numbers is names else numbers, strict=True))
+    numbers = typed(pa.array(names, pa.large_string())).to_pylist()
+    number = dict(zip(names, range(len(names)) if numbers == names else numbers, strict=True))
     return np.array([number[word] for word in words], dtype=np.int64)

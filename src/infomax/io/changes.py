@@ -27,7 +27,7 @@ class Changes:
 
     Shapes:
         before: ``[N]``, the row of each node in the earlier graph; -1 for a new node
-        features: by type, ``[N]``, whether a node's features are new or other ones
+        features: by type, ``[N]``, whether a node's features, or its time, are new or other ones
         senders: by the step in which nodes of a type receive, ``[N]``, whether a node receives from others than before,
             or by other weights
     """
@@ -93,13 +93,12 @@ class Changes:
 
 def rows_before(earlier: NDArray[Any], later: NDArray[Any]) -> NDArray[np.int64]:
     """The row of each later id ``[N]`` among earlier ones, by their text; -1 where it is none of them."""
-    n = min(len(earlier), len(later))
-    if earlier.dtype == later.dtype and (earlier[:n] == later[:n]).all() and n == len(earlier):
-        rows = np.arange(len(later))
-        rows[n:] = -1
-        return rows
-    known = {str(identifier): row for row, identifier in enumerate(earlier.tolist())}
-    return np.fromiter((known.get(str(identifier), -1) for identifier in later.tolist()), np.int64, len(later))
+    import pyarrow as pa
+    from pyarrow import compute
+
+    known, asked = (pa.array(ids.tolist()).cast(pa.large_string()) for ids in (earlier, later))
+    found: NDArray[np.int32] = compute.index_in(asked, known).fill_null(-1).to_numpy(zero_copy_only=False)
+    return found.astype(np.int64)
 
 
 def _changed_relations(
@@ -128,27 +127,18 @@ def _changed_edges(
 
     ``sources [S]`` and ``targets [T]`` are the rows and columns in the earlier matrix, -1 for new ones.
     """
-    ends, lost = (sources, targets), 0
-    changed = sources < 0, targets < 0
-    if all(np.array_equal(end[:size], np.arange(size)) for end, size in zip(ends, old.shape, strict=True)):
-        # New nodes come last, and none has gone.
-        starts = np.concatenate([old.indptr, np.full(len(sources) - old.shape[0], old.indptr[-1], old.indptr.dtype)])
-        old = sparse.csr_array((old.data, old.indices, starts), shape=new.shape)
-    else:
-        links, moved = old.tocoo(), []
-        for end, size, at in zip(ends, old.shape, links.coords, strict=True):
-            places = np.full(size, -1)
-            places[end[end >= 0]] = np.flatnonzero(end >= 0)
-            moved.append(places[at])
-        kept = (moved[0] >= 0) & (moved[1] >= 0)
-        for mask, at in zip(changed, moved, strict=True):
-            mask[at[~kept & (at >= 0)]] = True
-        lost = int((~kept).sum())
-        old = sparse.csr_array((links.data[kept], (moved[0][kept], moved[1][kept])), shape=new.shape)
-    differ = old != new
-    changed[0][np.diff(differ.indptr) > 0] = True
-    changed[1][differ.indices] = True
-    return *changed, lost + int(differ.nnz)
+    wide = old.copy()
+    wide.resize(old.shape[0] + 1, old.shape[1] + 1)  # the last row and the last column, which are empty, are -1
+    moved = wide[sources][:, targets]
+    moved.sort_indices()
+    differ = moved != new
+    changed = []
+    for ends, before, after, other in (
+        (sources, np.diff(wide.indptr), np.diff(moved.indptr), np.diff(differ.indptr)),
+        (targets, *(np.bincount(one.indices, minlength=one.shape[1]) for one in (wide, moved, differ))),
+    ):
+        changed.append((ends < 0) | (before[ends] != after) | (other > 0))
+    return changed[0], changed[1], old.nnz - moved.nnz + int(differ.nnz)
 
 
 def _changed_features(earlier: Nodes, later: Nodes, before: NDArray[np.int64]) -> Mask:
@@ -158,9 +148,11 @@ def _changed_features(earlier: Nodes, later: Nodes, before: NDArray[np.int64]) -
         old: Any = before[rows]
         if len(rows) and np.array_equal(old, rows + old[0] - rows[0]) and len(rows) == rows[-1] - rows[0] + 1:
             old, rows = slice(old[0], old[-1] + 1), slice(rows[0], rows[-1] + 1)  # not copied
+        if earlier.times is not None and later.times is not None:
+            changed[rows] = earlier.times[old] != later.times[rows]
         one, other = earlier.table[old], later.table[rows]
         if sparse.issparse(one) and sparse.issparse(other):
-            changed[rows] = np.diff((one != other).tocsr().indptr) > 0
+            changed[rows] |= np.diff((one != other).tocsr().indptr) > 0
         elif not np.array_equal(one := dense(one), other := dense(other)):  # faster than a look at each row
-            changed[rows] = (one != other).any(axis=1)
+            changed[rows] |= (one != other).any(axis=1)
     return changed

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from infomax.errors import shorten, warn
+from infomax.errors import InputError, shorten, warn
+
+_ID = re.compile(r"[\W_](id|ID|Id)$|[a-z](Id|ID)$")
 
 
 class EdgeColumns(NamedTuple):
@@ -64,3 +68,47 @@ def warn_unused(where: str, names: Sequence[Any], what: str, hint: str = "") -> 
     """Name the columns or attributes of edges that are neither ends nor weights: they have no effect."""
     if names:
         warn(f"{where}: {what} that are not used: {listed(names)}.{hint}")
+
+
+def check_column_names(where: str, names: Sequence[str]) -> None:
+    """Refuse a column without a name, and two of the same name."""
+    if "" in names:
+        remedy = "Name it or delete it; pandas leaves its row numbers out with index=False."
+        raise InputError(where, "a name for every column", f"none for column {names.index('') + 1}", remedy)
+    name, count = Counter(names).most_common(1)[0]
+    if count > 1:
+        raise InputError(where, "each column name once", f"{shorten(name)} {count} times", "Rename them.")
+
+
+def plain(name: str) -> str:
+    """The letters and digits of a name, in lower case."""
+    return re.sub("[^a-z0-9]", "", name.lower())
+
+
+def singular(name: str) -> str:
+    """The `plain` name of a table or a type in the singular: circuit for Circuits, category for categories."""
+    word = plain(name)
+    if word.endswith("ies") and len(word) > 4:
+        return f"{word[:-3]}y"
+    if word.endswith(("ses", "xes", "ches", "shes")):
+        return word[:-2]
+    return word[:-1] if word.endswith("s") and not word.endswith("ss") and len(word) > 3 else word
+
+
+def called(word: str, kinds: Iterable[str]) -> str:
+    """The type of nodes that a word means: in any case, in the singular or the plural; "" for none, or several."""
+    known = list(kinds)
+    alike = [word] if word in known else [kind for kind in known if singular(kind) == singular(word)]
+    return alike[0] if len(alike) == 1 else ""
+
+
+def spellings(kind: str) -> tuple[str, str, str]:
+    """What a column of ids of a type is called, `plain`: driverid, iddriver or driver."""
+    word = plain(kind)
+    return f"{word}id", f"id{word}", word
+
+
+def keys(names: Iterable[str], types: Iterable[str] = ()) -> list[str]:
+    """Those names that end in an id, or are called after one of the types, in the singular or the plural."""
+    known = {spelling for kind in types for word in (kind, kind.removesuffix("s")) for spelling in spellings(word)}
+    return [name for name in names if _ID.search(name) or plain(name) in known]

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self, TypeAlias
 
-from infomax.arrays.made import Kind, asked
+from infomax.arrays.edge_features import EdgeFeatures, asked_edge_features
 from infomax.errors import InputError, meant, place, shorten
-from infomax.io.column_names import EdgeColumns, NodeColumns, listed, several, warn_unused
+from infomax.io.choices import Choices
+from infomax.io.column_names import EdgeColumns, NodeColumns, keys, listed, several, warn_unused
 from infomax.io.encoding.encoding import Encoding
-from infomax.io.encoding.keys import keys
 from infomax.io.encoding.kinds import FEATURES, kinds_said
 
 LABEL, SPLIT, GROUPS, NAME, TIME = "label:", "split:", "graph:name", "node:name", "node:time"
@@ -29,6 +29,9 @@ TYPES = ("types", "edge_type", "node_type", "edges_as")
 """Choices that make a graph of several types of nodes."""
 DATABASE = ("key", "table")
 """Choices about the tables of a database."""
+OF_NODES = ("labels", "features", "matrix", "ignore", "id", "groups", "name", "time", "kinds")
+"""Choices about the columns of node tables."""
+_SAID = (*OF_NODES, "source", "target", "weight", "as_of", *TYPES, *DATABASE)
 
 
 FeaturesOfType: TypeAlias = tuple[Sequence[str], Encoding | None, Sequence[float]]
@@ -105,22 +108,9 @@ class Columns:
         ends = tuple(types.split(",") if isinstance(types, str) else types) if types else ()
         if len(ends) not in (0, 2):
             raise InputError("types", "two, of the nodes where edges begin and end, as in user,item", listed(ends))
-        inner = (
-            "matrix",
-            "earlier",
-            "of_types",
-            "numbered",
-            "kinds",
-            "encoding",
-            "gaps",
-            "among",
-            "mixed",
-            "learns",
-            *DATABASE,
-        )
-        known = [*(field.name for field in dataclasses.fields(cls) if field.name not in inner), "columns"]
         for word in names:
-            if word not in (*known, "earlier", *DATABASE):
+            if word not in (*Choices.__annotations__, "earlier", *DATABASE):
+                known = ("features", *Choices.__annotations__)
                 raise InputError(f"argument {word}", f"one of {', '.join(known)}", "another", meant(word, known))
         kinds = kinds_said(columns)
         names["time"] = ",".join(several(names.get("time") or ())) or None
@@ -148,8 +138,8 @@ class Columns:
 
     def like_types(self, types: Mapping[str, FeaturesOfType]) -> Self:
         """The columns that make the features of each type of an earlier graph."""
-        made = next((kind for names, *_ in types.values() if names and (kind := asked(names))), None)
-        return dataclasses.replace(self, features=(made,) if made else None, of_types=types)
+        word = next((word for names, *_ in types.values() if names and (word := asked_edge_features(names))), None)
+        return dataclasses.replace(self, features=(word,) if word else None, of_types=types)
 
     def like(self, names: Sequence[str], encoding: Encoding | None, gaps: Sequence[float] = ()) -> Self:
         """The columns that make the features of these names, as they were learnt from those of an earlier graph."""
@@ -164,9 +154,9 @@ class Columns:
         return keys(names, self.among) if self.features is None else []
 
     @property
-    def made(self) -> Kind | None:
-        """The kind of features to make of the edges where a table has none; None: the usual ones."""
-        return None if self.features is None else asked(self.features)
+    def edge_features(self) -> EdgeFeatures | None:
+        """The features to make of the edges where a table has none; None: the default ones."""
+        return None if self.features is None else asked_edge_features(self.features)
 
     @property
     def typed(self) -> bool:
@@ -193,32 +183,24 @@ class Columns:
             found["types"] = tuple(found["types"].split(","))
         return self if self.typed else dataclasses.replace(self, **found)
 
-    def with_timed_rows(self, edges: Sequence[str], nodes: Sequence[str]) -> Self:
-        """The same, with the rows of the edge table as nodes where these, and no nodes, have the column of times."""
-        timed = self.time or self.earlier.get("time")
-        if self.typed or timed not in edges or timed in nodes:
-            return self
-        return dataclasses.replace(self, edges_as=EVENT)
-
     def refuse(self, words: Sequence[str], expected: str, found: str = "") -> None:
         """Refuse these choices where they were made; by default the message shows what was chosen."""
         for word in words:
             given = getattr(self, word)
             # What a model was trained on may be positions or degrees, which are in no table.
-            if given and not (word == "features" and self.made):
+            if given and not (word == "features" and self.edge_features):
                 where = {"matrix": "features", "kinds": "columns"}.get(word, word)
                 raise InputError(where, expected, found or listed(several(given)))
+
+    def refuse_others(self, allowed: Collection[str], expected: str) -> None:
+        """Refuse all choices but those that are allowed."""
+        self.refuse([word for word in _SAID if word not in allowed], expected)
 
     def refuse_other_types(self, where: str | Path, *, several: bool) -> None:
         """Refuse tables of one type of nodes where an earlier graph has several, and the other way round."""
         told = {True: "several types of nodes", False: "one type of nodes"}
         if (self.of_types and not several) or (several and self.features and not self.learns and not self.of_types):
             raise InputError(str(where), f"tables of {told[not several]}, as the earlier graph has", told[several])
-
-    def refuse_without_nodes(self, edges: str | Path) -> None:
-        """Refuse choices of columns of a node table where there is none."""
-        choices = ("labels", "features", "matrix", "ignore", "id", "groups", "name", "time", "kinds")
-        self.refuse(choices, "a node table that they belong to", f"only the edge table {edges}")
 
     def of_edges(self, path: Path, names: Sequence[str]) -> EdgeColumns:
         """The columns of source, target and weight: as named, else those of these names in any case.
@@ -265,13 +247,10 @@ class Columns:
         Without ``features`` they are all remaining columns, else the columns of these names; those that are made
         of the edges need not be there.
         """
-        for use, wanted in (("to ignore", self.ignore), ("whose kind was said", tuple(self.kinds))):
-            if missing := [name for name in wanted if name not in names]:
-                there, remedy = f"the columns {listed(names)}", meant(missing[0], names)
-                raise InputError(str(path), f"a column {listed(missing)}, {use}", there, remedy)
-        kept, identifier = [name for name in names if name not in self.ignore], self.identifier(path, names)
-        self._refuse_edges(path, names, identifier)
-        others = dict.fromkeys(name for name in kept if name != identifier)
+        require(path, names, self.ignore, "column to ignore")
+        require(path, names, tuple(self.kinds), "column whose kind was said")
+        identifier = self.identifier(path, names)
+        others = dict.fromkeys(name for name in names if name not in (*self.ignore, identifier))
         labels = {name: _label(path, others, name) for name in self.labels}
         taken = {*labels.values()}
         for name in others:
@@ -308,14 +287,6 @@ class Columns:
             _refuse_row_numbers(path, kept[0], "--id COLUMN (in Python: id=)")
         return found or kept[0]
 
-    def _refuse_edges(self, path: Path, names: Sequence[str], identifier: str) -> None:
-        """Refuse an edge table in place of a node table: without a column of ids, and with both ends of edges."""
-        ends = {(self.source or "source").lower(), (self.target or "target").lower()}
-        known = self.numbered or identifier in (self.id, self.earlier.get("id"))
-        if not known and identifier.lower() in ends <= {name.lower() for name in names}:
-            remedy = "The tables seem swapped: edges come first. If these are nodes, name their ids: --id COLUMN."
-            raise InputError(str(path), "a node table", f"the columns {listed(names)} of an edge table", remedy)
-
     def name_among(self, names: Collection[str]) -> str | None:
         """The column of names: as named, else one that is marked as such, or an earlier one."""
         return self.name or next((one for one in (NAME, self.earlier.get("name")) if one in names), None)
@@ -323,32 +294,33 @@ class Columns:
     def find(self, path: Path, names: Sequence[str], word: str) -> str | None:
         """The column of the chosen name, else of an earlier or the usual one; None: there is none."""
         chosen, earlier = getattr(self, word), self.earlier.get(word)
-        if chosen is not None and chosen not in names:
-            found, remedy = f"the columns {listed(names)}", meant(chosen, names)
-            raise InputError(str(path), f"a column {shorten(chosen)}, for {word}", found, remedy)
-        if chosen is None and earlier in names:
+        if chosen is not None:
+            require(path, names, [chosen], f"column for {word}")
+        elif earlier in names:
             chosen = earlier
         return chosen or next((name for name in names if name.lower() == word), None)
 
     def _features_there(self, path: Path, others: Collection[str]) -> set[str]:
         """The named features; none of them where they are made of the edges."""
         missing = [name for name in self.features or () if name not in others]
-        if missing and self.made:
+        if missing and self.edge_features:
             return set()
-        if missing:
-            remedy = "Add them; a cell may be empty." if self.encoding else meant(missing[0], others)
-            expected = f"feature columns {listed(missing)}"
-            raise InputError(str(path), expected, f"the columns {listed(list(others))}", remedy)
+        require(path, others, missing, "feature column", "Add it; a cell may be empty." if self.encoding else "")
         return {*(self.features or ())}
 
 
 def _label(path: Path, others: Collection[str], name: str, what: str = "label column") -> str:
     """The column of a label by its name, with or without the prefix."""
-    for column in (name, LABEL + name):
-        if column in others:
-            return column
-    found, remedy = f"the columns {listed(list(others))}", meant(name, others)
-    raise InputError(str(path), f"a {what} {shorten(name)}", found, remedy)
+    column = name if name in others else LABEL + name
+    require(path, others, () if column in others else [name], what)
+    return column
+
+
+def require(path: Path, names: Collection[str], wanted: Sequence[str], what: str, remedy: str = "") -> None:
+    """Refuse a table without the wanted columns; the message says ``what`` they are for."""
+    if missing := [name for name in wanted if name not in names]:
+        found = f"the columns {listed(list(names))}"
+        raise InputError(str(path), f"a {what} {listed(missing)}", found, remedy or meant(missing[0], names))
 
 
 def _refuse_row_numbers(path: Path, name: str, remedy: str) -> None:

@@ -1,4 +1,4 @@
-"""Features in a file beside the node table, and columns that were hardly meant as features."""
+"""Features in a file beside the node table."""
 
 from __future__ import annotations
 
@@ -12,12 +12,8 @@ from scipy import sparse
 
 from infomax.arrays.checks import MOST_FEATURES, all_finite
 from infomax.arrays.folder import map_array
-from infomax.errors import InputError, place, warn
+from infomax.errors import InputError
 from infomax.io.column_names import listed
-from infomax.io.encoding.cells import id_note
-
-_LOOKED_AT = 10_000
-"""Rows that are searched for columns that look like ids."""
 
 
 def existing(path: Path, remedy: str = "") -> Path:
@@ -92,20 +88,3 @@ def finite(path: Path, rows: NDArray[Any], first: int = 0, *, copy: bool | None 
         where = f"{path}, row {first + row + 1}, column {column + 1}"
         raise InputError(where, "a finite number (32-bit float)", str(rows[row, column]))
     return block
-
-
-def warn_if_ids(path: Path, names: Sequence[str], features: Any) -> None:
-    """Point out a feature column that looks like an id: whole numbers that differ in almost every row, or are huge."""
-    block = features[:_LOOKED_AT]
-    n = block.shape[0]
-    if n < 10:
-        return
-    matrix = sparse.csc_array(block) if sparse.issparse(block) else None
-    filled = np.diff(matrix.indptr) if matrix is not None else np.count_nonzero(block, axis=0)
-    for column in np.flatnonzero(filled >= n - 1):
-        values = np.asarray(block[:, column] if matrix is None else matrix[:, [column]].toarray().ravel())
-        # Ids of many digits are whole as float32, and some or all of them become equal.
-        large = np.abs(values).min() >= 2**24
-        if (values % 1 == 0).all() and (large or len(np.unique(values)) > 0.99 * n):
-            name = names[int(column)]
-            warn(f"{place(path, column=name)}: {id_note(name)}.")

@@ -13,10 +13,9 @@ from infomax.io.columns import DATABASE, MATRICES, Columns
 from infomax.io.database import is_database, of_database
 from infomax.io.features import existing
 from infomax.io.known import as_known
-from infomax.io.other_tables import by_pandas
 from infomax.io.record import Record
 from infomax.io.sources import EXTENSIONS, Source
-from infomax.io.typed import Tables, is_typed, of_folder, of_one_type, of_tables
+from infomax.io.typed import Tables, is_typed, of_folder, of_two
 
 GRAPHS = (".npz", ".graphml")
 """Files that hold a whole graph."""
@@ -51,22 +50,12 @@ def _of_two(edges: str | Path, nodes: str | Path | None, columns: Columns, known
         edges, nodes = found, nodes or in_folder(folder, "nodes")
     if columns.matrix is None:
         columns = replace(columns, matrix=beside)
-    columns = as_known(columns, known).as_before()
+    columns = as_known(columns, known)
     edge_table = Source(_files(str(edges)), columns)
     alone = nodes is None and Path(edges).is_dir() and len(edge_table.files) == 1
     if alone and not columns.names_ends(edge_table.ends):  # a table of something else, by its columns
         raise _no_edges(str(edges), f"only {edge_table.path.name}")
-    node_table = None if nodes is None else Source(_files(str(nodes)), columns)
-    columns = columns.with_timed_rows(edge_table.names, [] if node_table is None else node_table.names)
-    if known is None:
-        columns.refuse_other_types(edges, several=columns.typed)
-    if columns.typed:
-        return of_tables(edge_table, node_table, columns)
-    if known is not None and known.types:
-        raise InputError(str(edges), "a folder of tables, for several types of nodes", "one edge table")
-    if known is None and node_table is None:
-        columns.refuse_without_nodes(edges)
-    return of_one_type(edge_table, node_table, columns)
+    return of_two(edge_table, None if nodes is None else Source(_files(str(nodes)), columns), columns, known)
 
 
 def pair_of_names(edges: str | Path, nodes: str | Path | None) -> tuple[str | Path, str | Path | None]:
@@ -114,5 +103,5 @@ def table_file(path: Path) -> Path:
     """The path of a file, refused unless it has one of the extensions of tables."""
     suffix = text.extension(path)
     if suffix not in EXTENSIONS:
-        raise other_extension(path, EXTENSIONS if suffix in GRAPHS else (*EXTENSIONS, *GRAPHS), by_pandas(path))
+        raise other_extension(path, EXTENSIONS if suffix in GRAPHS else (*EXTENSIONS, *GRAPHS), text.BY_PANDAS)
     return path

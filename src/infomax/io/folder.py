@@ -9,8 +9,7 @@ edges/TYPE.RELATION.TYPE/to_source/   the same for each node of the source; miss
 from __future__ import annotations
 
 import hashlib
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +17,13 @@ import numpy as np
 from scipy import sparse
 
 from infomax.arrays import folder as layout
-from infomax.arrays.adjacency import Adjacency, MappedAdjacency, Senders, transposed
+from infomax.arrays.adjacency import Adjacency, MappedAdjacency, Senders
 from infomax.arrays.blocks import row_blocks
 from infomax.arrays.hashes import file_hash
-from infomax.arrays.integrity import AGAIN, check_once, sample_hash
+from infomax.arrays.integrity import AGAIN, check_once
 from infomax.arrays.relations import Relation
 from infomax.arrays.scaling import Statistics
-from infomax.arrays.table import MappedTable
+from infomax.arrays.table import Table
 from infomax.errors import InputError
 from infomax.io.array_files import GROUP, FeatureWriter, write_senders
 from infomax.io.encoding.encoding import Encoding
@@ -32,13 +31,12 @@ from infomax.io.json import to_json
 from infomax.io.nodes import Nodes
 from infomax.io.parquet import arrow_column
 from infomax.io.record import Record
-from infomax.io.unite import Ends, check_names
+from infomax.io.unite import Ends
 from infomax.version import __version__
 
 FORMAT = 2
 SIDES = ("to_target", "to_source")
 """The directions of a relation; edges without directions within one type have the first alone."""
-_BROKEN = (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError)
 
 
 def write_folder(graph: Record, folder: Path) -> None:
@@ -52,10 +50,13 @@ def write_folder(graph: Record, folder: Path) -> None:
         none = Adjacency(sparse.csr_array((nodes.num_nodes, nodes.num_nodes), dtype=np.float32))
         finish(own, write_arrays(Record.of_one_type(nodes, none), own))
     for relation in graph.relations:
-        for side in SIDES[: 2 if relation.edges.directed else 1]:
+        sides = {"to_target": relation.edges.senders}
+        if relation.edges.directed:
+            sides["to_source"] = relation.edges.receivers
+        for side, senders in sides.items():
             path = place(folder, relation.ends, side)
             path.mkdir(parents=True)
-            write_senders(path, getattr(relation, side))
+            write_senders(path, senders)
     finish_types(folder, graph.types, [one.ends for one in graph.relations])
 
 
@@ -63,10 +64,8 @@ def write_arrays(graph: Record, folder: Path) -> dict[str, Any]:
     """Write the files of a graph that is in memory into an existing folder; returns what `finish` is to say."""
     if graph.groups is not None:
         raise InputError("graph", "one graph", "several (it has groups)", "A graph folder holds one graph.")
-    received = transposed(graph.adjacency) if graph.directed else graph.adjacency
-    received.sort_indices()
-    write_senders(folder, Senders.of_matrix(received))
-    with FeatureWriter(folder, graph.num_features, "features", halved=False) as writer:
+    write_senders(folder, graph.edges.senders)
+    with FeatureWriter(folder, "features", halved=False) as writer:
         for block in [graph.features] if graph.table.sparse else row_blocks(graph.features):
             writer.append(block)
     write_nodes(folder / layout.NODES, graph)
@@ -115,7 +114,7 @@ def finish(folder: Path, about: dict[str, Any]) -> None:
         files[name] = describe(folder / name)
     if "statistics" not in about:
         features, _ = layout.map_features(folder, files, (about["nodes"], len(about["feature_names"])))
-        about = about | {"statistics": Statistics.of(MappedTable(features)).to_json()}
+        about = about | {"statistics": Statistics.of(Table(features, mapped=True)).to_json()}
     described = {"format": layout.FORMAT, "infomax": __version__, **about, "files": files}
     content = (to_json(described, indent=2) + "\n").encode()
     matrices = [(edges, about["nodes"]), *([(sparse_ones, len(about["feature_names"]))] if sparse_ones else [])]
@@ -126,7 +125,7 @@ def finish(folder: Path, about: dict[str, Any]) -> None:
 
 def describe(path: Path) -> dict[str, Any]:
     """What graph.json says of a file."""
-    told = {"bytes": path.stat().st_size, "sha256": file_hash(path), "sample": sample_hash(path)}
+    told = {"bytes": path.stat().st_size, "sha256": file_hash(path)}
     if path.suffix == ".npy":
         array = layout.map_array(path)
         told |= {"dtype": str(array.dtype), "shape": list(array.shape)}
@@ -152,10 +151,11 @@ def open_folder(path: Path) -> Record:
     if not layout.is_folder(path):
         found = "no graph.json in it" if path.is_dir() else "nothing of that name"
         raise InputError(str(path), "a graph folder", found, "Make one: infomax prepare EDGES NODES --out FOLDER.")
-    if _has_types(path):
-        return _open_types(path)
-    nodes, edges, about = _map_nodes(path)
-    return Record.of_one_type(nodes, edges, **about)
+    with layout.described(path) as about:
+        if "types" in about:
+            return _open_types(path, about)
+    nodes, edges, told = _map_nodes(path)
+    return Record.of_one_type(nodes, edges, **told)
 
 
 def _map_nodes(path: Path) -> tuple[Nodes, MappedAdjacency, dict[str, Any]]:
@@ -166,21 +166,30 @@ def _map_nodes(path: Path) -> tuple[Nodes, MappedAdjacency, dict[str, Any]]:
     return Nodes(**fields), edges, about
 
 
-def _open_types(path: Path) -> Record:
-    """The graph of a folder of several types, its arrays mapped."""
-    about = _read(path)
+def _open_types(path: Path, about: dict[str, Any]) -> Record:
+    """The graph of a folder of several types, its arrays mapped; ``about`` is what graph.json says."""
+    if about["format"] != FORMAT:
+        raise ValueError(f"format {about['format']}")
+    for kind, told in about["types"].items():
+        own = path / "nodes" / kind
+        if not layout.is_folder(own) or layout.folder_hash(own) != told:
+            raise InputError(str(own / layout.ABOUT), f"the file that {path / layout.ABOUT} tells", "another", AGAIN)
     folders = {kind: _map_nodes(path / "nodes" / kind) for kind in about["types"]}
     nodes = {kind: one for kind, (one, _, _) in folders.items()}
     described, found = layout.folder_hash(path), []
     for one in about["relations"]:
-        ends, sides = (one["source"], one["name"], one["target"]), dict[str, Senders]()
+        ends = (one["source"], one["name"], one["target"])
         sizes = {"to_target": (ends[2], ends[0]), "to_source": (ends[0], ends[2])}
+        sides = dict[str, Senders]()
         for side, files in one["files"].items():
-            there, (n, width) = place(path, ends, side), (nodes[kind].num_nodes for kind in sizes[side])
+            there = place(path, ends, side)
+            n, width = (nodes[kind].num_nodes for kind in sizes[side])
             entries = int(files[layout.NEIGHBOURS]["shape"][0])
             arrays = layout.map_files(there, files, layout.sides(n, entries))
             check_once(there, files, described, [(arrays, width)])
             sides[side] = Senders(arrays[layout.STARTS], arrays[layout.NEIGHBOURS], arrays.get(layout.WEIGHTS))
+        if ends[0] != ends[2] and len(sides) < 2:
+            raise ValueError(f"one direction of {'.'.join(ends)}")
         edges = MappedAdjacency(sides["to_target"], len(sides) == 2, sides.get("to_source"))
         found.append(Relation(*ends, edges))
     first = min(nodes)
@@ -189,54 +198,14 @@ def _open_types(path: Path) -> Record:
 
 def check_folder(path: Path) -> None:
     """Refuse a folder in which any file has another SHA-256 than graph.json says; all of it is read."""
-    if not _has_types(path):
-        layout.check_hashes(path)
-        return
-    about = _read(path)
-    for kind in about["types"]:
-        layout.check_hashes(path / "nodes" / kind)
-    for side, files in _sides(path, about):
-        layout.compare_hashes(side, files)
-
-
-def _has_types(path: Path) -> bool:
-    """Whether a graph folder says that it holds several types of nodes."""
-    try:
-        return "types" in json.loads((path / layout.ABOUT).read_text(encoding="utf-8"))
-    except _BROKEN:
-        return False
-
-
-def _read(path: Path) -> dict[str, Any]:
-    """What graph.json says, refused where the files are others."""
-    file = path / layout.ABOUT
-    try:
-        about = json.loads(file.read_text(encoding="utf-8"))
-        if about["format"] != FORMAT:
-            raise ValueError(f"format {about['format']}")
-        for one in about["relations"]:
-            ends = (one["source"], one["name"], one["target"])
-            check_names(str(file), ends)
-            wanted = {"to_target"} | ({"to_source"} if ends[0] != ends[2] or len(one["files"]) > 1 else set())
-            if set(one["files"]) != wanted or not {ends[0], ends[2]} <= set(about["types"]):
-                raise ValueError(f"other files or types for {'.'.join(ends)}")
-        for kind in about["types"]:
-            check_names(str(file), (kind, "to", kind))
-        for side, files in _sides(path, about):
-            layout.check_sizes(side, files, {layout.STARTS, layout.NEIGHBOURS})
-    except _BROKEN as error:
-        raise InputError(str(file), "the description of a graph folder", str(error), AGAIN) from None
-    for kind, told in about["types"].items():
-        if not layout.is_folder(path / "nodes" / kind) or layout.folder_hash(path / "nodes" / kind) != told:
-            raise InputError(str(path / "nodes" / kind / layout.ABOUT), f"the file that {file} tells", "another", AGAIN)
-    return about  # type: ignore[no-any-return]
-
-
-def _sides(path: Path, about: Mapping[str, Any]) -> Iterator[tuple[Path, dict[str, Any]]]:
-    """The folder of each direction of each relation, and what graph.json says of its files."""
-    for one in about["relations"]:
-        for side, files in one["files"].items():
-            yield place(path, (one["source"], one["name"], one["target"]), side), files
+    with layout.described(path) as about:
+        for kind in about.get("types", ()):
+            check_folder(path / "nodes" / kind)
+        for one in about.get("relations", ()):
+            for side, files in one["files"].items():
+                layout.compare_hashes(place(path, (one["source"], one["name"], one["target"]), side), files)
+        if "files" in about:
+            layout.compare_hashes(path, about["files"])
 
 
 def place(path: Path, ends: Ends, side: str) -> Path:

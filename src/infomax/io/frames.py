@@ -5,25 +5,26 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
-from infomax.arrays.parquet_columns import readable
 from infomax.arrays.relations import RELATION
-from infomax.errors import InputError, shorten
+from infomax.errors import InputError, readable, shorten
 from infomax.io.attach import attach
+from infomax.io.choices import Choices
 from infomax.io.column_names import as_said
 from infomax.io.columns import Columns
 from infomax.io.database import of_frames
 from infomax.io.known import as_known, read_like
 from infomax.io.prepare.in_memory import read_tables
 from infomax.io.record import Record
-from infomax.io.rows import edge_columns, refuse_unwritable, relation_columns, without_usual
+from infomax.io.rows import refuse_unwritable, relation_columns
 from infomax.io.sources import Source
-from infomax.io.typed import Tables, of_one_type, of_sources, of_tables
-from infomax.io.unite import check_names, without_made
+from infomax.io.typed import Tables, of_sources, of_two
+from infomax.io.unite import check_names, without_edge_features
+from infomax.io.vectors import flat_table
 from infomax.io.writing import arrow_edges, arrow_nodes
 
 
@@ -36,12 +37,12 @@ def read_frames(
     attach_to: Record | None = None,
     like: Record | None = None,
     keys: Mapping[str, str] | Sequence[str] | None = None,
-    **columns: Any,
+    **columns: Unpack[Choices],
 ) -> Record:
     """What `Graph.from_frames` returns."""
     if edges is None and isinstance(nodes, Mapping) and attach_to is None:
         chosen = Columns.of(features=features, key=as_said(keys or ()), **columns)
-        chosen = chosen if like is None else read_like(chosen, like)
+        chosen, _ = read_like(chosen, like, None)
         tables = {str(name): frame_source(frame, f"nodes[{name}]").frame for name, frame in nodes.items()}
         return read_tables(of_frames(tables, chosen), directed=False)
     if keys is not None or edges is None:
@@ -49,42 +50,31 @@ def read_frames(
         raise InputError("edges", "an edge frame, or frames of nodes by name, with keys, and no edges", found_edges)
     matrix = features if hasattr(features, "shape") else None
     chosen = Columns.of(features=None if matrix is not None else features, **columns)
-    if like is not None:
-        chosen = read_like(chosen, like)
-        directed = like.directed if directed is None else directed
+    chosen, directed = read_like(chosen, like, directed)
     chosen = as_known(chosen, attach_to)
-    if isinstance(edges, Mapping) and attach_to is not None and not attach_to.types:
-        raise InputError("edges", "one frame, as the known graph has one type of nodes", "one for each relation")
-    if not isinstance(edges, Mapping):
-        chosen = chosen.with_timed_rows(_header(edges), _header(nodes))
-    if isinstance(edges, Mapping) or chosen.typed or (attach_to is not None and attach_to.types):
-        if matrix is not None:
-            raise InputError("features", "names of columns, for several types of nodes", "an array")
-        found = _of_types(edges, nodes, chosen)
-        return read_tables(found, directed=bool(directed)) if attach_to is None else attach(found, attach_to)
-    node_source = None
-    if nodes is None:
-        if attach_to is None and like is None:
-            chosen.refuse_without_nodes("that was given")
-        if matrix is not None:
-            raise InputError("features", "a node frame, to whose rows they belong", "none")
+    if isinstance(edges, Mapping):
+        if attach_to is not None and not attach_to.types:
+            raise InputError("edges", "one frame, as the known graph has one type of nodes", "one for each relation")
+        found = _by_relation(edges, nodes, chosen)
     else:
         named = chosen.id is not None or chosen.earlier.get("id") in list(getattr(nodes, "columns", ()))
-        nodes = nodes.reset_index(names="id") if not named and _has_ids_as_index(nodes) else nodes
-        node_source = frame_source(nodes, "nodes", replace(chosen, features=()) if matrix is not None else chosen)
-    found = of_one_type(frame_source(edges, "edges", chosen), node_source, chosen)
+        if nodes is not None and not named and _has_ids_as_index(nodes):
+            nodes = nodes.reset_index(names="id")
+        node_source = None if nodes is None else frame_source(nodes, "nodes")
+        found = of_two(frame_source(edges, "edges"), node_source, chosen, attach_to)
+        if matrix is not None and nodes is None:
+            raise InputError("features", "a node frame, to whose rows they belong", "none")
+    if matrix is not None:
+        if "" not in found.nodes:
+            raise InputError("features", "names of columns, for several types of nodes", "an array")
+        found.nodes[""].columns = replace(found.nodes[""].columns, features=())
     if attach_to is not None:
         return attach(found, attach_to, matrix=matrix)
     return read_tables(found, directed=bool(directed), matrix=matrix)
 
 
-def _of_types(edges: Any, nodes: Any, columns: Columns) -> Tables:
-    """Frames by type and relation, or two frames with columns of types."""
-    if not isinstance(edges, Mapping):
-        columns = columns.as_before()
-        if not columns.typed:
-            raise InputError("edges", "a frame for each relation, for several types of nodes", "one frame")
-        return of_tables(frame_source(edges, "edges"), None if nodes is None else frame_source(nodes, "nodes"), columns)
+def _by_relation(edges: Mapping[Any, Any], nodes: Any, columns: Columns) -> Tables:
+    """Frames by relation and by type."""
     columns.refuse(("types", "edge_type", "node_type"), "one edge frame, rather than one for each relation")
     found = {}
     for key, frame in edges.items():
@@ -99,12 +89,6 @@ def _of_types(edges: Any, nodes: Any, columns: Columns) -> Tables:
         raise InputError("nodes", 'frames by type, as in {"author": frame}', type(nodes).__name__)
     of_nodes = {kind: frame_source(frame, f"nodes[{kind}]") for kind, frame in (nodes or {}).items()}
     return of_sources(of_nodes, found, columns.as_before("edges_as"))
-
-
-def _header(frame: Any) -> list[str]:
-    """The names of the columns of a frame of pandas, polars or pyarrow."""
-    names = getattr(frame, "column_names", None)
-    return list(getattr(frame, "columns", ()) if names is None else names)
 
 
 def _has_ids_as_index(frame: Any) -> bool:
@@ -132,31 +116,19 @@ def _may_be_ids(column: Any) -> bool:
 
 def vector_frame(ids: NDArray[Any], vectors: NDArray[np.float32], kind: str, names: NDArray[Any] | None) -> Any:
     """A frame with the columns id, name if any, d0, d1, ..."""
-    import pyarrow
-
-    named = {} if names is None else {"name": pyarrow.array(names, pyarrow.string())}
-    columns = {
-        "id": pyarrow.array(ids),
-        **named,
-        **{f"d{at}": pyarrow.array(vectors[:, at]) for at in range(vectors.shape[1])},
-    }
-    return _from_arrow(pyarrow.table(columns), kind)
+    return _from_arrow(flat_table(ids, vectors, names, slice(None)), kind)
 
 
 def write_frames(graph: Record, kind: str) -> tuple[Any, Any]:
     """What `Graph.to_frames` returns."""
-    graph = graph.loaded()
-    types, graph = without_made(graph), graph if graph.types else without_usual(graph)
-    for one in types.values() if types else (graph,):
+    graph = without_edge_features(graph.loaded())
+    nodes = {}
+    for of_type in sorted(graph.nodes):
+        one = graph.target(of_type)
         refuse_unwritable(one, "to_frames", "parquet")
-    if not types:
-        return _from_arrow(arrow_edges(edge_columns(graph)), kind), _of_nodes(graph, kind)
+        nodes[of_type] = _from_arrow(next(arrow_nodes(one, one.num_nodes)), kind)
     edges = {ends: _from_arrow(arrow_edges(columns), kind) for ends, columns in relation_columns(graph).items()}
-    return edges, {of_type: _of_nodes(one, kind) for of_type, one in types.items()}
-
-
-def _of_nodes(graph: Record, kind: str) -> Any:
-    return _from_arrow(next(arrow_nodes(graph, graph.num_nodes)), kind)
+    return (edges, nodes) if graph.types else (edges.popitem()[1], nodes[""])
 
 
 def frame_source(frame: Any, name: str, columns: Columns | None = None) -> Source:
@@ -165,9 +137,8 @@ def frame_source(frame: Any, name: str, columns: Columns | None = None) -> Sourc
 
     is_frame = hasattr(frame, "__arrow_c_stream__") or hasattr(frame, "__dataframe__")
     if not is_frame or hasattr(frame, "to_frame"):  # a series
-        makes = ("collect", "reset_index", "to_frame")  # of a lazy frame, of series of pandas and of polars
-        how = next((f"Its method {word}() makes one." for word in makes if hasattr(frame, word)), "")
-        raise InputError(name, "a frame of pandas, polars or pyarrow", type(frame).__name__, how)
+        remedy = "Of a lazy frame collect() makes one, of a series to_frame()."
+        raise InputError(name, "a frame of pandas, polars or pyarrow", type(frame).__name__, remedy)
     remedy = "Give each column its name and one type, as column.astype(str) does, or leave it out."
     with readable(Path(name), "columns that Arrow can hold, each of one type", remedy):
         levels = list(frame.index.names) if hasattr(frame, "reset_index") else [None]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 from xml.sax.saxutils import escape, quoteattr
 
+import numpy as np
 from scipy import sparse
 
 from infomax.errors import InputError, warn
@@ -12,7 +15,7 @@ from infomax.io.atomic import replacing
 from infomax.io.attributes import from_attributes
 from infomax.io.columns import SPLIT, Columns
 from infomax.io.record import Record
-from infomax.io.rows import edge_columns, flat_annotations, node_rows, refuse_too_many
+from infomax.io.rows import edge_columns, flat_annotations, refuse_too_many
 from infomax.progress import Progress, followed
 
 
@@ -45,15 +48,29 @@ def write_graphml(graph: Record, path: Path, progress: Progress) -> None:
             file.write('<key id="weight" for="edge" attr.name="weight" attr.type="double"/>\n')
         file.write(f'<graph edgedefault="{"directed" if graph.directed else "undirected"}">\n')
         places = range(len(features), len(features) + len(annotations))
-        for identifier, at, words, cells in followed(node_rows(graph), progress, "nodes", graph.num_nodes):
-            content = zip((*at, *places), (*words, *(escape(cell, {"\r": "&#13;"}) for cell in cells)), strict=True)
+        others = [column.tolist() for column in annotations.values()]
+        for row, identifier in enumerate(followed(graph.ids.tolist(), progress, "nodes", graph.num_nodes)):
+            at, words = _features(graph.features, row)
+            cells = [escape(str(column[row]), {"\r": "&#13;"}) for column in others]
+            content = zip((*at, *places), (*words, *cells), strict=True)
             inside = "".join(f'<data key="d{key}">{word}</data>' for key, word in content)
-            file.write(f"<node id={_attribute(identifier)}>{inside}</node>\n")
+            file.write(f"<node id={_attribute(str(identifier))}>{inside}</node>\n")
         for source, target, *weight in zip(*(column.tolist() for column in edges.values()), strict=True):
             inside = "".join(f'<data key="weight">{value}</data>' for value in weight)
             ends = f"source={_attribute(str(source))} target={_attribute(str(target))}"
             file.write(f"<edge {ends}>{inside}</edge>\n")
         file.write("</graph>\n</graphml>\n")
+
+
+def _features(features: Any, row: int) -> tuple[Iterable[int], list[str]]:
+    """The positions and the text of a node's features, of sparse ones of those that are not zero.
+
+    Each number has the fewest digits that read back as the same float32.
+    """
+    if isinstance(features, np.ndarray):
+        return range(features.shape[1]), features[row].astype(str).tolist()
+    entries = slice(features.indptr[row], features.indptr[row + 1])
+    return features.indices[entries].tolist(), features.data[entries].astype(str).tolist()
 
 
 def _attribute(word: str) -> str:

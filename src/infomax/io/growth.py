@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from infomax.arrays.adjacency import Grown
-from infomax.arrays.made import DEGREE_NAMES, degree_features, made
-from infomax.arrays.positions import WIDTH, attached, unit
+from infomax.arrays.blocks import unit
+from infomax.arrays.edge_features import DEGREE_NAMES, degree_features, from_edges
+from infomax.arrays.positions import WIDTH, attached
 from infomax.arrays.relations import Relation, steps
-from infomax.arrays.table import Appended, Features, MadeRows, MappedTable, Table
+from infomax.arrays.table import Appended, ComputedRows, Features, Table
 from infomax.arrays.times import UNKNOWN
 from infomax.io.nodes import Nodes
 from infomax.io.record import Record
@@ -57,9 +58,9 @@ def grow(known: Record, new: Mapping[str, NewNodes], edges: Mapping[Ends, NewEdg
         late = new.get(kind)
         features = positions.get(kind) if late is None or late.features is None else late.features
         table = own.table if features is None else own.table.grown(features)
-        if features is None and made(own.feature_names) == "degrees":
+        if features is None and from_edges(own.feature_names) == "degrees":
             make = partial(_degree_rows, relations, kind)
-            table = MappedTable(MadeRows((sizes[kind], len(DEGREE_NAMES)), make))
+            table = Table(ComputedRows((sizes[kind], len(DEGREE_NAMES)), make), mapped=True)
         nodes[kind] = _appended(own, late, table)
     return dataclasses.replace(known, nodes=nodes, relations=tuple(relations), dropped=dict(dropped), folder=None)
 
@@ -86,11 +87,11 @@ def standing(known: Record, rows: Rows) -> NDArray[np.float32]:
 
     It is their positions; nodes with features of their own have none, and stand between those of their neighbours.
     """
-    if made(known.feature_names) == "positions":
+    if from_edges(known.feature_names) == "positions":
         return np.asarray(known.table[rows])
     total = np.zeros((len(rows), WIDTH), np.float32)
     for step in steps(known.relations, known.kind):
-        if made((sender := known.target(step.sender)).feature_names) == "positions":
+        if from_edges((sender := known.target(step.sender)).feature_names) == "positions":
             place, senders, weights = step.received(rows)
             found, at = np.unique(senders, return_inverse=True)
             total += sparse.csr_array((weights, (place, at)), shape=(len(rows), len(found))) @ sender.table[found]
@@ -121,7 +122,7 @@ def _positions(
     known: Record, new: Mapping[str, NewNodes], edges: Mapping[Ends, NewEdges], sizes: Mapping[str, int]
 ) -> dict[str, NDArray[np.float32]]:
     """Positions of the new nodes of each type that has them: means of where their neighbours stand; see `attached`."""
-    bare = [kind for kind, one in new.items() if made(known.nodes[kind].feature_names) == "positions"]
+    bare = [kind for kind, one in new.items() if from_edges(known.nodes[kind].feature_names) == "positions"]
     if all(new[kind].features is not None for kind in bare):
         return {}
     starts = dict(zip(sizes, np.cumsum([0, *sizes.values()]).tolist(), strict=False))  # types after one another

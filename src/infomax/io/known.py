@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from infomax.arrays.made import made
+from infomax.arrays.edge_features import from_edges
 from infomax.arrays.scaling import Statistics
 from infomax.io.columns import TYPES, Columns, FeaturesOfType
 from infomax.io.nodes import Nodes
@@ -22,17 +22,19 @@ def like_known(columns: Columns, known: Record) -> Columns:
 def _features(nodes: Nodes) -> FeaturesOfType:
     """The names of features, their encoding, and of numbers as they are the means, which fill later gaps."""
     gaps: tuple[float, ...] = ()
-    if nodes.encoding is None and not made(nodes.feature_names):
+    if nodes.encoding is None and not from_edges(nodes.feature_names):
         seen = nodes.splits.get("seen")
         statistics = nodes.table.statistics if seen is None else Statistics.of(nodes.table[seen])
         gaps = tuple(statistics.mean.tolist())
     return nodes.feature_names, nodes.encoding, gaps
 
 
-def read_like(columns: Columns, known: Record) -> Columns:
-    """As `like_known`, where the caller has chosen no features."""
+def read_like(columns: Columns, known: Record | None, directed: bool | None) -> tuple[Columns, bool | None]:
+    """As `like_known`, if there is one, where the caller has chosen no features; and whether edges have directions."""
+    if known is None:
+        return columns, directed
     columns.refuse(("features", "kinds"), "none where features are those of another graph")
-    return like_known(columns, known)
+    return like_known(columns, known), known.directed if directed is None else directed
 
 
 def as_known(columns: Columns, known: Record | None) -> Columns:
@@ -40,7 +42,7 @@ def as_known(columns: Columns, known: Record | None) -> Columns:
     if known is None:
         return columns
     last = ("matrix",) if known.types else TYPES
-    columns.refuse(("labels", "ignore", "groups", "kinds", *last), "none where nodes are attached to a graph")
+    columns.refuse(("labels", "ignore", "groups", "kinds", "as_of", *last), "none where nodes are attached to a graph")
     if known.types:
         # Where only names were read of a type, its encoding does not tell their column: the usual one is taken.
         columns = dataclasses.replace(columns, earlier={"name": "name", **known.table_columns, **columns.named()})

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Container, Mapping, Sequence
+from collections.abc import Collection, Container, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
 
-from infomax.errors import InputError, place, shorten, warn
+from infomax.errors import InputError, shorten, warn
 from infomax.io.column_names import listed
 from infomax.io.columns import Columns
 from infomax.io.encoding.cells import MISSING
@@ -16,57 +15,32 @@ from infomax.io.encoding.column_statistics import Fault, tells_label
 from infomax.io.encoding.kinds import EXPECTED
 from infomax.io.encoding.survey import Survey
 
-Read = TypeVar("Read")
 
-
-class ColumnsError(InputError):
-    """Columns of a table, or of several, that cannot become features, all in one message."""
-
-    def __init__(self, path: str, faults: Sequence[Fault]) -> None:
-        remedy = "Correct it, or leave the cell empty where nothing is known; or say what the column is: "
-        remedy += "--column NAME=KIND (in Python: columns={NAME: KIND}). "
-        remedy += "Numbers are written as 1200.50, dates as 2025-12-31; of codes the kind is category."
-        if all(expected == EXPECTED["type"] for _, expected, _ in faults):
-            remedy = "Turn it into one of these, or leave it out: --column NAME=ignore (in Python: ignore=NAME)."
-        fault = faults[0]
-        if len(faults) > 1:
-            told = "; ".join(f"{where}: {found}, not {expected}" for where, expected, found in faults)
-            fault = path, "columns that become features", told.replace(f"{path}, ", "")
-        super().__init__(*fault, remedy)
-        self.args = path, faults  # by which pickle and copy rebuild it
-        self.faults = [*faults]
-
-
-def read_all(reads: Mapping[str, Callable[[], Read]]) -> dict[str, Read]:
-    """What each of several tables gives when it is read; the faults of all their columns are in one message."""
-    found, errors = dict[str, Read](), list[ColumnsError]()
-    for name, read in reads.items():
-        try:
-            found[name] = read()
-        except ColumnsError as error:
-            errors.append(error)
-    if errors:
-        where = errors[0].args[0] if len(errors) == 1 else "tables"
-        raise ColumnsError(where, [fault for error in errors for fault in error.faults]) from None
-    return found
+def _refuse(path: str, faults: Sequence[Fault]) -> None:
+    """Refuse columns of a table that cannot become features, all in one message."""
+    remedy = "Correct it, or leave the cell empty where nothing is known; or say what the column is: "
+    remedy += "--column NAME=KIND (in Python: columns={NAME: KIND}). "
+    remedy += "Numbers are written as 1200.50, dates as 2025-12-31; of codes the kind is category."
+    if all(expected == EXPECTED["type"] for _, expected, _ in faults):
+        remedy = "Turn it into one of these, or leave it out: --column NAME=ignore (in Python: ignore=NAME)."
+    if len(faults) == 1:
+        raise InputError(*faults[0], remedy)
+    told = "; ".join(f"{where}: {found}, not {expected}" for where, expected, found in faults)
+    raise InputError(path, "columns that become features", told.replace(f"{path}, ", ""), remedy)
 
 
 def learnt(columns: Columns, survey: Survey, path: Path, names: Sequence[str]) -> Columns:
     """The choices with what was learnt: an encoding, and columns to ignore. All faults are in one message."""
     encoding, faults = survey.finish()
     if faults:
-        raise ColumnsError(str(path), faults) from None
-    for column in encoding.columns:
-        if "looks like an id," in column.note and not columns.mixed:  # a database tells which columns are keys
-            warn(f"{place(path, column=column.name)}: {column.note}.")
+        _refuse(str(path), faults)
     called = columns.name_among(names) or survey.called
     used = [column.name for column in encoding.used]
     warn_of_labels(path, used, survey.labels)
     lost = [column for column in encoding.columns if column.name != called]
     if lost and not used:
         told = ", ".join(f"{shorten(one.name)} ({'one value' if one.distinct == 1 else one.kind})" for one in lost)
-        message = f"{path}: no column becomes features: {told}. To say what a column is: --column NAME=KIND."
-        warn(message)
+        warn(f"{path}: no column becomes features: {told}. To say what a column is: --column NAME=KIND.")
     chosen = used if called in used else [name for name in columns.features or () if name in used]
     unused = (column.name for column in encoding.columns if column.name not in {*used, called})
     return replace(
@@ -84,8 +58,7 @@ def warn_of_labels(path: Path, names: Sequence[str], labels: Sequence[str]) -> N
     """Name the columns that become features and are called like a label: what is to be predicted is no feature."""
     if told := [name for name in names if tells_label(name, labels)]:
         remedy = "If so: --column NAME=label, or NAME=ignore (in Python: columns={NAME: 'label'})."
-        message = f"{path}: features that by their names may tell a label: {listed(told)}. {remedy}"
-        warn(message)
+        warn(f"{path}: features that by their names may tell a label: {listed(told)}. {remedy}")
 
 
 def warn_missing(where: str, words: Container[str], what: str, remedy: str) -> None:
@@ -104,9 +77,7 @@ def warn_of_classes(where: str, labels: Collection[str]) -> None:
     known = set(labels).difference(MISSING)
     if spaced := sorted(label for label in known if label != label.strip()):
         remedy = "Remove the spaces where they mean nothing."
-        message = f"{where}: labels with outer spaces, each a class of its own: {listed(spaced)}. {remedy}"
-        warn(message)
+        warn(f"{where}: labels with outer spaces, each a class of its own: {listed(spaced)}. {remedy}")
     same = Counter(label.casefold() for label in known.difference(spaced))
     if cased := sorted(label for label in known.difference(spaced) if same[label.casefold()] > 1):
-        message = f"{where}: labels that differ only in case, each a class of its own: {listed(cased)}."
-        warn(message)
+        warn(f"{where}: labels that differ only in case, each a class of its own: {listed(cased)}.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from infomax.arrays.adjacency import Adjacency
-from infomax.arrays.made import DEGREE_NAMES, degree_features, made
+from infomax.arrays.edge_features import DEGREE_NAMES, degree_features, from_edges
 from infomax.arrays.sparsity import stack
 from infomax.arrays.table import Table
 from infomax.arrays.times import UNKNOWN
-from infomax.errors import InputError, number_of, shorten
+from infomax.errors import InputError, shorten
 from infomax.io.column_names import listed
 from infomax.io.nodes import Nodes
 from infomax.io.record import Record
@@ -29,11 +29,13 @@ def join(graphs: Mapping[str, Record]) -> Record:
     """
     first, one = next(iter(graphs.items()))
     for name, graph in graphs.items():
-        for what in ("feature_names", "directed"):
-            if getattr(graph, what) != getattr(one, what):
-                raise InputError(name, f"the {what.replace('_', ' ')} of {first}", _difference(graph, one, what))
-        if set(graph.labels) != set(one.labels):
-            raise InputError(name, f"the labels of {first}, {listed([*one.labels])}", listed([*graph.labels]))
+        pairs = {"feature names": (graph.feature_names, one.feature_names), "labels": ({*graph.labels}, {*one.labels})}
+        for what, (names, wanted) in pairs.items():
+            if names != wanted:
+                raise InputError(name, f"the {what} of {first}", listed([*({*names} - {*wanted} or names)]))
+        if graph.directed != one.directed:
+            found = "a directed graph" if graph.directed else "an undirected graph"
+            raise InputError(name, f"edges as those of {first}", found)
         if graph.groups is not None or graph.held_out is not None:
             raise InputError(name, "one graph with all its edges", "several graphs, or edges held out")
     sizes = [graph.num_nodes for graph in graphs.values()]
@@ -42,7 +44,8 @@ def join(graphs: Mapping[str, Record]) -> Record:
     for graph in graphs.values():
         dropped.update(graph.dropped)
     blocks = sparse.block_diag([graph.adjacency for graph in graphs.values()], format="csr")
-    edges, anew = Adjacency(sparse.csr_array(blocks), one.directed), made(one.feature_names) == "positions"
+    edges = Adjacency(sparse.csr_array(blocks), one.directed)
+    anew = from_edges(one.feature_names) == "positions"
     features = degree_features(edges.degrees()) if anew else stack([graph.features for graph in graphs.values()])
     nodes = Nodes(
         table=Table(features),
@@ -50,30 +53,23 @@ def join(graphs: Mapping[str, Record]) -> Record:
         feature_names=DEGREE_NAMES if anew else one.feature_names,
         labels={label: _joined(label, [graph.labels[label] for graph in graphs.values()]) for label in one.labels},
         splits={
-            split: np.concatenate(
-                [graph.splits.get(split, np.zeros(graph.num_nodes, dtype=bool)) for graph in graphs.values()]
-            )
-            for split in splits
+            split: _together(graphs, [graph.splits.get(split) for graph in graphs.values()], False) for split in splits
         },
         groups=np.repeat(np.arange(len(sizes)), sizes),
-        node_names=_names(list(graphs.values())),
+        node_names=_together(graphs, [graph.node_names for graph in graphs.values()], np.array("", object)),
         encoding=one.encoding,
-        times=_times(list(graphs.values())),
+        times=_together(graphs, [graph.own.times for graph in graphs.values()], UNKNOWN),
     )
     about = {"edge_columns": one.edge_columns, "table_columns": one.table_columns}
     return Record.of_one_type(nodes, edges, dropped=dict(dropped), **about)
 
 
-def _names(graphs: list[Record]) -> NDArray[Any] | None:
-    """The names of the nodes of all graphs, "" in one without; None where none has any."""
-    names = [np.full(one.num_nodes, "", object) if one.node_names is None else one.node_names for one in graphs]
-    return np.concatenate(names) if any(one.node_names is not None for one in graphs) else None
-
-
-def _times(graphs: list[Record]) -> NDArray[np.int64] | None:
-    """The times of the nodes of all graphs; None where none has any."""
-    times = [np.full(one.num_nodes, UNKNOWN) if one.own.times is None else one.own.times for one in graphs]
-    return np.concatenate(times) if any(one.own.times is not None for one in graphs) else None
+def _together(graphs: Mapping[str, Record], columns: Sequence[NDArray[Any] | None], none: Any) -> Any:
+    """A column ``[N]`` of all graphs, ``none`` in one without; None where none has it."""
+    if all(column is None for column in columns):
+        return None
+    pairs = zip(graphs.values(), columns, strict=True)
+    return np.concatenate([np.full(one.num_nodes, none) if column is None else column for one, column in pairs])
 
 
 def _joined(label: str, columns: list[NDArray[Any]]) -> NDArray[Any]:
@@ -83,10 +79,3 @@ def _joined(label: str, columns: list[NDArray[Any]]) -> NDArray[Any]:
     if any(column.dtype == object for column in columns):
         columns = [column.astype(str).astype(object) for column in columns]
     return np.concatenate(columns)
-
-
-def _difference(graph: Record, one: Record, what: str) -> str:
-    if what == "directed":
-        return "a directed graph" if graph.directed else "an undirected graph"
-    strange = [name for name in graph.feature_names if name not in set(one.feature_names)]
-    return number_of(graph.num_features, "feature") + (f", among them {shorten(strange[0])}" if strange else "")

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from infomax.arrays import checks
-from infomax.arrays.made import made
+from infomax.arrays.edge_features import from_edges
 from infomax.arrays.scaling import Scale, Scaler
 from infomax.arrays.table import Table
 from infomax.arrays.times import check_times
@@ -51,18 +51,23 @@ class Nodes:
     def of(
         cls,
         n: int,
-        features: Any,
+        features: Any = None,
         *,
         ids: ArrayLike | None = None,
         feature_names: Sequence[str] | None = None,
         labels: Mapping[str, ArrayLike] | None = None,
         splits: Mapping[str, ArrayLike] | None = None,
+        groups: ArrayLike | None = None,
         node_names: ArrayLike | None = None,
         encoding: Encoding | None = None,
         times: ArrayLike | None = None,
     ) -> Nodes:
-        """N checked nodes; for the arguments see `Record.from_scipy`."""
-        values = checks.check_features(features, n)
+        """N checked nodes, for the arguments see `Record.from_scipy`; features that are None are to be made."""
+        if n == 0:
+            raise InputError("graph", "at least one node", "none")
+        if features is None and feature_names is not None:
+            raise InputError("feature_names", "features that have these names", "none")
+        values = np.empty((n, 0), np.float32) if features is None else checks.check_features(features, n)
         if feature_names is None:
             feature_names = [f"x{column}" for column in range(values.shape[1])]
         if len(feature_names) != values.shape[1]:
@@ -75,6 +80,7 @@ class Nodes:
             feature_names=tuple(map(str, feature_names)),
             labels=checks.check_columns("labels", labels, n, checks.check_labels),
             splits=checks.check_columns("splits", splits, n, checks.check_mask),
+            groups=None if groups is None else checks.check_column("groups", groups, n, "biu", "integers", np.int64),
             node_names=None if node_names is None else checks.check_names(node_names, n),
             encoding=encoding,
             times=None if times is None else check_times(times, n),
@@ -92,9 +98,17 @@ class Nodes:
 
     def part(self, rows: NDArray[np.int64]) -> Nodes:
         """Some of the nodes, by their rows, in memory."""
+        return self._taken(Table(self.table[rows]), rows)
+
+    def loaded(self) -> Nodes:
+        """The same nodes with all of their arrays in memory."""
+        return self._taken(self.table.loaded(), slice(None))
+
+    def _taken(self, table: Table, rows: Any) -> Nodes:
+        """The nodes of some rows, which have these features."""
         return dataclasses.replace(
             self,
-            table=Table(self.table[rows]),
+            table=table,
             ids=self.ids[rows],
             labels={name: column[rows] for name, column in self.labels.items()},
             splits={name: column[rows] for name, column in self.splits.items()},
@@ -103,21 +117,9 @@ class Nodes:
             times=None if self.times is None else self.times[rows],
         )
 
-    def loaded(self) -> Nodes:
-        """The same nodes with all of their arrays in memory."""
-        return dataclasses.replace(
-            self,
-            table=self.table.loaded(),
-            ids=self.ids[:],
-            labels=dict(self.labels),
-            splits=dict(self.splits),
-            node_names=None if self.node_names is None else self.node_names[:],
-            times=None if self.times is None else self.times[:],
-        )
-
     def scaler(self, scale: Scale) -> Scaler:
         """The scaler of the features, fitted to the nodes that training may see."""
         encoded = self.encoding is not None and not self.encoding.raw
-        if scale == "auto" and (encoded or made(self.feature_names) == "positions"):
+        if scale == "auto" and (encoded or from_edges(self.feature_names) == "positions"):
             scale = "none"
         return self.table.fit_scaler(scale, self.splits.get("seen"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from infomax.arrays.parquet_columns import readable
-from infomax.errors import InputError, number_of, place
-from infomax.io.blocks import FILL_IN, Block, NotNumbersError, check_column_names
+from infomax.errors import InputError, readable
+from infomax.io.column_names import check_column_names
 from infomax.io.encoding.cells import is_list
 
 INDEX = "__index_level_"
@@ -64,29 +63,21 @@ class ArrowFile:
             raise InputError(str(path), "at least one column", "none")
         check_column_names(str(path), self.names)
 
-    def blocks(
-        self, columns: Sequence[str], features: Sequence[str], rows: int, cells: int, only: tuple[str, str] | None
-    ) -> Iterator[Block]:
-        """All rows of some columns, in blocks of at most so many rows and about so many cells; see `Source.only`."""
-        wanted, first = list(dict.fromkeys([*columns, *features, *(only or ())[:1]])), 0
-        size = min(rows, max(1, cells // self._width(wanted)))
+    def batches(self, wanted: Sequence[str], size: int) -> Iterator[Any]:
+        """The rows of some columns as batches of at most so many rows."""
         if self.schema is None:
             return
+        done = 0
         if self.metadata is None:
             batches = iter(self.file.select(wanted).to_batches(max_chunksize=size))
         else:
             batches = self.file.iter_batches(batch_size=size, columns=wanted)
         for batch in batches:
-            block = ArrowBlock(self.path, batch, features, np.arange(first + 1, first + 1 + len(batch)))
-            first += len(batch)
-            self.share = first / (self.metadata or self.file).num_rows
-            if only is not None:
-                kept = block.words(only[0], {}) == only[1]
-                block = ArrowBlock(self.path, batch.filter(kept), features, block.numbers[kept])
-            if len(block.numbers) or only is None:
-                yield block
+            done += len(batch)
+            self.share = done / (self.metadata or self.file).num_rows
+            yield batch
 
-    def _width(self, columns: Sequence[str]) -> int:
+    def width(self, columns: Sequence[str]) -> int:
         """About how many cells a row of these columns has: a column of lists has those of its values."""
         if self.metadata is None or not self.metadata.num_row_groups:
             return len(columns)
@@ -94,118 +85,6 @@ class ArrowFile:
         parts = (group.column(column) for column in range(self.metadata.num_columns))
         cells = sum(part.num_values for part in parts if part.path_in_schema.split(".")[0] in columns)
         return max(1, int(cells // max(1, group.num_rows)))
-
-
-class ArrowBlock(Block):
-    """Some rows of columns of pyarrow, and their numbers ``[n]``."""
-
-    unit = "row"
-
-    def __init__(
-        self, path: Path, data: Any, features: Sequence[str] = (), numbers: NDArray[np.int64] | None = None
-    ) -> None:
-        self.path, self.data, self.names = path, data, features
-        self.numbers = np.arange(1, len(data) + 1) if numbers is None else numbers
-
-    def ids(self, column: str) -> Any:
-        """The ids ``[n]`` of a column."""
-        import pyarrow as pa
-
-        values = self.filled(column)
-        kind = values.type.value_type if pa.types.is_dictionary(values.type) else values.type
-        if pa.types.is_integer(kind):
-            return values.cast(pa.int64())
-        if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
-            return values.cast(pa.large_string())
-        where, remedy = place(self.path, column=column), 'Make them one of these (pandas: column.astype("Int64")).'
-        raise InputError(where, "ids that are integers or text", f"type {values.type}", remedy)
-
-    def ends(self, columns: Sequence[str]) -> list[Any]:
-        """The ids ``[n]`` at both ends of edges, of one type."""
-        ends = [self.ids(column) for column in columns]
-        if ends[0].type != ends[1].type:
-            found = " and ".join(f'{end.type} in "{name}"' for end, name in zip(ends, columns, strict=True))
-            raise InputError(str(self.path), "ids of one type", found, "Give both columns one type.")
-        return ends
-
-    def filled_in(self, column: str) -> NDArray[np.bool_]:
-        """See `Block.filled_in`."""
-        return np.asarray(self.data[column].is_valid())
-
-    def numbers_of(self, column: str) -> tuple[NDArray[np.float32], Callable[[int], str]]:
-        """See `Block.numbers_of`."""
-        if not _numeric(self.data[column].type):
-            raise InputError(place(self.path, column=column), "numbers", f"type {self.data[column].type}")
-        values = self.filled(column)
-        with np.errstate(over="ignore"):
-            return _floats(values).astype(np.float32), lambda row: str(values[row].as_py())
-
-    def features(self, widths: dict[str, int], remedy: str, gaps: Sequence[float] = ()) -> NDArray[Any]:
-        """Features ``[n, F]``; see `Block.features`."""
-        block = np.column_stack([self._feature(column, widths, remedy) for column in self.names])
-        good = self.fill(block, gaps)
-        if not good.all():
-            row = int(np.argmin(good.all(axis=1)))
-            at = int(np.argmin(good[row]))
-            owner, entry = [(name, entry) for name in self.names for entry in range(widths.get(name, 1))][at]
-            value = self.data[owner][row].as_py()
-            value = value[entry] if owner in widths else value
-            found = "null" if value is None else str(value)
-            raise NotNumbersError(self.place(row, owner), "a finite number (32-bit float)", found, remedy)
-        return block
-
-    def arrow(self) -> Any:
-        """The columns of features."""
-        return self.data.select(self.names)
-
-    def words(self, column: str, widths: dict[str, int]) -> NDArray[Any]:
-        """A column as text; see `Block.words`."""
-        import pyarrow as pa
-        from pyarrow import compute
-
-        values = self.data[column]
-        if is_list(values.type):
-            if not _numeric(values.type.value_type):
-                remedy = 'Give each label a column of 0 and 1 (pandas: column.str.join("|").str.get_dummies()).'
-                where = place(self.path, column=column)
-                raise InputError(where, "one label per node, or lists of 0 and 1", f"type {values.type}", remedy)
-            flags = self._feature(column, widths, "Store it as numbers.")
-            if not np.isin(flags, (0, 1)).all():
-                raise InputError(place(self.path, column=column), "lists of 0 and 1, one per label", "other numbers")
-            return flags.astype(np.uint8)
-        text = compute.if_else(compute.is_null(values, nan_is_null=True), "", values.cast(pa.large_string()))
-        return np.array(text.to_pylist(), dtype=object)
-
-    def filled(self, column: str) -> Any:
-        """A column that has no null in any row."""
-        values = self.data[column]
-        if values.null_count:
-            row = values.is_null().to_pylist().index(True)
-            raise InputError(self.place(row, column), "a value", "null", FILL_IN)
-        return values
-
-    def _feature(self, column: str, widths: dict[str, int], remedy: str) -> NDArray[Any]:
-        """A column of numbers as ``[n]``; lists of W numbers as ``[n, W]``."""
-        from pyarrow import compute
-
-        values = self.data[column]
-        lists = is_list(values.type)
-        if not _numeric(values.type.value_type if lists else values.type):
-            where, recast = place(self.path, column=column), remedy and "Store it as numbers."
-            raise NotNumbersError(where, "a column of numbers", f"type {values.type}", recast)
-        if not lists:
-            return _floats(values)
-        lengths = compute.fill_null(compute.list_value_length(values), 0).to_numpy(zero_copy_only=False)
-        if not lengths.all():
-            row = int(np.argmin(lengths))
-            found = "null" if values[row].as_py() is None else "an empty one"
-            raise NotNumbersError(self.place(row, column), "a list of numbers", found, remedy)
-        width = widths.setdefault(column, int(lengths[0]) if len(lengths) else 0)
-        if (lengths != width).any():
-            row = int(np.argmax(lengths != width))
-            expected = f"a list of {number_of(width, 'number')}, as in the rows before"
-            raise InputError(self.place(row, column), expected, number_of(lengths[row], "number"))
-        return _floats(values.flatten()).reshape(len(values), width)
 
 
 def arrow_column(values: NDArray[Any]) -> Any:
@@ -230,16 +109,3 @@ def feature_columns(schema: Any, wanted: Sequence[str] | None) -> tuple[str, ...
     lists = {name for name in schema.names if is_list(schema.field(name).type)}
     owners = (name.rpartition("[")[0] for name in wanted)
     return tuple(dict.fromkeys(owner if owner in lists else name for owner, name in zip(owners, wanted, strict=True)))
-
-
-def _numeric(kind: Any) -> bool:
-    from pyarrow import types
-
-    tests = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal)
-    return any(test(kind) for test in tests)
-
-
-def _floats(column: Any) -> NDArray[Any]:
-    """A pyarrow array of numbers as float64, NaN for null; float32 stays as it is."""
-    values = np.asarray(column.to_numpy(zero_copy_only=False))
-    return values if values.dtype == np.float32 else values.astype(np.float64)

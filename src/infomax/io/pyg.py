@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from infomax.arrays.checks import check_ends, count_nodes
+from infomax.arrays.relations import RELATION
 from infomax.arrays.sparsity import dense, pack
 from infomax.errors import InputError, library
 from infomax.io.column_names import warn_unused
@@ -18,38 +20,29 @@ MASKS = {"train": "train_mask", "validation": "val_mask", "test": "test_mask"}
 
 
 def from_pyg(data: Any, directed: bool, split: int | None) -> Record:
-    """What `Graph.from_pyg` makes a graph of."""
-    if getattr(data, "edge_types", None):
-        return _from_hetero(data, directed, split)
-    if getattr(data, "edge_index", None) is None:
+    """What `Graph.from_pyg` makes a graph of; a relation ``rev_NAME`` is left out where it is NAME backwards."""
+    typed = bool(getattr(data, "edge_types", None))
+    if not typed and getattr(data, "edge_index", None) is None:
         remedy = "For an adj_t, see Graph.from_scipy."
         if not hasattr(data, "keys"):
             remedy = "Make one of several graphs: torch_geometric.data.Batch.from_data_list(graphs)."
         raise InputError("data", "a PyG Data with edge_index", type(data).__name__, remedy)
-    groups = data.get("batch")
-    # Where nothing else gives it, PyG counts nodes by the highest row number, without a bound.
-    counted = any(key in data for key in ("x", "num_nodes", "pos", "batch"))
-    edges, weight = _pyg_edges(data, "data")
-    return Record.from_arrays(
-        edges,
-        weight=weight,
-        num_nodes=data.num_nodes if counted else None,
-        directed=directed,
-        groups=None if groups is None else _array(groups),
-        **_pyg_nodes(data, split),
-    )
-
-
-def _from_hetero(data: Any, directed: bool, split: int | None) -> Record:
-    """The graph of a PyG ``HeteroData``; a relation ``rev_NAME`` is left out where it is NAME backwards."""
-    edges = {ends: _pyg_edges(data[ends], f"data[{', '.join(ends)}]") for ends in data.edge_types}
+    if typed:
+        edges = {ends: _pyg_edges(data[ends], f"data[{', '.join(ends)}]") for ends in data.edge_types}
+    else:
+        edges = {("", RELATION, ""): _pyg_edges(data, "data")}
     for ends in list(edges):
         forth = edges.get((ends[2], ends[1].removeprefix("rev_"), ends[0]))
         if ends[1].startswith("rev_") and forth and _same_pairs(edges[ends][0][::-1], forth[0]):
             del edges[ends]
-    nodes: dict[str, dict[str, Any]] = {
-        kind: {"ids": np.arange(data[kind].num_nodes)} | _pyg_nodes(data[kind], split) for kind in data.node_types
-    }
+    if typed:
+        nodes = {kind: _pyg_nodes(data[kind], data[kind].num_nodes, split) for kind in data.node_types}
+    else:
+        # Where nothing else gives it, PyG counts nodes by the highest row number, without a bound.
+        counted = any(key in data for key in ("x", "num_nodes", "pos", "batch"))
+        count = count_nodes(data.num_nodes if counted else None, None, None, *(rows for rows, _ in edges.values()))
+        groups = data.get("batch")
+        nodes = {"": _pyg_nodes(data, count, split) | {"groups": None if groups is None else _array(groups)}}
     for ends in edges:
         for kind in ends[::2]:
             if kind not in nodes:
@@ -66,16 +59,17 @@ def _pyg_edges(store: Any, where: str) -> tuple[Any, Any]:
     """Edges ``[2, E]`` and their weights ``[E]`` or None."""
     used, weight = ("edge_index", "edge_weight"), store.get("edge_weight")
     warn_unused(where, [key for key in store.edge_attrs() if key not in used], "edge attributes")
-    return _array(store.edge_index), None if weight is None else _array(weight.float())
+    return check_ends(_array(store.edge_index)), None if weight is None else _array(weight.float())
 
 
-def _pyg_nodes(store: Any, split: int | None) -> dict[str, Any]:
-    """Features, labels and splits."""
+def _pyg_nodes(store: Any, count: int, split: int | None) -> dict[str, Any]:
+    """Ids, features, labels and splits."""
     x, y = store.get("x"), store.get("y")
     if y is not None and y.dim() == 2 and y.shape[1] == 1:
         y = y[:, 0]
     x = None if x is None else _array(x.float())
     return {
+        "ids": np.arange(count),
         "features": pack(x) if isinstance(x, np.ndarray) and x.ndim == 2 else x,
         "labels": {} if y is None else {"y": _array(y)},
         "splits": {

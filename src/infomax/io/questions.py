@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +15,17 @@ from infomax.arrays.times import UNKNOWN, told_time
 from infomax.errors import InputError, number_of, other_extension, shorten
 from infomax.io import parquet, text
 from infomax.io.atomic import replacing
-from infomax.io.column_names import listed
+from infomax.io.changes import rows_before
+from infomax.io.column_names import listed, plain, singular, spellings
 from infomax.io.columns import Columns
-from infomax.io.encoding.keys import plain, spellings
+from infomax.io.database.writing import primary_key
+from infomax.io.features import existing
+from infomax.io.finding import table_file
 from infomax.io.frames import _from_arrow, frame_source
 from infomax.io.json import to_json
 from infomax.io.parts import MODEL_KEY, PARTS_KEY
 from infomax.io.record import Record
-from infomax.io.sources import EXTENSIONS, Source
+from infomax.io.sources import Source
 
 TIMES = ("time", "date", "timestamp", "when", "day")
 """What the column of times is called, unless it is named."""
@@ -48,29 +52,44 @@ class Answers:
 
     def to_frame(self, kind: str = "pandas") -> Any:
         """A frame of the questions with a column for each number of the vectors, by its name."""
-        return _from_arrow(self._beside(), kind)
+        return _from_arrow(self.beside(), kind)
 
     def save(self, path: str | Path) -> None:
         """Write the questions with their vectors: .parquet (a column ``vector``), .csv or .tsv (columns by name)."""
-        out = Path(path)
-        check_answers(out)
-        with replacing(out) as temporary:
-            if out.suffix.lower() != ".parquet":
-                from pyarrow import csv
+        save_answers(Path(path), iter([self]))
 
-                csv.write_csv(
-                    self._beside(), temporary, csv.WriteOptions(delimiter=text.DELIMITERS[out.suffix.lower()])
-                )
-                return
-            table = self.questions.append_column("vector", parquet.arrow_column(self.vectors))
-            told = {MODEL_KEY: self.model.encode(), PARTS_KEY: to_json({"at": list(self.names)}).encode()}
-            parquet.write_tables(temporary, [table], told)
+    def with_vectors(self) -> Any:
+        """The table of the questions with a column ``vector``."""
+        return self.questions.append_column("vector", parquet.arrow_column(self.vectors))
 
-    def _beside(self) -> Any:
+    def beside(self) -> Any:
+        """The table of the questions with a column for each number of the vectors."""
         import pyarrow as pa
 
         columns = {name: self.questions[name] for name in self.questions.column_names}
         return pa.table(columns | {name: pa.array(self.vectors[:, at]) for at, name in enumerate(self.names)})
+
+
+def save_answers(out: Path, some: Iterator[Answers]) -> str:
+    """Write answers, some of them at a time; the file appears whole or not at all. Says how many there were."""
+    check_answers(out)
+    first = next(some)
+    suffix = out.suffix.lower()
+    count = 0
+
+    def tables() -> Iterator[Any]:
+        nonlocal count
+        for one in chain([first], some):
+            count += len(one.vectors)
+            yield one.with_vectors() if suffix == ".parquet" else one.beside()
+
+    with replacing(out) as temporary:
+        if suffix == ".parquet":
+            told = {MODEL_KEY: first.model.encode(), PARTS_KEY: to_json({"at": list(first.names)}).encode()}
+            parquet.write_tables(temporary, tables(), told)
+        else:
+            text.write_tables(temporary, suffix, tables())
+    return f"{number_of(count, 'question')}, {number_of(len(first.names), 'column')}"
 
 
 def check_answers(path: Path) -> None:
@@ -87,45 +106,42 @@ def read_questions(
     Args:
         questions: a file, or a frame of pandas, polars or pyarrow.
         graph: its rows, of the type that it is seen from, are asked for.
-        id: the column of ids. None: that called ``id``, or after the type, else the first.
+        id: the column of ids. None: that called as the primary key, after the type or ``id``, else the first.
         time: the column of times. None: one of `TIMES`.
     """
-    if isinstance(questions, str | Path):
-        path = Path(questions)
-        if text.extension(path) not in EXTENSIONS or not path.is_file():
-            found = "another" if path.exists() else "nothing of that name"
-            raise InputError(str(path), f"a table of ids and times ({', '.join(EXTENSIONS)})", found)
-        source = Source([path], Columns())
-    else:
-        source = frame_source(questions, "questions")
+    source = opened(questions)
     names = source.names
     when = time or next((name for word in TIMES for name in names if name.lower() == word), None)
     if when is None or when not in names:
         expected = f"a column {shorten(time)} of times" if time else f"a column of times, called {' or '.join(TIMES)}"
         raise InputError(str(source.path), expected, listed(names), "Name it: --time COLUMN (in Python: time=).")
-    called = spellings(graph.kind) if graph.kind else ()
-    named = next((name for name in names if name.lower() == "id" or plain(name) in called), None)
-    own = id or named or next(name for name in names if name != when)
+    others = [name for name in names if name != when]
+    named = id_column(others, graph.kind, graph.table_columns)
+    own = id or named or next((name for name in others if name.lower() == "id"), others[0] if others else when)
     source.columns = Columns(id=own, time=when, features=(), learns=False)
     read = list(source.nodes())
     numbers = np.concatenate([block.numbers for block in read]) if read else np.empty(0, np.int64)
     if not len(numbers):
         raise InputError(str(source.path), "at least one question", "none")
     times = np.concatenate([block.times for block in read if block.times is not None])
-    rows = _rows(graph, [block.ids for block in read])
+    rows = rows_before(graph.ids[:], np.array([one for block in read for one in block.ids.to_pylist()]))
     _refuse(source, graph, (own, when), numbers, rows, times)
     return _whole(source), rows, times
 
 
-def _rows(graph: Record, ids: Sequence[Any]) -> NDArray[np.int64]:
-    """The rows ``[Q]`` of ids, -1 for none; an integer and its text are the same id."""
-    import pyarrow as pa
-    from pyarrow import compute
+def opened(questions: Any) -> Source:
+    """The table of questions, a file or a frame."""
+    if isinstance(questions, str | Path):
+        return Source([table_file(existing(Path(questions)))], Columns())
+    return frame_source(questions, "questions")
 
-    known = pa.array(graph.ids[:]).cast(pa.large_string())
-    asked = pa.chunked_array([pa.array(block).cast(pa.large_string()) for block in ids])
-    at = compute.index_in(asked, known).fill_null(-1).combine_chunks()
-    return np.asarray(at.to_numpy(zero_copy_only=False), np.int64)
+
+def id_column(names: Sequence[str], kind: str, choices: Mapping[str, str]) -> str:
+    """The column that has ids of a type: called as its primary key is, or after the type; "" for none."""
+    key = primary_key(choices, kind)
+    called = {*spellings(kind), *spellings(singular(kind))} if kind else set()
+    own = key if key in names and key.lower() != "id" else ""
+    return own or next((name for name in names if plain(name) in called), "")
 
 
 def _refuse(
@@ -141,7 +157,8 @@ def _refuse(
     if (rows < 0).any():
         number = int(numbers[np.argmax(rows < 0)])
         found = f"{number_of(int((rows < 0).sum()), 'question')} about others"
-        raise InputError(source.place(number, columns[0]), f"the id of a {kind} of the graph", found)
+        expected = f"the id of a node{graph.kind and f' of type {kind}'}"
+        raise InputError(source.place(number, columns[0]), expected, found)
     if (times == UNKNOWN).any():
         raise InputError(source.place(int(numbers[np.argmax(times == UNKNOWN)]), columns[1]), "a time", "none")
     if graph.own.times is not None:

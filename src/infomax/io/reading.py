@@ -11,14 +11,15 @@ from typing import Any, TypeVar
 
 from numpy.typing import NDArray
 
-from infomax import machine
+from infomax import memory
+from infomax.arrays.edge_features import from_edges
 from infomax.arrays.folder import is_folder
-from infomax.arrays.made import made
+from infomax.arrays.times import parse_time, told_time
 from infomax.errors import InputError, shorten, warn
 from infomax.io import text
 from infomax.io.attach import attach
 from infomax.io.column_names import listed
-from infomax.io.columns import DATABASE, TYPES, Columns
+from infomax.io.columns import DATABASE, Columns
 from infomax.io.database import is_database
 from infomax.io.features import existing
 from infomax.io.finding import GRAPHS, find_tables, in_folder, pair_of_names, table_file
@@ -38,7 +39,8 @@ SMALL = 1 << 24
 """Bytes of tables that are read without asking how much memory is free."""
 READING = 0.7
 """The share of the work that is told; joining edges with nodes, which follows, is the rest."""
-_COLUMNS = ("id", "source", "target", "weight", "groups", "matrix", "kinds", *TYPES)
+_OF_WHOLE = ("labels", "features", "as_of")
+"""What can be chosen of a graph that is stored whole."""
 
 
 AnyRecord = TypeVar("AnyRecord", bound=Record)
@@ -55,15 +57,14 @@ def read_record(
 ) -> Record:
     """Read a graph as `infomax.read_graph` does, with these columns; ``progress`` is told how far tables are read."""
     if nodes is None and attach_to is None and is_folder(Path(edges)):
-        columns.refuse((*_COLUMNS, "ignore", "name"), f"tables, rather than the graph folder {edges}")
+        columns.refuse_others(_OF_WHOLE, f"tables, rather than the graph folder {edges}")
         return _as_asked(open_folder(Path(edges)), columns, directed, str(edges))
     several = is_typed(Path(edges)) or is_database(edges)
     if nodes is None and not several and (members := _members(Path(edges))):
-        columns.refuse(DATABASE, f"a database or a folder of tables with keys, rather than {edges}")
-        columns.refuse(["groups"], f"one graph, rather than the folder of graphs {edges}")
+        columns.refuse((*DATABASE, "groups"), f"one graph or database, rather than the folder of graphs {edges}")
         if attach_to is not None:
             raise InputError("attach_to", "tables of new nodes and their edges", "a folder of graphs")
-        if columns.learns and columns.made == "positions":
+        if columns.learns and columns.edge_features == "positions":
             raise InputError("features", "degrees, for several graphs", "positions, which they do not share")
         return join({name: graph.loaded() for name, graph in _read_members(members, columns, directed).items()})
     graph, beside = pair_of_names(edges, nodes)
@@ -81,11 +82,12 @@ def read_record(
 
 def _read_graph(path: Path, columns: Columns, directed: bool | None) -> Record:
     """The graph of a file that holds a whole one."""
-    columns.refuse(DATABASE, f"a database or a folder of tables with keys, rather than {path}")
-    columns.refuse([word for word in _COLUMNS if word != "kinds"], f"tables, rather than {path}")
-    if path.suffix.lower() == ".npz":
-        columns.refuse(["ignore", "name", "kinds"], f"tables, rather than {path}")
-        return _as_asked(read_npz(path, columns.made), columns, directed, str(path))
+    whole = path.suffix.lower() == ".npz"
+    columns.refuse_others(
+        _OF_WHOLE if whole else (*_OF_WHOLE, "ignore", "name", "time", "kinds"), f"tables, rather than {path}"
+    )
+    if whole:
+        return _as_asked(read_npz(path, columns.edge_features), columns, directed, str(path))
     from infomax.io.graphml import read_graphml
 
     return read_graphml(path, columns, directed)
@@ -107,12 +109,28 @@ def _read_members(members: Mapping[str, Path], columns: Columns, directed: bool 
 
 def _as_asked(graph: Record, columns: Columns, directed: bool | None, where: str) -> Record:
     """A graph that is stored whole; refused where it cannot have the features or the directions that were asked for."""
-    kinds = {made(one.feature_names) for one in graph.nodes.values()}
-    if columns.learns and columns.features is not None and columns.made not in kinds - {None}:
+    kinds = {from_edges(one.feature_names) for one in graph.nodes.values()}
+    if columns.learns and columns.features is not None and columns.edge_features not in kinds - {None}:
         expected = f"tables or GraphML to choose features of, rather than {where}, which holds its own"
         raise InputError("features", expected, listed(columns.features))
     graph = with_labels(check_directions(graph, directed, where), columns.labels, where)
-    return graph if columns.as_of is None else graph.as_of(columns.as_of)
+    if columns.as_of is None:
+        return graph
+    if columns.learns:
+        _refuse_later_rows(graph, parse_time(columns.as_of, "as_of"), where)
+    return graph.as_of(columns.as_of)
+
+
+def _refuse_later_rows(graph: Record, until: int, where: str) -> None:
+    """Refuse a stored graph with rows of a later time among those from which it was learnt what columns become."""
+    for kind, nodes in graph.nodes.items():
+        learnt = nodes.encoding is not None and not nodes.encoding.raw
+        if learnt and nodes.times is not None and (nodes.times[:] > until).any():
+            day = told_time(until)
+            expected = f"columns that were learnt from rows up to {day}"
+            found = f"later rows of {kind or 'nodes'}"
+            remedy = f'Make it of the tables again: infomax prepare TABLES --as-of "{day}" --out FOLDER.'
+            raise InputError(where, expected, found, remedy)
 
 
 def check_directions(graph: AnyRecord, directed: bool | None, where: str) -> AnyRecord:
@@ -129,13 +147,18 @@ def _follow(sources: Sequence[Source], progress: Progress) -> None:
     sizes = [_bytes(source) for source in sources]
     whole = max(1, sum(sizes))
     needed = sum(MEMORY_PER_BYTE[source.lines] * size for source, size in zip(sources, sizes, strict=True))
-    if whole > SMALL and needed > (free := machine.free_bytes()):
-        where, used = sources[0].path.parent, f"take about {machine.size(needed)} of memory"
-        message = f"{where}: tables of {machine.size(whole)} {used}, and {machine.size(free)} are free"
+    if whole > SMALL and needed > (free := memory.free_bytes()):
+        where = sources[0].path.parent
+        used = f"take about {memory.size(needed)} of memory"
+        message = f"{where}: tables of {memory.size(whole)} {used}, and {memory.size(free)} are free"
         remedy = "If they do not fit, make a graph folder of them: infomax prepare"
         warn(f"{message}. {remedy}.")
+
+    def tell(name: str, before: int, size: int, share: float) -> None:
+        progress(int(100 * READING * (before + size * share) / whole), name, 100)
+
     for source, size, end in zip(sources, sizes, accumulate(sizes), strict=True):
-        source.tell = partial(_tell, progress, source.path.name, (end - size) / whole, size / whole)
+        source.tell = partial(tell, source.path.name, end - size, size)
 
 
 def _bytes(source: Source) -> int:
@@ -143,10 +166,6 @@ def _bytes(source: Source) -> int:
     if source.frame is not None:
         return int(source.frame.nbytes)
     return sum(path.stat().st_size for path in source.files)
-
-
-def _tell(progress: Progress, name: str, before: float, part: float, share: float) -> None:
-    progress(int(100 * READING * (before + part * share)), name, 100)
 
 
 def _members(folder: Path) -> dict[str, Path]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
@@ -15,15 +16,17 @@ from scipy import sparse
 from infomax.arrays import checks
 from infomax.arrays.adjacency import Adjacency
 from infomax.arrays.blocks import require_room
+from infomax.arrays.edge_features import EDGE_FEATURE_NAMES, default_edge_features, from_edges
 from infomax.arrays.held_out import check_held_out
-from infomax.arrays.made import MADE, make, usual
 from infomax.arrays.relations import RELATION, Relation
 from infomax.arrays.scaling import Scale, Scaler
 from infomax.arrays.table import Features, Table
-from infomax.arrays.times import parse_time, told_time
-from infomax.errors import InputError, number_of, shorten
+from infomax.arrays.times import parse_time
+from infomax.errors import InputError, number_of, shorten, within
 from infomax.io.encoding.encoding import Encoding
 from infomax.io.nodes import Nodes
+from infomax.io.refusals import no_rows_until, no_times
+from infomax.io.union import edge_features_of_types, whole_adjacency
 
 
 @dataclass(frozen=True, eq=False)
@@ -262,24 +265,21 @@ class Record:
 
         Args:
             when: a day or a time, as text (``"2010-01-01"``), a date or microseconds; rows of that very time stay.
+                What is left of a graph folder is read into memory.
         """
         time, graph = parse_time(when, "as_of"), self
         timed = {kind: nodes.times for kind, nodes in self.nodes.items() if nodes.times is not None}
         if not timed:
-            remedy = "Name the column of times: --time COLUMN (in Python: time=)."
-            raise InputError("as_of", "a graph whose rows have times", "one without", remedy)
+            raise no_times()
         for kind, times in timed.items():
             kept = times[:] <= time
             if not kept.any():
-                found = f"none; the first is of {told_time(int(times[:].min()))}"
-                raise InputError("as_of", f"rows of {kind or 'nodes'} up to {told_time(time)}", found)
+                raise no_rows_until(kind, time, int(times[:].min()), of_database="table" in self.table_columns)
             graph = graph if kept.all() else graph.target(kind).part(kept)
         if graph is self:
             return self
-        from infomax.io.unite import with_made_again
-
-        cut = dataclasses.replace(graph, kind=self.kind, kind_is_first=self.kind_is_first)
-        return with_made_again(cut)
+        cut = dataclasses.replace(graph.loaded(), kind=self.kind, kind_is_first=self.kind_is_first)
+        return cut.with_edge_features()
 
     def scaler(self, scale: Scale = "auto") -> Scaler:
         """The scaler of the features, fitted to the nodes that training may see; ``auto`` leaves positions and encoded
@@ -355,26 +355,56 @@ class Record:
         if len(shape) != 2 or shape[0] != shape[1]:
             found = f"shape {list(shape)}" if shape else type(adjacency).__name__
             raise InputError("adjacency", "a square matrix", found)
-        n = int(shape[0])
         matrix, dropped = checks.clean(adjacency, directed, binary)
-        edges = Adjacency(matrix, directed)
-        ids = np.arange(n) if columns.get("ids") is None else checks.check_ids(columns["ids"], n)
-        columns["ids"] = ids
-        checks.check_sums(matrix, ids.__getitem__)
-        if features is None or isinstance(features, str):
-            if columns.get("feature_names") is not None:
-                raise InputError("feature_names", "features that have these names", "none")
-            kind = features or usual(groups is not None)
-            if kind not in MADE:
-                raise InputError("features", f"an array, or {' or '.join(MADE)}", shorten(kind))
-            splits = checks.check_columns("splits", columns.get("splits"), n, checks.check_mask)
-            features = make(kind, edges, ids, splits.get("seen"))
-            columns["feature_names"] = MADE[kind]
-        nodes = Nodes.of(n, features, **columns)
-        if groups is not None:
-            nodes = dataclasses.replace(nodes, groups=checks.check_groups(groups, matrix))
-        held_out_edges = None if held_out is None else check_held_out(held_out, matrix)
-        return cls.of_one_type(nodes, edges, held_out=held_out_edges, dropped=dropped)
+        relation = Relation("", RELATION, "", Adjacency(matrix, directed))
+        word = features if isinstance(features, str) else None
+        if word not in (None, *EDGE_FEATURE_NAMES):
+            raise InputError("features", f"an array, or {' or '.join(EDGE_FEATURE_NAMES)}", shorten(word))
+        columns |= {"n": int(shape[0]), "features": None if word else features, "groups": groups}
+        return cls.of_columns({"": columns}, [relation], edge_features=word, held_out=held_out, dropped=dropped)
+
+    @classmethod
+    def of_columns(
+        cls,
+        nodes: Mapping[str, Mapping[str, Any]],
+        relations: Sequence[Relation],
+        *,
+        edge_features: str | None = None,
+        held_out: ArrayLike | None = None,
+        **about: Any,
+    ) -> Self:
+        """The graph of columns of nodes by type, which are checked here, and of clean relations.
+
+        Args:
+            nodes: what `Nodes.of` takes, by type; features that are None are made of all edges.
+            relations: the edges; of nodes without a type only one.
+            edge_features: what to make, as one word; None: positions, or degrees where there are groups.
+            held_out: ``[2, H]`` rows, see `Record`.
+            about: other fields.
+        """
+        checked = {}
+        for kind in sorted(nodes):
+            with within(f"nodes of type {kind}") if kind else nullcontext():
+                checked[kind] = Nodes.of(**nodes[kind])
+        graph = cls(checked, tuple(relations), min(checked), kind_is_first="" not in checked, **about)
+        if graph.groups is not None or held_out is not None:
+            whole = whole_adjacency(checked, relations)
+            if graph.groups is not None:
+                checks.check_groups(graph.groups, whole)
+            held_out = None if held_out is None else check_held_out(held_out, whole)
+        word = edge_features or default_edge_features(graph.groups is not None)
+        bare = {kind: word for kind, one in checked.items() if not one.num_features}
+        return dataclasses.replace(graph.with_edge_features(bare), held_out=held_out)
+
+    def with_edge_features(self, words: Mapping[str, Any] | None = None) -> Self:
+        """The graph with features of some types made of its edges, as one word each; None: those that were, again."""
+        if words is None:
+            words = {kind: word for kind, one in self.nodes.items() if (word := from_edges(one.feature_names))}
+        nodes = dict(self.nodes)
+        for kind, values in edge_features_of_types(nodes, self.relations, words).items():
+            names = EDGE_FEATURE_NAMES[words[kind]]
+            nodes[kind] = dataclasses.replace(nodes[kind], table=Table(values), feature_names=names)
+        return dataclasses.replace(self, nodes=nodes)
 
 
 _OF_NODES = {field.name for field in dataclasses.fields(Nodes)}

@@ -3,23 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from infomax.arrays.times import parse_time, told_time
 from infomax.errors import InputError, place, shorten
-from infomax.io.learning import warn_missing
-from infomax.io.sources import FILE, Source
-
-
-def no_edges(edges: Source) -> InputError:
-    """The error for a table without edges, and without a node table."""
-    remedy = "A graph without edges needs a node table."
-    return InputError(str(edges.path), "at least one edge below the header", "none", remedy)
-
-
-def warn_nameless(edges: Source, ids: Container[str]) -> None:
-    """Name nodes without a table that are words for nothing."""
-    warn_missing(str(edges.path), ids, "a node called", "remove its edges")
+from infomax.io.blocks import FILE
+from infomax.io.sources import Source
 
 
 def no_nodes(nodes: Source) -> InputError:
@@ -27,58 +17,53 @@ def no_nodes(nodes: Source) -> InputError:
     return InputError(str(nodes.path), "at least one node below the header", "none")
 
 
-def id_twice(nodes: Source, column: str, identifier: Any, first: int, number: int) -> InputError:
-    """The error for an id that occurs twice, in the rows of these two numbers."""
-    other = nodes.place(first).removeprefix(f"{nodes.files[number // FILE]}, ")
-    found = f"{shorten(identifier)}, already in {other}"
-    remedy = "Remove one of the rows."
-    if column.lower() != "id" and column not in (nodes.columns.id, nodes.columns.earlier.get("id")):
-        remedy += " Are ids in another column? --id COLUMN (in Python: id=). Is it the edge table? Edges come first."
-    return InputError(nodes.place(number, column), "each id once", found, remedy)
+def no_times() -> InputError:
+    """The error for a graph as of a day that has no times."""
+    remedy = "Name the column of times: --time COLUMN (in Python: time=)."
+    return InputError("as_of", "a graph whose rows have times", "one without", remedy)
 
 
-def id_unknown(
-    edges: Source, column: str, identifier: Any, number: int, listed: str, share: str = "", known: Iterable[Any] = ()
-) -> InputError:
-    """The error for an end of an edge, the row of this number, that is no node; ``listed`` says where nodes are.
+def no_rows_until(kind: str, day: Any, first: int, *, of_database: bool) -> InputError:
+    """The error for a type of nodes of which all rows, the first of this time, are later than a day."""
+    remedy = f"Take a later day, or leave them out: --table {kind}=ignore." if of_database else ""
+    expected = f"rows of {kind or 'nodes'} up to {told_time(parse_time(day, 'as_of'))}"
+    return InputError("as_of", expected, f"none; the first is of {told_time(first)}", remedy)
 
-    ``share`` says how many edges are such; of ``known`` ids one may be the same, but for how it is written.
-    """
-    remedy = f"{share} have such ends. " if share else ""
-    if same := next((one for one in map(str, known) if _bare(one) == _bare(str(identifier))), ""):
-        remedy += f"Is it {shorten(same)}? Write ids alike in both tables"
-        remedy += " (pandas: read_csv(NAME, dtype=str) keeps zeros)."
-    else:
-        remedy += "Add a row for it there, or remove the edge. "
-        remedy += "Where ids are in another column: --id COLUMN (in Python: id=)"
-        named = edges.columns.names_ends(edges.ends)
-        remedy += "." if named else "; where edges are in other columns than the first two: --source and --target."
+
+def refuse_twice(nodes: Source, column: str, rows: Iterable[tuple[Any, int]]) -> None:
+    """Refuse an id that occurs twice among ids and the numbers of their rows, in order."""
+    seen: dict[Any, int] = {}
+    for identifier, number in rows:
+        if (first := seen.setdefault(identifier, number)) != number:
+            other = nodes.place(first).removeprefix(f"{nodes.files[number // FILE]}, ")
+            found = f"{shorten(identifier)}, already in {other}"
+            remedy = "Remove one of the rows."
+            if column.lower() != "id" and column not in (nodes.columns.id, nodes.columns.earlier.get("id")):
+                remedy += " Are ids in another column? --id COLUMN (in Python: id=)."
+                remedy += " Is it the edge table? Edges come first."
+            raise InputError(nodes.place(number, column), "each id once", found, remedy)
+
+
+def id_unknown(edges: Source, column: str, identifier: Any, number: int, listed: str) -> InputError:
+    """The error for an end of an edge, the row of this number, that is no node; ``listed`` says where nodes are."""
+    remedy = (
+        "Add a row for it there, or remove the edge (the edge table comes first). Write ids alike in both tables "
+        "(pandas: read_csv(NAME, dtype=str) keeps zeros). Where ids are in another column: --id COLUMN (in Python: id=)"
+    )
+    named = edges.columns.names_ends(edges.ends)
+    remedy += "." if named else "; where edges are in other columns than the first two: --source and --target."
     return InputError(edges.place(number, column), f"an id {listed}", shorten(identifier), remedy)
-
-
-def _bare(identifier: str) -> str:
-    """The id without what programs add and remove: spaces, zeros before it, .0 after it, capitals."""
-    return re.sub(r"^0+(?=\d)|(?<=\d)\.0+$", "", identifier.strip()).casefold()
-
-
-def listed_in(nodes: Source, *, integers: bool, first: Any) -> str:
-    """Where an id should be listed; ``first`` is the first one there."""
-    column = nodes.columns.identifier(nodes.path, nodes.names)
-    return f'listed in {nodes.path} ({_kind(integers)} in column "{column}", as {shorten(first)})'
-
-
-def _kind(integers: bool) -> str:
-    return f"{'integer' if integers else 'text'} ids"
 
 
 def refuse_other_type(edges: Source, nodes: Source, *, of_edges: bool, of_nodes: bool) -> None:
     """Refuse ids of edges of another type than those of nodes, by whether they are integers; text has no types."""
     if not edges.lines and not nodes.lines and of_edges != of_nodes:
         column = nodes.columns.identifier(nodes.path, nodes.names)
-        expected = f"{_kind(of_nodes)}, as in column {shorten(column)} of {nodes.path}"
+        kinds = {True: "integer ids", False: "text ids"}
+        expected = f"{kinds[of_nodes]}, as in column {shorten(column)} of {nodes.path}"
         remedy = "Give the id columns of both one type (pandas: column.astype(str)). "
         remedy += "Are ids in another column? --id COLUMN (in Python: id=)."
-        raise InputError(str(edges.path), expected, _kind(of_edges), remedy)
+        raise InputError(str(edges.path), expected, kinds[of_edges], remedy)
 
 
 _SIDES = re.compile(

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -11,62 +10,51 @@ import numpy as np
 from numpy.typing import NDArray
 
 from infomax.errors import other_extension
+from infomax.io import text
 from infomax.io.atomic import replacing
 from infomax.io.json import to_json
-from infomax.io.parquet import write_tables
 
 Blocks: TypeAlias = Iterable[Mapping[str, NDArray[Any]]]
 """Some rows of all columns ``[n]`` at a time, at least once."""
+EXTENSIONS = (".csv", ".tsv", ".parquet", ".json")
 
 
 def check_result(path: Path | None) -> Path | None:
     """Refuse a path whose extension `write_result` does not know, before the work is done."""
-    if path is not None and path.suffix.lower() not in _WRITERS:
-        raise other_extension(path, _WRITERS)
+    if path is not None and path.suffix.lower() not in EXTENSIONS:
+        raise other_extension(path, EXTENSIONS)
     return path
 
 
 def write_result(path: Path, blocks: Blocks) -> None:
     """Write a file in the format of its extension, which appears whole or not at all."""
+    kind = path.suffix.lower()
+    rows = blocks if kind == ".parquet" else map(_short, blocks)
     with replacing(path) as temporary:
-        _WRITERS[path.suffix.lower()](path, temporary, blocks)
+        if kind == ".json":
+            _write_json(temporary, rows)
+        else:
+            text.write_tables(temporary, kind, map(_table, rows))
 
 
-def _rows(block: Mapping[str, NDArray[Any]]) -> Iterator[tuple[Any, ...]]:
-    # A float32 as a double would have digits that mean nothing.
-    short = (np.round(cells.astype(np.float64), 6) if cells.dtype == np.float32 else cells for cells in block.values())
-    return zip(*(cells.tolist() for cells in short), strict=True)
+def _table(block: Mapping[str, NDArray[Any]]) -> Any:
+    import pyarrow as pa
+
+    columns = {name: pa.array(cells, pa.string() if cells.dtype == object else None) for name, cells in block.items()}
+    return pa.table(columns)
 
 
-def _write_text(path: Path, temporary: Path, blocks: Blocks) -> None:
-    with temporary.open("w", encoding="utf-8", newline="") as file:
-        delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
-        # All text is quoted: csv would leave a lone carriage return bare, which then reads as the end of a row.
-        writer = csv.writer(file, delimiter=delimiter, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
-        for number, block in enumerate(blocks):
-            if not number:
-                writer.writerow(block)
-            writer.writerows(_rows(block))
+def _short(block: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """The columns with numbers of six digits: more of a float32 would mean nothing."""
+    short = {name: np.round(cells.astype(np.float64), 6) for name, cells in block.items() if cells.dtype == np.float32}
+    return {**block, **short}
 
 
-def _write_json(path: Path, temporary: Path, blocks: Blocks) -> None:
-    with temporary.open("w", encoding="utf-8") as file:
+def _write_json(path: Path, blocks: Blocks) -> None:
+    with path.open("w", encoding="utf-8") as file:
         before = "[\n"
         for block in blocks:
-            for cells in _rows(block):
+            for cells in zip(*(cells.tolist() for cells in block.values()), strict=True):
                 file.write(before + to_json(dict(zip(block, cells, strict=True))))
                 before = ",\n"
         file.write("\n]\n")
-
-
-def _write_parquet(path: Path, temporary: Path, blocks: Blocks) -> None:
-    import pyarrow
-
-    def column(cells: NDArray[Any]) -> Any:
-        return pyarrow.array(cells, pyarrow.string() if cells.dtype == object else None)
-
-    tables = (pyarrow.table({name: column(cells) for name, cells in block.items()}) for block in blocks)
-    write_tables(temporary, tables)
-
-
-_WRITERS = {".csv": _write_text, ".tsv": _write_text, ".parquet": _write_parquet, ".json": _write_json}

@@ -4,28 +4,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from infomax.arrays.parquet_columns import readable
 from infomax.arrays.times import parse_time
-from infomax.errors import InputError, place, shorten
+from infomax.errors import InputError, place, readable, shorten
 from infomax.io import parquet, text
-from infomax.io.blocks import FILL_IN, Block, NotNumbersError, are_integers
+from infomax.io.blocks import FILE, FILL_IN, Block, NotNumbersError, are_integers
 from infomax.io.column_names import EdgeColumns, NodeColumns
 from infomax.io.columns import Columns
 from infomax.io.encoding.cells import UnreadableError, is_list
-from infomax.io.encoding.kinds import CHOICES, FEATURES
 from infomax.io.encoding.moments import too_fine
 from infomax.io.encoding.survey import Survey
-from infomax.io.encoding.words import KeptCells
-from infomax.io.features import warn_if_ids
 from infomax.io.learning import CLASSES, learnt, warn_of_classes, warn_of_labels
 
 EXTENSIONS = (*text.DELIMITERS, ".parquet")
@@ -34,52 +31,48 @@ ROWS = 1 << 17
 CELLS = 1 << 20
 LEARNING = 0.5
 """Share of the work with a node table that learning its encoding is."""
-FILE = 1 << 40
-"""Each row has a number: that of its file times this, and its line or row. Rows in order have ascending numbers."""
-
-
-@dataclass(frozen=True, eq=False)
-class Edges:
-    """Some rows of an edge table.
-
-    Shapes:
-        numbers: ``[n]`` int64; see `FILE`
-        ends: ``[n]`` each; see `Block.ids`
-        weight: ``[n]``
-        relations: ``[n]`` names
-    """
-
-    numbers: NDArray[np.int64]
-    ends: list[Any]
-    weight: NDArray[np.float32] | None
-    relations: NDArray[Any] | None
 
 
 @dataclass(frozen=True, eq=False)
 class NodeTable:
-    """Some rows of a node table, or all of them, in order.
+    """Some rows of a node table, in order.
 
     Shapes:
         numbers: ``[n]`` int64; see `FILE`
-        ids: ``[n]``; of some rows see `Block.ids`, of all a list of integers or of text
+        ids: ``[n]``; see `Block.ids`
         features: ``[n, F]``, CSR where they are encoded; None where there is no feature column
         labels: ``[n]`` str objects or ``[n, C]`` 0/1 each
         splits: ``[n]`` bool each
-        groups: ``[n]``, of some rows their names, of all int64
+        groups: ``[n]`` names
         names: ``[n]`` str objects
         times: ``[n]`` int64
+        there: ``[n]`` bool, whether a row is not later than `Columns.as_of`; features are of those alone, [m, F]
     """
 
     source: Source
     numbers: NDArray[np.int64]
     ids: Any
-    feature_names: list[str] = field(default_factory=list)
-    features: Any = None
-    labels: Mapping[str, NDArray[Any]] = field(default_factory=dict)
-    splits: Mapping[str, NDArray[np.bool_]] = field(default_factory=dict)
-    groups: Any = None
-    names: NDArray[Any] | None = None
-    times: NDArray[np.int64] | None = None
+    features: Any
+    labels: Mapping[str, NDArray[Any]]
+    splits: Mapping[str, NDArray[np.bool_]]
+    groups: Any
+    names: NDArray[Any] | None
+    times: NDArray[np.int64] | None
+    there: NDArray[np.bool_]
+
+    def cut(self) -> NodeTable:
+        """The rows that are there, with all numbers."""
+        there = self.there
+        if there.all():
+            return self
+        return replace(
+            self,
+            labels={name: labels[there] for name, labels in self.labels.items()},
+            splits={name: split[there] for name, split in self.splits.items()},
+            groups=None if self.groups is None else list(compress(self.groups, there)),
+            names=None if self.names is None else self.names[there],
+            times=None if self.times is None else self.times[there],
+        )
 
 
 @dataclass
@@ -104,10 +97,8 @@ class Source:
     apart: bool = False
     """Whether the ends of edges are of two types: their ids may be of two kinds."""
     integers: list[bool] = field(default_factory=list)
-    """Whether the ids at each end of edges are integers, of a table that is no text."""
-    kept: dict[str, list[KeptCells]] = field(default_factory=dict)
-    """Different cells and words that were found when an encoding was learnt, for the features of the same rows."""
-    range: NDArray[np.float64] | None = None
+    """Whether the ids at each end of the edges that were read are integers, or written as such in text."""
+    range: NDArray[np.float64] = field(default_factory=lambda: np.empty((2, 0)))
     """The least and the largest value ``[2, F]`` of each feature that is a number as it is."""
     classes: dict[str, set[str]] = field(default_factory=dict)
     """Different labels, or some of them, by column."""
@@ -120,7 +111,7 @@ class Source:
 
     def __post_init__(self) -> None:
         for path in self.files:
-            if (text.extension(path) in text.DELIMITERS) != self.lines:
+            if text.is_text(path) != self.lines:
                 expected, remedy = f"a table as {self.path} is", "Give all files one kind."
                 raise InputError(str(path), expected, "one of another kind", remedy)
 
@@ -132,17 +123,15 @@ class Source:
     @property
     def lines(self) -> bool:
         """Whether it is text: rows have lines, and ids have no type."""
-        return text.extension(self.path) in text.DELIMITERS
+        return text.is_text(self.path)
 
     def place(self, number: int, column: str = "") -> str:
         """``edges.csv, line 3, column "weight"``, of a row by its number."""
-        path, at = self.files[number // FILE], number % FILE
-        return place(path, text.line_of(path, at), column) if self.lines else place(f"{path}, row {at}", column=column)
+        return text.row_place(self.files[number // FILE], number % FILE, column)
 
     def readable(self, path: Path | None = None) -> AbstractContextManager[None]:
         """Raise an InputError for what pyarrow cannot do with the data of a file, by default the first."""
-        kind = "parquet file" if self.frame is None else "frame"
-        return nullcontext() if self.lines else readable(path or self.path, f"a {kind} that can be read")
+        return readable(path or self.path, "a table that can be read")
 
     @cached_property
     def names(self) -> list[str]:
@@ -150,53 +139,53 @@ class Source:
         with self._opened(self.path) as file:
             return file.names
 
-    def edges(self) -> Iterator[Edges]:
-        """The rows of an edge table."""
-        for first, block, share in self._blocks(lambda: (list(filter(None, self._edge_columns)), [])):
+    def edges(self) -> Iterator[dict[str, Any]]:
+        """The rows ``[n]`` of an edge table: number, source, target and, where they have them, weight and relation."""
+        self.integers = [True, True]
+        for block in self._blocks(lambda: (list(filter(None, self._edge_columns)), [])):
             source, target, weight, relation = self._edge_columns
             with self.readable(block.path):
-                ends = self._ends(block, source, target)
+                ends = [block.ids(source), block.ids(target)] if self.apart else block.ends([source, target])
                 self._same_kinds(block.path, ends[0], source)
-                weights = None if weight is None else block.weight(weight)
-                if self.columns.counts(self.names):
-                    weights = np.ones(len(block.numbers), np.float32)
-                relations = None if relation is None else block.words(relation, {})
-                edges = Edges(first + block.numbers, ends, weights, relations)
-            yield edges
-            self.tell(share)
-
-    def _ends(self, block: Block, source: str, target: str) -> list[Any]:
-        if self.lines:
-            return block.ends([source, target])
-        ends = [block.ids(source), block.ids(target)] if self.apart else block.ends([source, target])
-        self.integers = [are_integers(end, lines=False) for end in ends]
-        return ends if len(set(self.integers)) == 1 else [end.cast("large_string") for end in ends]
+                integers = [are_integers(end, lines=self.lines) for end in ends]
+                if not self.lines and integers[0] != integers[1]:
+                    ends = [end.cast("large_string") for end in ends]
+                self.integers = [before and now for before, now in zip(self.integers, integers, strict=True)]
+                rows = {"number": block.numbers, "source": ends[0], "target": ends[1]}
+                if self.weighted:
+                    rows["weight"] = np.ones(len(ends[0]), np.float32) if weight is None else block.weight(weight)
+                if relation is not None:
+                    rows["relation"] = block.words(relation, {})
+            yield rows
+            self.tell(block.share)
 
     def nodes(self) -> Iterator[NodeTable]:
         """The rows of a node table."""
         begun = 0 if self.columns.encoding is None else LEARNING
-        self.range, self.classes = None, {}
-        for first, block, share in self._blocks(self._node_columns):
+        self.range = np.empty((2, 0))
+        self.classes = {}
+        for block in self._blocks(self._node_columns):
             with self.readable(block.path):
-                nodes = self._nodes(first, block)
+                nodes = self._nodes(block)
             for name, labels in nodes.labels.items():
                 found = self.classes.setdefault(self.chosen.labels[name], set())
                 if labels.ndim == 1 and len(found) < CLASSES:
                     found.update(labels.tolist())
             yield nodes
-            self.tell(begun + (1 - begun) * share)
-        self.kept = {}
-        if self.columns.learns and self._too_fine():
+            self.tell(begun + (1 - begun) * block.share)
+        if self.columns.learns and too_fine(*self.range):
             raise NotNumbersError(str(self.path), "numbers that float32 tells apart", "others", FILL_IN)
 
-    def _nodes(self, first: int, block: Block) -> NodeTable:
+    def _nodes(self, block: Block) -> NodeTable:
         chosen = self.chosen
-        features = self._features(block) if chosen.features else None
+        there = self._there(block)
+        early = block if there.all() else block.part(there)
+        features = self._features(early) if chosen.features else None
         ids = block.ids(chosen.identifier)
         self._same_kinds(block.path, ids, chosen.identifier)
         return NodeTable(
             self,
-            numbers=first + block.numbers,
+            numbers=block.numbers,
             ids=ids,
             features=features,
             labels={name: block.words(column, self.widths) for name, column in chosen.labels.items()},
@@ -204,7 +193,16 @@ class Source:
             groups=None if chosen.groups is None else block.groups(chosen.groups),
             names=None if chosen.name is None else block.node_names(chosen.name),
             times=None if chosen.time is None else block.times(chosen.time),
+            there=there,
         )
+
+    def _there(self, block: Block) -> NDArray[np.bool_]:
+        """Which rows ``[n]`` of a block are not later than the day as of which the table is read."""
+        day = self.columns.as_of
+        if day is None or self.chosen.time is None:
+            return np.ones(len(block.numbers), bool)
+        there: NDArray[np.bool_] = block.times(self.chosen.time) <= parse_time(day, "as_of")
+        return there
 
     def _features(self, block: Block) -> Any:
         """The features ``[n, F]`` of a block: numbers as they are, else what an encoding makes of the columns."""
@@ -214,60 +212,43 @@ class Source:
                 raise NotNumbersError(str(self.path), "numbers", "columns of other kinds", FILL_IN)
             return self._numbers(block.features(self.widths, self.remedy, columns.gaps))
         try:
-            return columns.encoding.transform(block.arrow(), self.kept)
+            return columns.encoding.transform(block.arrow())
         except UnreadableError as error:
             raise InputError(block.place(error.row, error.column), error.expected, error.found) from None
 
     def _numbers(self, block: NDArray[np.float64]) -> NDArray[np.float32]:
         """Numbers ``[n, F]`` as they are, in float32; the range of each feature is noted."""
-        if self.range is None or self.range.shape[1] != block.shape[1]:
+        if self.range.shape[1] != block.shape[1]:
             self.range = np.array([[math.inf], [-math.inf]]) * np.ones(block.shape[1])
         np.minimum(self.range[0], block.min(axis=0, initial=math.inf), out=self.range[0])
         np.maximum(self.range[1], block.max(axis=0, initial=-math.inf), out=self.range[1])
         return block.astype(np.float32, copy=False)
-
-    def _too_fine(self) -> bool:
-        return self.range is not None and bool(too_fine(*self.range).any())
 
     def learn(self) -> bool:
         """Learn from all rows what the features are; False where it is known, or nothing else than numbers may be."""
         columns = self.columns
         if not columns.learns or columns.encoding is not None:
             return False
-        survey = self._survey()
-        if columns.as_of is not None and self.chosen.time is not None:
-            # It is learnt from rows up to the day; where these hold numbers and later ones do not, all tell the kind.
-            until = parse_time(columns.as_of, "as_of")
-            early, every = (
-                {one.name: one.kind for one in found.finish()[0].columns} for found in (self._survey(until), survey)
-            )
-            other = {name: every.get(name, "id") for name, kind in early.items() if kind in FEATURES}
-            other = {name: kind for name, kind in other.items() if kind != early[name]}
-            kinds = {name: kind for name, kind in other.items() if kind in CHOICES and kind in FEATURES}
-            ignored = (*columns.ignore, *(name for name in other if name not in kinds))
-            self.columns = columns = replace(columns, kinds=kinds | dict(columns.kinds), ignore=ignored)
-            survey = self._survey(until)
-        self.columns = learnt(columns, survey, self.path, self.names)
-        self.kept = survey.kept
+        self.columns = learnt(columns, self._survey(), self.path, self.names)
         return True
 
-    def _survey(self, until: int | None = None) -> Survey:
-        """What the columns of features hold, of all rows, of those that training sees, or of those up to a time."""
+    def _survey(self) -> Survey:
+        """What the columns of features hold, of the rows that are there and that training sees."""
         survey = Survey([], {})
-        for _, block, share in self._blocks(self._node_columns):
-            chosen, rows = self.chosen, np.arange(len(block.numbers))
+        for block in self._blocks(self._node_columns):
+            chosen = self.chosen
+            seen = self._there(block)
             if not survey.found:
                 keys = self.columns.keys(chosen.features)
                 mixed = self.columns.mixed
                 survey = Survey(chosen.features, self.columns.kinds, list(chosen.labels), keys, mixed=mixed)
             with self.readable(block.path):
                 if "seen" in chosen.splits:
-                    rows = np.flatnonzero(block.split(chosen.splits["seen"]))
-                if until is not None and chosen.time is not None:
-                    rows = rows[block.times(chosen.time)[rows] <= until]
-                place = partial(_place_of, block, rows)
-                survey.add(block.arrow().take(rows) if len(rows) < len(block.numbers) else block.arrow(), place)
-            self.tell(LEARNING * share)
+                    seen &= block.split(chosen.splits["seen"])
+                block = block if seen.all() else block.part(seen)
+                if len(block.numbers):
+                    survey.add(block.arrow(), block.place)
+            self.tell(LEARNING * block.share)
         return survey
 
     @property
@@ -276,18 +257,22 @@ class Source:
         return self._edge_columns[:2]
 
     @property
+    def weighted(self) -> bool:
+        """Whether edges have weights: in a column, or as rows are counted."""
+        return self._edge_columns.weight is not None or self.columns.counts(self.names)
+
+    @property
     def feature_names(self) -> list[str]:
         """The names of the features; complete when all rows have been read."""
         if self.columns.encoding is not None:
             return self.columns.encoding.feature_names
         return parquet.feature_names(self.chosen.features, self.widths)
 
-    def warn_of_nodes(self, features: Any) -> None:
-        """Name odd labels, and columns that were hardly meant as features, by some rows ``[n, F]`` of these, if any."""
+    def warn_of_nodes(self) -> None:
+        """Name odd labels, and features that may tell a label."""
         for column, found in self.classes.items():
             warn_of_classes(place(self.path, column=column), found)
-        if features is not None and self.columns.learns and self.columns.features is None:
-            warn_if_ids(self.path, self.feature_names, features)
+        if self.chosen.features and self.columns.learns and self.columns.features is None:
             warn_of_labels(self.path, self.feature_names, list(self.chosen.labels))
 
     @property
@@ -303,8 +288,8 @@ class Source:
         self.lists = [name for name in chosen.features if self.schema and is_list(self.schema.field(name).type)]
         return [chosen.identifier, *chosen.annotations], chosen.features
 
-    def _blocks(self, choose: Callable[[], tuple[list[str], list[str]]]) -> Iterator[tuple[int, Block, float]]:
-        """Some rows at a time; the number of their file times `FILE`, and how much of all files has been read."""
+    def _blocks(self, choose: Callable[[], tuple[list[str], list[str]]]) -> Iterator[Block]:
+        """The rows that are read of all files, in blocks of a bounded size; ``choose`` tells columns and features."""
         for number, path in enumerate(self.files):
             with self._opened(path) as file:
                 self.names = self.names if number else file.names  # the first file is not opened twice for them
@@ -312,13 +297,24 @@ class Source:
                 if file.names != self.names:
                     found, remedy = ", ".join(map(shorten, file.names)), "Give all files the same columns."
                     raise InputError(str(path), f"the columns of {self.path}", found, remedy)
-                for block in file.blocks(*choose(), ROWS, CELLS, self.only):
-                    yield number * FILE, block, (number + file.share) / len(self.files)
+                columns, features = choose()
+                wanted = list(dict.fromkeys([*columns, *features, *(self.only or ())[:1]]))
+                size = min(ROWS, max(1, CELLS // file.width(wanted)))
+                done = number * FILE + 1
+                for batch in file.batches(wanted, size):
+                    share = (number + file.share) / len(self.files)
+                    block = Block(path, batch, features, done + np.arange(len(batch)), share)
+                    done += len(batch)
+                    if self.only is not None:
+                        block = block.part(block.words(self.only[0], {}) == self.only[1])
+                    for first in range(0, len(block.numbers), size):
+                        some = slice(first, first + size)
+                        yield replace(block, data=block.data.slice(first, size), numbers=block.numbers[some])
 
     def types(self, column: str) -> dict[str, list[str]]:
         """The words of a column, each with the columns that have something in a row of it."""
         found: dict[str, set[str]] = {}
-        for _, block, _ in self._blocks(lambda: (self.names, [])):
+        for block in self._blocks(lambda: (self.names, [])):
             words = block.words(column, {})
             for word in dict.fromkeys(words.tolist()):
                 rows = np.flatnonzero(words == word)
@@ -333,8 +329,7 @@ class Source:
         if self.lines:
             yield text.TextFile(path)
         elif self.frame is not None:
-            with self.readable():
-                yield parquet.ArrowFile(path, self.frame)
+            yield parquet.ArrowFile(path, self.frame)
         else:
             with parquet.opened(path) as file:
                 yield parquet.ArrowFile(path, file)
@@ -351,7 +346,3 @@ class Source:
             if here != there:
                 expected, remedy = f"{there}, as in {first}", "Give the columns of all files one type."
                 raise InputError(place(path, column=column), expected, here, remedy)
-
-
-def _place_of(block: Block, rows: NDArray[np.int64], row: int, column: str) -> str:
-    return block.place(int(rows[row]), column)

@@ -10,9 +10,9 @@ from typing import Any
 from infomax.arrays.relations import RELATION
 from infomax.errors import InputError, meant, shorten
 from infomax.io import text
-from infomax.io.column_names import apart, listed
-from infomax.io.columns import COUNT, LABEL, MATRICES, Columns
-from infomax.io.encoding.keys import plain, spellings
+from infomax.io.column_names import apart, listed, plain, spellings
+from infomax.io.columns import COUNT, EVENT, LABEL, MATRICES, OF_NODES, Columns
+from infomax.io.record import Record
 from infomax.io.refusals import id_unknown
 from infomax.io.sources import EXTENSIONS, Source
 from infomax.io.unite import Ends, check_names
@@ -45,11 +45,9 @@ class Tables:
         """The relation that the cell of an edge names, with its types; None: the node tables tell the types."""
         words, kinds = name.split("."), self.columns.types
         if len(words) > 1 and kinds and (words[0], words[-1]) != kinds:
-            where, remedy = (
-                f"column {shorten(self.columns.edge_type)}",
-                "Leave out --types, or the types in the column.",
-            )
-            raise InputError(where, f"relations from {kinds[0]} to {kinds[1]}, as --types says", shorten(name), remedy)
+            expected = f"relations from {kinds[0]} to {kinds[1]}, as --types says"
+            remedy = "Leave out --types, or the types in the column."
+            raise InputError(f"column {shorten(self.columns.edge_type)}", expected, shorten(name), remedy)
         if len(words) > 1:
             return words[0], words[1] if len(words) == 3 else RELATION if len(words) == 2 else name, words[-1]
         if not kinds and len(self.listed) < 2:
@@ -106,9 +104,7 @@ def _files(folder: Path, extensions: Iterable[str]) -> dict[Any, Path]:
             raise InputError(str(path), f"a file with one of {', '.join(extensions)}", "another")
         words = tuple(path.name[: -len(suffix)].split("."))
         if len(words) not in counts:
-            expected = (
-                "a name such as paper.writes.author or paper.author" if len(counts) == 2 else "the name of a type"
-            )
+            expected = "the name of a type, or in edges a name such as paper.writes.author or paper.author"
             raise InputError(str(path), expected, shorten(".".join(words)), "Names have no dots.")
         words = (words[0], RELATION, words[1]) if len(words) == 2 else words
         check_names(str(path), (words[0], words[1] if len(words) == 3 else RELATION, words[-1]))
@@ -151,13 +147,27 @@ def refuse_between(relations: Iterable[Ends]) -> None:
         raise InputError("directed", "a relation within one type of nodes", found, "Leave out --directed.")
 
 
-def of_one_type(edges: Source, nodes: Source | None, columns: Columns) -> Tables:
-    """The tables of a graph of one type: it has one type and one relation, both without a name."""
-    return Tables({} if nodes is None else {"": nodes}, {("", "", ""): edges}, columns)
+def of_two(edges: Source, nodes: Source | None, columns: Columns, known: Record | None) -> Tables:
+    """An edge table and, where there is one, a node table: of one type without a name, or with columns of types."""
+    columns = columns.as_before()
+    timed = columns.time or columns.earlier.get("time")
+    if not columns.typed and timed in edges.names and (nodes is None or timed not in nodes.names):
+        columns = replace(columns, edges_as=EVENT)
+    if known is None:
+        columns.refuse_other_types(edges.path, several=columns.typed)
+    if columns.typed:
+        return _of_several(edges, nodes, columns)
+    if known is not None and known.types:
+        raise InputError(str(edges.path), "a table for each relation, for several types of nodes", "one edge table")
+    if known is None and nodes is None:
+        columns.refuse(OF_NODES, "a node table that they belong to", f"only the edge table {edges.path}")
+    for source in filter(None, (edges, nodes)):
+        source.columns = columns
+    return Tables({} if nodes is None else {"": nodes}, {("", RELATION, ""): edges}, columns)
 
 
-def of_tables(edges: Source, nodes: Source | None, columns: Columns) -> Tables:
-    """One edge table and, where there is one, one node table, with columns that tell types apart."""
+def _of_several(edges: Source, nodes: Source | None, columns: Columns) -> Tables:
+    """Two tables with columns that tell types apart."""
     kinds = dict.fromkeys(columns.types or ("node",))
     headers = {str(columns.edges_as): edges.names} if columns.edges_as else {}
     by_type: dict[str, list[str]] = {}
@@ -223,7 +233,7 @@ def _refuse_missing(columns: Columns, nodes: Mapping[str, list[str]], edges: Ite
             given = getattr(columns, word) or ()
             for name in apart(given) if isinstance(given, str) else given:
                 counted = word == "weight" and name == COUNT
-                if name not in there and not counted and not (word == "features" and columns.made):
+                if name not in there and not counted and not (word == "features" and columns.edge_features):
                     where, remedy = "columns" if word == "kinds" else word, meant(name, sorted(there))
                     expected = f"a column {shorten(name)} in one of the tables"
                     raise InputError(where, expected, f"none in {read}", remedy)
@@ -250,7 +260,7 @@ def _of_table(columns: Columns, kind: str, header: list[str], matrix: Path | Non
     found = Columns(
         labels=tuple(chosen(columns.labels)),
         ignore=tuple(chosen(columns.ignore)),
-        features=features if features is None or columns.made else tuple(own(features)),
+        features=features if features is None or columns.edge_features else tuple(own(features)),
         matrix=matrix,
         earlier=earlier,
         kinds={name: columns.kinds[word] for name, word in chosen(columns.kinds).items()},

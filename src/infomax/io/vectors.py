@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from itertools import chain, starmap
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import starmap
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -15,8 +13,9 @@ from numpy.typing import NDArray
 
 from infomax.arrays.checks import check_ids
 from infomax.arrays.folder import map_array
+from infomax.arrays.parquet_columns import StoredRows, stored_ids, stored_vectors
 from infomax.arrays.sparsity import dense
-from infomax.errors import InputError, number_of, other_extension, place, shorten, within
+from infomax.errors import InputError, number_of, other_extension, place, readable, shorten, within
 from infomax.io import parquet, text
 from infomax.io.archive import read_arrays, write_arrays
 from infomax.io.atomic import replacing
@@ -27,7 +26,6 @@ from infomax.io.json import to_json
 from infomax.io.parts import (
     MODEL_KEY,
     PARTS_KEY,
-    check_columns,
     has_parts,
     parquet_files,
     told_model,
@@ -41,8 +39,8 @@ Vectors: TypeAlias = NDArray[np.float32]
 COLUMNS = Columns(earlier={"name": "name"}, learns=False)
 """How a table of vectors is read: a column "name" holds the names of nodes."""
 
-NO_PARTS: Mapping[str, Sequence[str]] = {}
-TEXT = (".csv", ".tsv", ".kv")
+EXTENSIONS = (".parquet", ".npy", ".npz", ".csv", ".tsv", ".kv")
+TEXT = EXTENSIONS[3:]
 _ROWS = 1 << 14
 """Rows of a parquet file that are read at once."""
 # The numbers hardly repeat, so a dictionary or compression would save little.
@@ -56,7 +54,7 @@ def write_vectors(
     names: NDArray[Any] | None = None,
     model: str = "",
     progress: Progress = silent,
-    parts: Mapping[str, Sequence[str]] = NO_PARTS,
+    parts: Mapping[str, Sequence[str]] | None = None,
 ) -> None:
     """Write ids and names ``[N]`` and vectors ``[N, d]`` in the format of the path's extension.
 
@@ -64,49 +62,47 @@ def write_vectors(
     same float32; their rows are told as progress. Only parquet holds the hash of the model and the names of the parts
     of vectors.
     """
-    write, _ = _format(path)
-    if write is _write_parquet:
-        with replacing(path) as temporary:
+    check_extension(path)
+    kind = path.suffix.lower()
+    with replacing(path) as temporary:
+        if kind == ".parquet":
             write_blocks(temporary, [(ids, vectors, names)], model=model, parts=parts)
-    else:
-        write(ids, vectors, names, path, progress)
+        elif kind == ".npy":
+            with temporary.open("wb") as file:
+                np.save(file, vectors, allow_pickle=False)
+        elif kind == ".npz":
+            write_arrays(temporary, {"vectors": vectors, **_fixed(path, ids, names)})
+        elif kind == ".kv":
+            _write_kv(ids, vectors, path, temporary, progress)
+        else:
+            blocks = range(0, len(ids), _ROWS)
+            tables = (flat_table(ids, vectors, names, slice(first, first + _ROWS)) for first in blocks)
+            text.write_tables(temporary, kind, followed(tables, progress, "blocks of nodes", len(blocks), 1))
 
 
 def check_extension(path: Path) -> None:
     """Refuse a path whose extension `write_vectors` does not know, before the work is done."""
-    _format(path)
+    if path.suffix.lower() not in EXTENSIONS:
+        raise other_extension(path, EXTENSIONS)
 
 
-def read_vectors(path: Path) -> tuple[NDArray[Any], Vectors, NDArray[Any] | None]:
-    """Ids ``[N]``, vectors ``[N, d]`` and, if any, names ``[N]`` of a file, or of a folder of parquet parts.
+def read_vectors(path: Path) -> tuple[NDArray[Any], Vectors, NDArray[Any] | None, str, dict[str, list[str]]]:
+    """Read a file, or a folder of parquet parts: what `write_vectors` takes, without its path.
 
     An npy has no ids: row numbers are used. In csv, tsv and kv ids have no type: they are integers if all are written
-    as integers.
+    as integers. Only parquet tells the model and the parts.
     """
     if has_parts(path):
-        columns: Any = zip(*map(read_vectors, parquet_files(path)), strict=True)
-        ids, vectors, names = columns
-        vectors = np.concatenate(vectors)
-        return (
-            check_ids(np.concatenate(ids), len(vectors)),
-            vectors,
-            None if names[0] is None else np.concatenate(names),
-        )
-    _, read = _format(path)
-    ids, vectors, *names = read(existing(path))
+        return _read_parquet(path)
+    check_extension(path)
+    if path.suffix.lower() == ".parquet":
+        return _read_parquet(existing(path))
+    ids, vectors, names = _READERS[path.suffix.lower()](existing(path))
     if vectors.ndim != 2 or vectors.dtype.kind not in "fiu":
         raise InputError(str(path), "numbers of shape [N, d]", f"{vectors.dtype} of shape {list(vectors.shape)}")
-    if read is not _read_parquet:  # which looks at each row as it is read
-        vectors = finite(path, vectors, copy=None)
+    vectors = finite(path, vectors, copy=None)
     with within(path):
-        return check_ids(ids, len(vectors)), vectors, names[0] if names else None
-
-
-def _format(path: Path) -> tuple[Callable[..., None], Callable[[Path], Any]]:
-    """The functions that write and read the format of the path's extension."""
-    if path.suffix.lower() not in _FORMATS:
-        raise other_extension(path, _FORMATS)
-    return _FORMATS[path.suffix.lower()]
+        return check_ids(ids, len(vectors)), vectors, names, "", {}
 
 
 def write_blocks(
@@ -114,16 +110,12 @@ def write_blocks(
     blocks: Iterable[tuple[Any, NDArray[Any], Any]],
     metadata: Mapping[bytes, bytes] | None = None,
     model: str = "",
-    parts: Mapping[str, Sequence[str]] = NO_PARTS,
+    parts: Mapping[str, Sequence[str]] | None = None,
 ) -> None:
     """Write a parquet file block by block: ``id`` (int64 or string), ``name`` if any, ``vector`` (fixed-size list).
 
-    Args:
-        path: the file.
-        blocks: ids ``[n]``, vectors ``[n, d]`` and names ``[n]`` or None, at least once.
-        metadata: what else the footer says.
-        model: the hash of the model that made the vectors.
-        parts: the names of the columns of each part of vectors.
+    Blocks, at least one, are ids ``[n]``, vectors ``[n, d]`` and names ``[n]`` or None. The footer has the metadata,
+    the hash of the model that made the vectors, and the names of the columns of each of their parts.
     """
     import pyarrow
 
@@ -139,62 +131,31 @@ def write_blocks(
     parquet.write_tables(path, starmap(table, blocks), about, **_PLAIN)
 
 
-def _write_parquet(*_: Any) -> None:
-    """`write_vectors` does it by blocks."""
+def _read_parquet(path: Path) -> tuple[NDArray[Any], Vectors, NDArray[Any] | None, str, dict[str, list[str]]]:
+    """As `read_vectors`, of a file or a folder of parts."""
+    files = parquet_files(path)
+    with readable(path), np.errstate(over="ignore"):
+        ids = stored_ids(*files)
+        stored = stored_vectors(*files)
+        names = StoredRows(*files, column="name")[:] if "name" in ids.names else None
+        vectors = np.empty(stored.shape, np.float32)
+        first = 0
+        for rows in stored.blocks():  # at once it would take three times the memory
+            vectors[first : first + len(rows)] = finite(path, rows, first, copy=None)
+            first += len(rows)
+        if first != len(ids):
+            raise ValueError(f"{len(ids) - first} vectors fewer than ids, or null")
+        with within(path), parquet.opened(files[0]) as file:
+            return check_ids(ids[:], len(ids)), vectors, names, told_model(file), told_parts(file)
 
 
-def told_of(path: Path) -> tuple[str, dict[str, list[str]]]:
-    """What a parquet file, or a folder of parts, says of its vectors: the hash of their model, the names of parts."""
-    files = parquet_files(path) if has_parts(path) else [path]
-    if files[0].suffix.lower() != ".parquet":
-        return "", {}
-    with parquet.opened(files[0]) as file:
-        return told_model(file), told_parts(file)
-
-
-def _read_parquet(path: Path) -> tuple[Any, NDArray[Any], Any]:
-    with parquet.opened(path) as file:
-        kind = check_columns(file.schema_arrow, path)[1]
-        data = file.read(columns=["id", *({"name"} & set(file.schema_arrow.names))])
-        block = parquet.ArrowBlock(path, data)
-        ids, names = block.ids("id"), block.node_names("name") if "name" in data.column_names else None
-        ids = ids.to_numpy() if str(ids.type) == "int64" else ids.to_pylist()
-        number = np.dtype(kind.value_type.to_pandas_dtype()).kind in "fiu"
-        vectors = np.empty((len(data), kind.list_size), np.float32 if number else object)
-        counts = [file.metadata.row_group(group).num_rows for group in range(file.metadata.num_row_groups)]
-
-    def read(groups: NDArray[np.int64]) -> None:
-        first, end = (sum(counts[:group]) for group in (groups[0], groups[-1] + 1))
-        with parquet.opened(path) as file:
-            # At once it would take three times the memory.
-            for batch in file.iter_batches(_ROWS, groups.tolist(), ["vector"], use_threads=False):
-                last = first + len(batch)
-                block = parquet.ArrowBlock(path, batch, numbers=np.arange(first + 1, last + 1))
-                values = block.filled("vector").flatten().to_numpy(zero_copy_only=False)
-                rows = values.reshape(len(batch), kind.list_size)
-                vectors[first:last] = finite(path, rows, first, copy=None) if number else rows
-                first = last
-            if first != end:
-                raise ValueError(f"{end - first} vectors fewer than ids")
-
-    with ThreadPoolExecutor(threads := min(8, os.cpu_count() or 1)) as pool:
-        some = np.array_split(np.arange(len(counts)), threads)
-        list(pool.map(read, [groups for groups in some if len(groups)]))
-    return ids, vectors, names
-
-
-def _write_npy(ids: NDArray[Any], vectors: Vectors, names: Any, path: Path, progress: Progress) -> None:
-    with replacing(path) as temporary, temporary.open("wb") as file:
-        np.save(file, vectors, allow_pickle=False)
-
-
-def _read_npy(path: Path) -> tuple[Any, NDArray[Any]]:
+def _read_npy(path: Path) -> tuple[Any, NDArray[Any], None]:
     vectors = np.array(map_array(path, remedy=""))
-    return np.arange(len(np.atleast_1d(vectors))), vectors
+    return np.arange(len(np.atleast_1d(vectors))), vectors, None
 
 
-def _write_npz(ids: NDArray[Any], vectors: Vectors, names: Any, path: Path, progress: Progress) -> None:
-    """Arrays ``ids`` (int64, or numpy's fixed-width text), ``vectors`` and, where there are any, ``node_names``."""
+def _fixed(path: Path, ids: NDArray[Any], names: NDArray[Any] | None) -> dict[str, NDArray[Any]]:
+    """The arrays ``ids`` and, where there are any, ``node_names``: int64, or numpy's fixed-width text."""
     columns = {"ids": ids} | ({} if names is None else {"node_names": names})
     for name, column in columns.items():
         columns[name] = column.astype(str) if column.dtype == object else column
@@ -202,8 +163,7 @@ def _write_npz(ids: NDArray[Any], vectors: Vectors, names: Any, path: Path, prog
         if len(lost):
             remedy = "Save as parquet or csv."
             raise InputError(str(path), "ids that do not end in a NUL character", repr(column[lost[0]]), remedy)
-    with replacing(path) as temporary:
-        write_arrays(temporary, {"vectors": vectors, **columns})
+    return columns
 
 
 def _read_npz(path: Path) -> tuple[Any, NDArray[Any], Any]:
@@ -213,19 +173,13 @@ def _read_npz(path: Path) -> tuple[Any, NDArray[Any], Any]:
     return arrays["ids"], arrays["vectors"], arrays.get("node_names")
 
 
-def _write_table(ids: NDArray[Any], vectors: Vectors, names: Any, path: Path, progress: Progress) -> None:
-    named = [()] * len(ids) if names is None else [(name,) for name in names]
-    head = ["id", *([] if names is None else ["name"]), *(f"d{column}" for column in range(vectors.shape[1]))]
-    written = _written(ids, vectors, progress)
-    rows = ([str(one), *name, *cells] for (one, cells), name in zip(written, named, strict=True))
-    with replacing(path) as temporary:
-        text.write_rows(temporary, path.suffix.lower(), chain([head], rows))
+def flat_table(ids: NDArray[Any], vectors: Vectors, names: NDArray[Any] | None, rows: slice) -> Any:
+    """Some rows as a pyarrow table with the columns id, name if any, d0, d1, ..."""
+    import pyarrow as pa
 
-
-def _written(ids: NDArray[Any], vectors: Vectors, progress: Progress) -> Iterator[tuple[Any, list[str]]]:
-    rows = followed(zip(ids.tolist(), vectors, strict=True), progress, "nodes written", len(ids))
-    # numpy writes a float32 with the fewest digits that identify it.
-    return ((identifier, vector.astype(str).tolist()) for identifier, vector in rows)
+    named = {} if names is None else {"name": pa.array(names[rows], pa.string())}
+    numbers = {f"d{at}": pa.array(np.ascontiguousarray(vectors[rows, at])) for at in range(vectors.shape[1])}
+    return pa.table({"id": pa.array(ids[rows]), **named, **numbers})
 
 
 def _read_table(path: Path) -> tuple[Any, NDArray[Any], Any]:
@@ -242,18 +196,23 @@ def table_vectors(source: Source) -> tuple[Any, Vectors, Any]:
     return table["ids"], dense(table["features"]), table["node_names"]
 
 
-def _write_kv(ids: NDArray[Any], vectors: Vectors, names: Any, path: Path, progress: Progress) -> None:
+def _write_kv(ids: NDArray[Any], vectors: Vectors, path: Path, temporary: Path, progress: Progress) -> None:
     """word2vec's text format: a line ``N d``, then one line ``id v1 v2 ...`` per vector; ids without white space."""
-    for identifier in map(str, ids.tolist()):
-        if identifier.split() != [identifier]:
+    words = list(map(str, ids.tolist()))
+    for word in words:
+        if word.split() != [word]:
             remedy = "Save as parquet, csv or tsv instead."
-            raise InputError(str(path), "ids without white space, as kv separates by it", repr(identifier), remedy)
-    with replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
+            raise InputError(str(path), "ids without white space, as kv separates by it", repr(word), remedy)
+    with temporary.open("w", encoding="utf-8", newline="") as file:
         file.write(f"{vectors.shape[0]} {vectors.shape[1]}\n")
-        file.writelines(f"{identifier} {' '.join(cells)}\n" for identifier, cells in _written(ids, vectors, progress))
+        for word, vector in followed(zip(words, vectors, strict=True), progress, "nodes written", len(words)):
+            # numpy writes a float32 with the fewest digits that identify it.
+            file.write(f"{word} {' '.join(vector.astype(str).tolist())}\n")
 
 
-def _read_kv(path: Path) -> tuple[Any, NDArray[Any]]:
+def _read_kv(path: Path) -> tuple[Any, NDArray[Any], None]:
+    import pyarrow as pa
+
     ids: list[str] = []
     values = array("f")
     with text.opened(path) as file:
@@ -265,23 +224,25 @@ def _read_kv(path: Path) -> tuple[Any, NDArray[Any]]:
             if row.isspace():
                 continue
             identifier, *cells = row.split()
-            with np.errstate(over="ignore"):
-                numbers = text.numbers(cells).astype(np.float32)
+            try:
+                numbers = array("f", map(float, cells))
+            except ValueError:
+                numbers = array("f")
             if len(numbers) != dim or not np.isfinite(numbers).all():
                 raise InputError(place(path, line), f"an id and {dim} finite numbers", shorten(row.strip()))
             ids.append(identifier)
-            values.frombytes(numbers.tobytes())
+            values.extend(numbers)
     if len(ids) != count:
         expected = f"{number_of(count, 'vector')}, as its first line says"
         raise InputError(str(path), expected, str(len(ids)), "Was it cut short?")
-    return typed(ids), np.array(values, dtype=np.float32).reshape(count, dim)
+    vectors = np.array(values, dtype=np.float32).reshape(count, dim)
+    return typed(pa.array(ids, pa.large_string())).to_pylist(), vectors, None
 
 
-_FORMATS: dict[str, tuple[Callable[..., None], Callable[[Path], Any]]] = {
-    ".parquet": (_write_parquet, _read_parquet),
-    ".npy": (_write_npy, _read_npy),
-    ".npz": (_write_npz, _read_npz),
-    ".csv": (_write_table, _read_table),
-    ".tsv": (_write_table, _read_table),
-    ".kv": (_write_kv, _read_kv),
+_READERS: dict[str, Callable[[Path], Any]] = {
+    ".npy": _read_npy,
+    ".npz": _read_npz,
+    ".csv": _read_table,
+    ".tsv": _read_table,
+    ".kv": _read_kv,
 }

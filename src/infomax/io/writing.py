@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator, Sequence
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -27,14 +26,12 @@ from infomax.io.rows import (
     edge_columns,
     flat_annotations,
     id_name,
-    node_rows,
     refuse_too_many,
     refuse_unwritable,
     relation_columns,
-    without_usual,
 )
 from infomax.io.sources import EXTENSIONS
-from infomax.io.unite import without_features, without_made
+from infomax.io.unite import without_edge_features, without_features
 from infomax.progress import Progress, followed, silent
 
 NAMES = "a .npz, a .graphml, edges.csv,nodes.csv (or .tsv, .txt, .parquet), a folder for tables, or NAME.graph"
@@ -54,8 +51,8 @@ def write_graph(graph: Record, path: str | Path, progress: Progress = silent) ->
         found = f"the extension {shorten(place.suffix)}"
         expected = "a folder for tables (also NAME.parquet), an .npz or NAME.graph, for several types of nodes"
         raise InputError(name, expected, found)
-    if not graph.types and suffix not in (".npz", ".graph"):
-        graph = without_usual(graph)
+    if suffix not in (".npz", ".graph"):
+        graph = without_edge_features(graph)
     if name.count(",") == 1:
         first, second = (Path(part.strip()) for part in name.split(","))
         _write_tables(graph, first, second, progress)
@@ -118,19 +115,19 @@ def _write_typed(graph: Record, folder: Path, suffix: str, progress: Progress) -
     """Write tables ``nodes/TYPE.*`` and ``edges/TYPE.RELATION.TYPE.*``; unnamed features as ``features/TYPE.npz``."""
     for part in ("nodes", "edges"):
         (folder / part).mkdir()
-    for kind, one in without_made(graph).items():
+    for kind, one in graph.by_type().items():
         if one.feature_names and list(one.feature_names) == matrix_names(one.num_features):
             (folder / "features").mkdir(exist_ok=True)
             whole = sparse.issparse(one.features)
             save: Any = sparse.save_npz if whole else np.save
             save(folder / "features" / f"{kind}.{'npz' if whole else 'npy'}", one.features)
-            one = without_features(one)
+            one = one.replace(**vars(without_features(one.own)))
         refuse_unwritable(one, str(folder), "parquet" if suffix == ".parquet" else "text")
         if suffix != ".parquet":
             refuse_too_many(one, str(folder), "text")
         _write_nodes(one, folder / "nodes" / f"{kind}{suffix}", suffix, progress)
     for ends, columns in relation_columns(graph).items():
-        _write_edges(columns, folder / "edges" / f"{'.'.join(ends)}{suffix}", suffix)
+        text.write_tables(folder / "edges" / f"{'.'.join(ends)}{suffix}", suffix, iter([arrow_edges(columns)]))
 
 
 def _write_tables(graph: Record, edges: Path, nodes: Path, progress: Progress) -> None:
@@ -146,34 +143,14 @@ def _write_tables(graph: Record, edges: Path, nodes: Path, progress: Progress) -
         refuse_too_many(graph, str(nodes), "text")
     # Both are moved to their places only when both are whole.
     with replacing(edges) as first, replacing(nodes) as second:
-        _write_edges(edge_columns(graph), first, kinds[0])
+        text.write_tables(first, kinds[0], iter([arrow_edges(edge_columns(graph))]))
         _write_nodes(graph, second, kinds[1], progress)
 
 
-def _write_edges(columns: dict[str, NDArray[Any]], path: Path, kind: str) -> None:
-    if kind == ".parquet":
-        parquet.write_tables(path, [arrow_edges(columns)])
-        return
-    # numpy's own text ends before a NUL character, but writes a float32 with the fewest digits that identify it.
-    texts = [column.astype(str) if column.dtype == np.float32 else map(str, column) for column in columns.values()]
-    text.write_rows(path, kind, chain([tuple(columns)], zip(*texts, strict=True)))
-
-
 def _write_nodes(graph: Record, path: Path, kind: str, progress: Progress) -> None:
-    if kind == ".parquet":
-        parquet.write_tables(path, arrow_nodes(graph, max(1, _BLOCK_CELLS // max(1, graph.num_features))))
-    else:
-        text.write_rows(path, kind, _text_nodes(graph, progress))
-
-
-def _text_nodes(graph: Record, progress: Progress) -> Iterator[list[str]]:
-    """The rows of a node table, the header first."""
-    yield [id_name(graph), *graph.feature_names, *flat_annotations(graph)]
-    for identifier, at, words, others in followed(node_rows(graph), progress, "nodes", graph.num_nodes):
-        numbers = ["0"] * graph.num_features
-        for column, word in zip(at, words, strict=True):
-            numbers[column] = word
-        yield [identifier, *numbers, *others]
+    step = max(1, _BLOCK_CELLS // max(1, graph.num_features))
+    tables = arrow_nodes(graph, step, flat=kind != ".parquet")
+    text.write_tables(path, kind, followed(tables, progress, "nodes", -(-graph.num_nodes // step), 1))
 
 
 def arrow_edges(columns: dict[str, NDArray[Any]]) -> Any:
@@ -184,16 +161,21 @@ def arrow_edges(columns: dict[str, NDArray[Any]]) -> Any:
     return pa.table({name: pa.array(column, kinds[column.dtype.kind]) for name, column in columns.items()})
 
 
-def arrow_nodes(graph: Record, step: int) -> Iterator[Any]:
-    """The node table as pyarrow tables of some rows; features ``v[0]`` to ``v[W-1]`` are one column of lists."""
+def arrow_nodes(graph: Record, step: int, *, flat: bool = False) -> Iterator[Any]:
+    """The node table as pyarrow tables of some rows.
+
+    Features ``v[0]`` to ``v[W-1]`` are one column of lists, unless all is to be ``flat``, as text is.
+    """
     import pyarrow as pa
 
-    names, annotations = graph.feature_names, annotation_columns(graph)
+    names = graph.feature_names
+    annotations = flat_annotations(graph) if flat else annotation_columns(graph)
+    taken = {id_name(graph), GROUPS, NAME, TIME, "", *names}
     for first in range(0, graph.num_nodes, step):
         rows = slice(first, first + step)
         columns = {id_name(graph): pa.array(graph.ids[rows])}
         block = dense(graph.features[rows])
-        for name, start, stop in _owners(names, {id_name(graph), GROUPS, NAME, TIME, "", *names}):
+        for name, start, stop in _owners(names, {*taken, *(name.removesuffix("[0]") for name in names if flat)}):
             columns[name] = parquet.arrow_column(block[:, start:stop] if name != names[start] else block[:, start])
         yield pa.table(columns | {name: parquet.arrow_column(column[rows]) for name, column in annotations.items()})
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from functools import cache, cached_property
 from importlib import import_module
 from types import ModuleType
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import torch
@@ -49,11 +49,6 @@ class Backend:
         """Whether a call has used numba's kernels, on whose threads those of torch would then be in the way."""
         self.threads: int | None = None
         """Threads of the training; None: as many as torch has."""
-
-    @classmethod
-    def of(cls, place: Place) -> Backend:
-        """Return the backend itself; for a device alone, one for work that is not small."""
-        return place if isinstance(place, Backend) else cls(place)
 
     @classmethod
     def of_training(cls, device: torch.device, numbers: float, per_step: float = math.inf) -> Backend:
@@ -164,7 +159,7 @@ class Backend:
     def mean_prelu(self, biases: Sequence[Tensor], slopes: Sequence[Tensor], parts: Sequence[Tensor]) -> Tensor:
         """Return the mean over the parts ``[n, d]`` of PReLU(part + bias); a gradient may overwrite the parts."""
         if kernels := self.numba(parts[0].numel()) if torch.is_grad_enabled() else None:
-            return kernels.mean_prelu(biases, slopes, parts, self.empty)  # type: ignore[no-any-return]
+            return kernels.MeanPReLU.apply(self.empty, len(parts), *parts, *biases, *slopes)  # type: ignore[no-any-return]
         means = list(map(self.bias_prelu, biases, slopes, parts))
         return sum(means[1:], means[0]) / len(means)
 
@@ -235,10 +230,6 @@ class Adam:
             on_one_thread(plain.adam, self, gradients, kept, waited)
         else:
             (kernels or plain).adam(self, gradients, kept, waited)
-
-
-Place: TypeAlias = torch.device | Backend
-"""Where to compute: a backend, or a device alone."""
 
 
 @cache

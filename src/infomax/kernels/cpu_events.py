@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from infomax.kernels.compiling import compiled
-from infomax.kernels.sharing import even, share
+from infomax.kernels.host import even, share
 
 _DAY, _UNKNOWN = 86_400_000_000.0, int(np.iinfo(np.int64).min)
 """Microseconds of a day, and the time of an event that has none."""

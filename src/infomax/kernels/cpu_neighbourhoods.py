@@ -1,17 +1,15 @@
-"""Neighbourhoods and permutations on a CPU; see `infomax.kernels.neighbourhoods`, `infomax.kernels.random`."""
+"""Neighbourhoods and permutations on a CPU; see `infomax.views.neighbourhoods`, `infomax.kernels.random`."""
 
 from __future__ import annotations
 
 import numpy as np
 import torch
-from llvmlite import ir
 from numba import types
-from numba.core.cgutils import voidptr_t
-from numba.extending import intrinsic, overload
+from numba.extending import overload
 from torch import Tensor
 
 from infomax.kernels.compiling import compiled
-from infomax.kernels.sharing import equal, even, share
+from infomax.kernels.host import equal, even, share
 
 ONE = np.uint64(1)
 LOW = np.uint64(0xFFFFFFFF)
@@ -81,10 +79,6 @@ def _pool_rows(graph, nodes, offsets, table, centre, by_rows, network, images, k
         elif len(network[0]):
             for place in range(count + loops):
                 rows[place] = _image(rows[place], network)
-        for place in range(count + loops):
-            row = _entries(table, rows[place])
-            _ask_for(row)
-            _ask_for(row[len(row) - 1 :])
         if by_rows:
             for place in range(count + loops):
                 shares[place] *= _inverse_sum(_entries(table, rows[place]))
@@ -95,22 +89,6 @@ def _pool_rows(graph, nodes, offsets, table, centre, by_rows, network, images, k
                 out[i] = np.nan
         if len(known) and count == degree:
             kept[node], known[node] = out[i], True
-
-
-@intrinsic
-def _ask_for(typing, numbers):
-    """Let memory send the first of some numbers to the core, which does not wait for them."""
-
-    def code(context, builder, signature, arguments):
-        start = context.make_array(signature.args[0])(context, builder, arguments[0]).data
-        whole = ir.IntType(32)
-        kind = ir.FunctionType(ir.VoidType(), [voidptr_t, whole, whole, whole])
-        prefetch = builder.module.declare_intrinsic("llvm.prefetch", [voidptr_t], kind)
-        to_read, often, data = whole(0), whole(3), whole(1)
-        builder.call(prefetch, [builder.bitcast(start, voidptr_t), to_read, often, data])
-        return context.get_dummy_value()
-
-    return types.void(numbers), code
 
 
 def _entries(table, row):

@@ -1,15 +1,17 @@
-"""Memory and threads on a CPU: reused arrays, and torch on a single thread."""
+"""Memory and threads on a CPU: reused arrays, torch on a single thread, and kernels on several."""
 
 from __future__ import annotations
 
 import math
 import os
+import weakref
 from bisect import bisect_left, insort
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
+from itertools import chain
 from threading import Barrier, Lock
 from typing import Any, TypeVar
 
@@ -28,6 +30,10 @@ PER_THREAD = 4
 """Parts per thread in `row_product`: a thread that is ahead of the others takes over some of theirs."""
 
 
+class _Block(np.ndarray[Any, np.dtype[np.uint8]]):
+    """Bytes in a class of their own: NumPy then lets a view of an array in it hold that array, and not the block."""
+
+
 class Workspace:
     """Blocks of memory for the large arrays of a training step, reused by the next step.
 
@@ -36,17 +42,19 @@ class Workspace:
     """
 
     def __init__(self) -> None:
-        self.free: list[NDArray[np.uint8]] = []
+        self.free: list[_Block] = []
         """Blocks that no array uses, the smallest first."""
-        self.returned: deque[NDArray[np.uint8]] = deque()
+        self.returned: deque[_Block] = deque()
         """Free blocks not sorted in yet: an array may be released at any moment, even during `_block`."""
 
     def empty(self, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
         """Return an array with arbitrary contents, as `numpy.empty` does."""
-        dtype = np.dtype(dtype)
-        return np.asarray(_Loan(self._block(math.prod(shape) * dtype.itemsize), shape, dtype, self.returned))
+        block = self._block(math.prod(shape) * np.dtype(dtype).itemsize)
+        array: NDArray[Any] = np.ndarray(shape, dtype, block)
+        weakref.finalize(array, self.returned.append, block)  # its views, and tensors that share its memory, hold that
+        return array
 
-    def _block(self, size: int) -> NDArray[np.uint8]:
+    def _block(self, size: int) -> _Block:
         """Return the smallest free block of at least ``size`` bytes; if none, a new block replaces the largest."""
         while self.returned:
             insort(self.free, self.returned.popleft(), key=len)
@@ -54,25 +62,7 @@ class Workspace:
         if position < len(self.free):
             return self.free.pop(position)
         del self.free[-1:]
-        return np.empty(size, np.uint8)
-
-
-class _Loan:
-    """A block in use by an array, its views and tensors that share its memory: all of them refer to this object."""
-
-    def __init__(
-        self, block: NDArray[np.uint8], shape: tuple[int, ...], dtype: np.dtype[Any], returned: deque[NDArray[np.uint8]]
-    ) -> None:
-        self.block, self.returned = block, returned
-        self.__array_interface__ = {
-            "shape": shape,
-            "typestr": dtype.str,
-            "data": block.__array_interface__["data"],
-            "version": 3,
-        }
-
-    def __del__(self) -> None:
-        self.returned.append(self.block)
+        return _Block(size, np.uint8)
 
 
 @contextmanager
@@ -91,7 +81,13 @@ def on_one_thread(function: Callable[..., T], *arguments: Any) -> T:
 
     Torch's threads wait for more work by spinning, on cores that the threads of our own kernels need.
     """
-    return _single_threaded(1).submit(function, *arguments).result()
+    return at_once(function, [arguments], 1)[0]
+
+
+def at_once(function: Callable[..., T], calls: Iterable[tuple[Any, ...]], count: int | None = None) -> list[T]:
+    """The results of several calls, on as many threads as torch has, or so many, each of which starts no others."""
+    pool = single_threaded(count or torch.get_num_threads())
+    return [part.result() for part in [pool.submit(function, *arguments) for arguments in calls]]
 
 
 def leading(symmetric: NDArray[Any], count: int) -> NDArray[Any]:
@@ -114,9 +110,7 @@ def row_product(x: Tensor, y: Tensor, empty: Callable[..., NDArray[Any]] = np.em
         return x @ y
     out = torch.from_numpy(empty((len(x), y.shape[1]), x.numpy().dtype))
     rows = max(min(ROWS, -(-len(x) // count)), -(-len(x) // (count * PER_THREAD)))
-    groups = zip(x.split(rows), out.split(rows), strict=True)
-    for part in [_single_threaded(count).submit(torch.mm, a, y, out=b) for a, b in groups]:
-        part.result()
+    at_once(lambda a, b: torch.mm(a, y, out=b), zip(x.split(rows), out.split(rows), strict=True), count)
     return out
 
 
@@ -132,15 +126,58 @@ def transposed_product(x: Tensor, g: Tensor) -> Tensor:
     count = min(torch.get_num_threads(), len(x) // ROWS)
     if count < 2:
         return x.T @ g
-    pool, rows = _single_threaded(count), -(-len(x) // count)
-    parts = [pool.submit(torch.matmul, a.T, b) for a, b in zip(x.split(rows), g.split(rows), strict=True)]
-    total = parts[0].result().numpy()
-    for part in parts[1:]:
-        total += part.result().numpy()  # torch would share such a short sum among all its threads
+    rows = -(-len(x) // count)
+    total, *parts = at_once(lambda a, b: (a.T @ b).numpy(), zip(x.split(rows), g.split(rows), strict=True), count)
+    for part in parts:
+        total += part  # torch would share such a short sum among all its threads
     return torch.from_numpy(total)
 
 
-def _single_threaded(count: int) -> ThreadPoolExecutor:
+def equal(n: int, per_thread: int = 1) -> list[int]:
+    """Divide n rows into so many ranges for each of torch's threads; returns the bounds."""
+    count = per_thread * torch.get_num_threads()
+    return [n * part // count for part in range(count + 1)]
+
+
+def even(starts: NDArray[Any], per_thread: int = 1) -> list[int]:
+    """Divide the rows of a CSR matrix into ranges with about as many entries each; returns the bounds."""
+    entries = equal(int(starts[-1]), per_thread)[1:-1]
+    return [0, *starts.searchsorted(entries).tolist(), len(starts) - 1]
+
+
+def share(kernel: Callable[..., Any], *calls: tuple[Any, ...]) -> list[Any]:
+    """Run a kernel on each range of rows of each call; returns the results, in the order of the ranges.
+
+    A call is the bounds of the ranges, and the arguments of the kernel before first and last row. A thread takes the
+    next range when it is done with one, and works on it in all calls before it takes another.
+    """
+    count = len(calls[0][0]) - 1
+    ranges = deque(range(count))
+    results: list[list[Any]] = [[]] * count
+
+    def work() -> None:
+        while True:
+            try:
+                part = ranges.popleft()
+            except IndexError:
+                return
+            results[part] = [kernel(*arguments, *bounds[part : part + 2]) for bounds, *arguments in calls]
+
+    threads = min(count, torch.get_num_threads())
+    others = [single_threaded(threads).submit(work) for _ in range(1, threads)]
+    try:
+        work()
+    finally:  # after an error or a Ctrl-C: no thread should still write when the caller goes on
+        ranges.clear()
+        errors = [other.exception() for other in others if not other.cancel()]
+        calls = ()  # a thread may keep `work` for a moment, but no arrays
+    for error in filter(None, errors):
+        raise error
+    return list(chain.from_iterable(results))
+
+
+def single_threaded(count: int) -> ThreadPoolExecutor:
+    """Threads on which torch starts no others."""
     with _starting:
         return _started(count)
 
@@ -162,13 +199,6 @@ def _started(count: int) -> ThreadPoolExecutor:
 
 
 _starting = Lock()
-
-
-def start_again_after_fork(pool: Any) -> None:
-    """Forget a cached thread pool in a forked process, where its threads do not exist; Windows cannot fork."""
-    register = getattr(os, "register_at_fork", None)
-    if register is not None:
-        register(after_in_child=pool.cache_clear)
-
-
-start_again_after_fork(_started)
+_after_fork = getattr(os, "register_at_fork", None)  # Windows has none
+if _after_fork:
+    _after_fork(after_in_child=_started.cache_clear)  # its threads do not exist in a forked process

@@ -22,15 +22,13 @@ def generators(seed: int, device: torch.device) -> tuple[torch.Generator, torch.
 @contextmanager
 def seeded(seed: int, device: torch.device) -> Iterator[None]:
     """Seed torch's own generators, for parts that draw from these, such as ``nn.Linear`` and dropout; restore them."""
-    before, drawn = states(device), int(np.random.SeedSequence(seed).generate_state(3, np.uint64)[2])
-    torch.default_generator.manual_seed(drawn)  # `torch.manual_seed` would change those of all GPUs as well
-    if device.type == "cuda":
-        with torch.cuda.device(device):
-            torch.cuda.manual_seed(drawn)
-    try:
+    drawn = int(np.random.SeedSequence(seed).generate_state(3, np.uint64)[2])
+    with torch.random.fork_rng([device] if device.type == "cuda" else []):
+        torch.default_generator.manual_seed(drawn)  # `torch.manual_seed` would change those of all GPUs as well
+        if device.type == "cuda":
+            with torch.cuda.device(device):
+                torch.cuda.manual_seed(drawn)
         yield
-    finally:
-        restore(before, device)
 
 
 def states(device: torch.device) -> dict[str, Tensor]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -83,8 +83,6 @@ def product(matrix: Tensor | Pieces, y: Tensor) -> Tensor:
     """As `Backend.product`."""
     if isinstance(matrix, Pieces):
         return matrix.product(y)
-    if y.is_cuda:
-        return Pieces.of(matrix).product(y)
     if y.dim() == 3:
         return torch.stack([product(matrix, part) for part in y])
     # With a reduction torch writes the result once; without one it clears it, adds to it and copies it.
@@ -105,9 +103,14 @@ def gather_tree(table: Tensor, rows: Tensor, tree: Tree, share: Tensor) -> tuple
     return own, torch.lerp(own, children, share[:, None])
 
 
+def linear(y: Tensor, product: Callable[[Tensor], Tensor], back: Callable[[Tensor], Tensor]) -> Tensor:
+    """Return a product of a constant matrix and y; ``back`` is the product of its transpose and a gradient."""
+    return _Linear.apply(y, product, back)  # type: ignore[no-any-return, no-untyped-call]
+
+
 def permute(y: Tensor, rows: Tensor) -> Tensor:
     """Return ``y[rows]`` for a permutation; the gradient is a gather too, not a scatter."""
-    return _Permute.apply(y, rows)  # type: ignore[no-any-return, no-untyped-call]
+    return linear(y, lambda y: y.index_select(0, rows), lambda grad: grad.index_select(0, inverse(rows)))
 
 
 def column_sum(x: Tensor) -> Tensor:
@@ -224,6 +227,17 @@ def _through(grad: Tensor, u: Tensor, slope: Tensor) -> tuple[Tensor, Tensor, Te
     return grad, column_sum(grad), slope_grad
 
 
+class _Linear(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, y: Tensor, product: Callable[..., Tensor], back: Callable[..., Tensor]) -> Tensor:
+        ctx.back = back
+        return product(y)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
+        return ctx.back(grads[0]), None, None
+
+
 class _BiasPReLU(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, z: Tensor, bias: Tensor, slope: Tensor) -> Tensor:
@@ -234,15 +248,3 @@ class _BiasPReLU(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         return _through(grads[0], *ctx.saved_tensors)
-
-
-class _Permute(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, y: Tensor, rows: Tensor) -> Tensor:
-        ctx.save_for_backward(rows)
-        return y.index_select(0, rows)
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
-        (rows,) = ctx.saved_tensors
-        return grads[0].index_select(0, inverse(rows)), None

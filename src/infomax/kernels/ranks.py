@@ -17,6 +17,7 @@ from infomax.errors import InputError
 
 SMALL = 1 << 14
 """Numbers up to which every rank gathers all addends; above, each rank adds a part of them and passes on the sum."""
+ALIKE = "Start all processes with the same command, on the same graph, with the run on a shared disk."
 
 
 @dataclass(frozen=True)
@@ -112,7 +113,11 @@ class Ranks:
                 if arguments is not None:
                     where, *rest = arguments
                     raise InputError(f"rank {rank}, {where}" if rank else where, *rest) from mistake
-            _compare([values for _, values in found])
+            for rank, (_, others) in enumerate(found):
+                for name, value in found[0][1].items():
+                    if others.get(name) != value:
+                        expected = f"{name} {value}, as on rank 0"
+                        raise InputError(f"rank {rank}", expected, str(others.get(name)), ALIKE)
 
 
 ALONE = Ranks()
@@ -154,15 +159,6 @@ def _in_order(parts: Tensor) -> Tensor:
     for part in parts[1:]:
         total += part
     return total
-
-
-def _compare(values: list[dict[str, str]]) -> None:
-    """Raise InputError where a rank has other values than rank 0."""
-    for rank, others in enumerate(values):
-        for name, value in values[0].items():
-            if others.get(name) != value:
-                remedy = "Start all processes with the same command, on the same graph, with the run on a shared disk."
-                raise InputError(f"rank {rank}", f"{name} {value}, as on rank 0", str(others.get(name)), remedy)
 
 
 def _carrier(device: str) -> torch.device | str:

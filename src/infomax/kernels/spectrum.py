@@ -49,9 +49,10 @@ def leading_vectors(product: Product, now: Tensor, then: Tensor, count: int) -> 
     small = _products(now, then) + TIES * _products(now, now, apart)
     values, vectors = on_one_thread(torch.linalg.eigh, (small + small.T) / 2)
     kept = torch.flip(torch.arange(len(values))[values > LEAST], (0,))[:count]
-    turn = vectors[:, kept].to(now)
-    _replace(then, turn * _signs(then, turn))
-    return then[:, : len(kept)], values[kept].float()
+    _replace(then, vectors[:, kept].to(now))
+    found = then[:, : len(kept)]
+    found *= _signs(found)
+    return found, values[kept].float()
 
 
 def _make_orthonormal(columns: Tensor) -> None:
@@ -62,14 +63,13 @@ def _make_orthonormal(columns: Tensor) -> None:
     _replace(columns, (vectors * scale).to(columns))
 
 
-def _signs(columns: Tensor, turn: Tensor) -> Tensor:
-    """1 or -1 for each column of the product, so that its largest entry becomes positive."""
-    largest = torch.zeros(turn.shape[1], dtype=turn.dtype, device=turn.device)
+def _signs(columns: Tensor) -> Tensor:
+    """1 or -1 for each column, by which its largest entry becomes positive."""
+    largest = columns.new_zeros(columns.shape[1])
     for block in _blocks(columns):
-        rows = block @ turn
-        best = rows.gather(0, rows.abs().argmax(0, keepdim=True))[0]
+        best = block.gather(0, block.abs().argmax(0, keepdim=True))[0]
         largest = torch.where(best.abs() > largest.abs(), best, largest)
-    return torch.where(largest < 0, -1.0, 1.0).to(turn)
+    return torch.where(largest < 0, -1.0, 1.0).to(columns)
 
 
 def _products(x: Tensor, y: Tensor, by: Tensor | None = None) -> Tensor:

@@ -83,10 +83,3 @@ def to_host(h: Tensor) -> NDArray[np.float32]:
     for part, place in zip(h.split(BLOCK), torch.from_numpy(out).split(BLOCK), strict=True):
         place.copy_(stage[: len(part)].copy_(part))
     return out
-
-
-def free_bytes(gpu: torch.device) -> int:
-    """Free GPU bytes, including torch's unused cache."""
-    free, _ = torch.cuda.mem_get_info(gpu)
-    held = torch.cuda.memory_stats_as_nested_dict(gpu)  # flattened, as by memory_reserved, it takes 1 ms
-    return int(free + held["reserved_bytes"]["all"]["current"] - held["allocated_bytes"]["all"]["current"])

@@ -22,22 +22,33 @@ def _offer(value, row, best, found, worst):
 
 
 @compiled
-def _some_above(values, level, others):
-    """Whether any of the values ``[c]`` is above one level, or above its own of the others ``[c]``."""
+def _some_above(values, rest, rests, level, levels):
+    """Whether a value of ``[c]``, with all it may gain, is above the level or above its own of the levels ``[c]``."""
     count = 0
     for at in range(len(values)):  # over all, without an end at the first: so it becomes vector instructions
-        count += (values[at] > level) | (values[at] > others[at])
+        most = values[at] + rest * rests[at]
+        count += (most > level) | (most > levels[at])
     return count > 0
 
 
 @compiled
-def keep_nearest(similar, first, second, best, found, worst, level):
+def _dot(x, y):
+    """The product of two vectors ``[t]``."""
+    total = x.dtype.type(0)
+    for k in range(len(x)):
+        total += x[k] * y[k]
+    return total
+
+
+@compiled
+def keep_nearest(similar, first, second, tail, rest, best, found, worst, level):
     """Keep the most similar rows of each node, as far as cosines ``[b, c]`` of two ranges of nodes tell.
 
     The ranges begin with the nodes ``first`` and ``second``; where they are the same one, a node is not compared with
-    itself.
+    itself. To a cosine belongs the product of both rows of the tail, which is at most that of their lengths.
 
     Shapes:
+        tail, rest: ``[N, t]`` and the lengths of its rows ``[N]``.
         best, found: ``[N, s]``, the cosines that are kept of each node, in no order, and the rows.
         worst, level: ``[N]``, the place of the lowest of these cosines, and that cosine.
     """
@@ -49,10 +60,15 @@ def keep_nearest(similar, first, second, best, found, worst, level):
             row[i] = -np.inf
         for begin in range(0, width, CHUNK):
             end = min(begin + CHUNK, width)
-            if not _some_above(row[begin:end], level[node], level[second + begin : second + end]):
+            others = slice(second + begin, second + end)
+            if not _some_above(row[begin:end], rest[node], rest[others], level[node], level[others]):
                 continue
             for j in range(begin, end):
-                value, other = row[j], second + j
+                other = second + j
+                least = level[node] if same else min(level[node], level[other])
+                if row[j] + rest[node] * rest[other] <= least:
+                    continue
+                value = row[j] + _dot(tail[node], tail[other])
                 if value > level[node]:
                     worst[node] = _offer(value, other, best[node], found[node], worst[node])
                     level[node] = best[node, worst[node]]

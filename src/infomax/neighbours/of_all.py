@@ -7,7 +7,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from infomax.kernels.sharing import equal, share
+from infomax.kernels.host import at_once, equal, leading, share
 from infomax.progress import Progress, silent
 
 SPARE = 6
@@ -33,12 +33,12 @@ def nearest(
     k, spare = min(k, n - 1), min(k + SPARE, n - 1)
     units = torch.nn.functional.normalize(torch.from_numpy(vectors).to(device))
     select = _Compiled if n >= LARGE and units.device.type == "cpu" else _Plain
-    kept, starts = select(units, spare), range(0, n, select.block)
-    for done, first in enumerate(starts):
-        for second in starts[: done + 1]:
-            similar = units[first : first + select.block] @ units[second : second + select.block].T
-            kept.offer(similar, first, second)
-        progress((done + 1) * (done + 2) // 2, "neighbours", len(starts) * (len(starts) + 1) // 2)
+    kept = select(units, spare)
+    count = -(-n // select.block)
+    for turn in range(count):  # in each turn every block is compared with one other, or with itself
+        pairs = [(one, (turn - one) % count) for one in range(count) if one >= (turn - one) % count]
+        kept.compare([(select.block * first, select.block * second) for first, second in pairs])
+        progress(turn + 1, "neighbours", count)
     rows, cosines = kept.ordered(k)
     return rows.numpy(), cosines.numpy()
 
@@ -54,13 +54,15 @@ class _Plain:
         self.best = units.new_full((n, count), -torch.inf)
         self.found = torch.zeros(n, count, dtype=torch.int64, device=units.device)
 
-    def offer(self, similar: Tensor, first: int, second: int) -> None:
-        """Look at the cosines ``[b, c]`` of two blocks of nodes, which begin with these."""
-        if first == second:
-            similar.fill_diagonal_(-torch.inf)
-        else:
-            self._keep(similar.T.contiguous(), second, first)
-        self._keep(similar, first, second)
+    def compare(self, pairs: list[tuple[int, int]]) -> None:
+        """Look at the cosines of pairs of blocks, which begin with these nodes; no block is in two pairs."""
+        for first, second in pairs:
+            similar = self.units[first : first + self.block] @ self.units[second : second + self.block].T
+            if first == second:
+                similar.fill_diagonal_(-torch.inf)
+            else:
+                self._keep(similar.T.contiguous(), second, first)
+            self._keep(similar, first, second)
 
     def _keep(self, similar: Tensor, of: int, among: int) -> None:
         """Keep the best of the rows from ``of`` on among those kept and the rows from ``among`` on."""
@@ -80,7 +82,10 @@ class _Plain:
 
 
 class _Compiled(_Plain):
-    """As `_Plain`, in main memory, in one pass over the cosines."""
+    """As `_Plain`, in main memory, in one pass over the products along half of the axes of the vectors, the main ones.
+
+    Along the others a product is at most that of both lengths there, so that most pairs need no further look.
+    """
 
     block = 1500
     """Their cosines stay in the cache."""
@@ -88,12 +93,23 @@ class _Compiled(_Plain):
     def __init__(self, units: Tensor, count: int) -> None:
         super().__init__(units, count)
         self.worst, self.level = np.zeros(len(units), np.int64), np.full(len(units), -np.inf, np.float32)
+        turned = units @ torch.from_numpy(leading((units.T @ units).numpy(), units.shape[1]))
+        head, tail = (part.contiguous() for part in turned.tensor_split([-(-units.shape[1] // 2)], dim=1))
+        self.halves = head, tail.numpy(), tail.norm(dim=1).numpy()
+        none = np.zeros((len(units), 0), np.float32)
+        self.factors = units, none, np.zeros(len(units), np.float32)  # in the first turn, before any cosine is known
 
-    def offer(self, similar: Tensor, first: int, second: int) -> None:
+    def compare(self, pairs: list[tuple[int, int]]) -> None:
+        at_once(self._compare, pairs)
+        self.factors = self.halves
+
+    def _compare(self, first: int, second: int) -> None:
         from infomax.neighbours.compiled import keep_nearest
 
+        head, *beside = self.factors
+        similar = head[first : first + self.block] @ head[second : second + self.block].T
         kept = self.best.numpy(), self.found.numpy(), self.worst, self.level
-        keep_nearest(similar.numpy(), first, second, *kept)
+        keep_nearest(similar.numpy(), first, second, *beside, *kept)
 
     def ordered(self, k: int) -> tuple[Tensor, Tensor]:
         from infomax.neighbours.compiled import exact_cosines

@@ -30,14 +30,10 @@ def nearest_to(
     k: int,
     compare: Callable[[NDArray[np.float32], NDArray[np.float32]], NDArray[np.float32]] = cosines,
 ) -> list[tuple[NDArray[np.int64], NDArray[np.float32]]]:
-    """For each query the ``k`` rows of highest cosine, at least one, and the cosines; equal ones in input order.
+    """For each query ``[n, d]`` the ``k`` rows of highest cosine, at least one, and the cosines; ties in input order.
 
-    Args:
-        queries: ``[n, d]``.
-        own: ``[n]``, the row of each query, which is left out.
-        blocks: all rows in order, some at a time.
-        k: how many.
-        compare: gives the cosines ``[n, m]`` of the queries and a block ``[m, d]``.
+    ``own`` are the rows ``[n]`` of the queries, which are left out; ``blocks`` all rows, some at a time. ``compare``
+    gives the cosines ``[n, m]`` of the queries and a block ``[m, d]``.
     """
     best = [(np.empty(0, np.int64), np.empty(0, np.float32)) for _ in own]
     first = 0

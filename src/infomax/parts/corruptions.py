@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from functools import partial
-from numbers import Real
 from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 
 from infomax.errors import InputError
+from infomax.kernels.plain import linear
 from infomax.kernels.random import uniform
 from infomax.views import BatchView, Corruption, PaddedView, PatchView, View, WholeView
 from infomax.views.operands import SparseOperand
@@ -20,7 +20,6 @@ W = TypeVar("W", WholeView, PaddedView)
 
 DENSE_RATE = 0.02
 """Above this rate the negative graph is treated as dense: drawn in row blocks, and stored only if it is small."""
-
 STORED = 1 << 24
 """Entries of a dense negative graph that are stored for the step, at most: 4,096 nodes."""
 
@@ -37,7 +36,7 @@ def flip_edges(view: WholeView, generator: torch.Generator, *, rho: float) -> Wh
     memory is proportional to the edges of the negative graph. Above it, the graph is drawn in row blocks, in forward
     and again in backward from the same seed, so that no N x N matrix is stored, unless it has few entries (`STORED`).
     """
-    if not _is_number(rho) or not 0 <= rho <= 1:
+    if not 0 <= rho <= 1:
         raise InputError("rho", "a rate from 0 to 1", repr(rho))
     graph = view.propagation
     if rho > DENSE_RATE:
@@ -64,7 +63,7 @@ def drop_features(view: W, generator: torch.Generator, *, rate: float) -> W:
 
     Sparse features stay sparse, but N x F random numbers are drawn, so that the result is the same as with dense ones.
     """
-    if not _is_number(rate) or not 0 <= rate < 1:
+    if not 0 <= rate < 1:
         raise InputError("rate", "a rate from 0 to below 1", repr(rate))
     x = view.features if isinstance(view.features, Tensor) else view.features.matrix.to_sparse_coo()
     kept = torch.rand(x.shape, generator=generator, device=generator.device) >= rate
@@ -105,10 +104,6 @@ def _check_edges(edges: Messages) -> None:
     if not edges.directed and not (torch.equal(back, edges.keys) and torch.equal(edges.weights[order], edges.weights)):
         remedy = "Keep both directions of an edge or none, or make the propagation with directed=True."
         raise InputError("corruption", "an undirected graph", "edges that differ in their two directions", remedy)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, Real)
 
 
 def is_replayable(corruption: Any, sparse_features: bool) -> bool:
@@ -167,7 +162,7 @@ class DenseFlips(Messages):
 
     def __matmul__(self, y: Tensor) -> Tensor:
         """Propagate once, ``[N, D] -> [N, D]``."""
-        return _BlockProduct.apply(y, self)  # type: ignore[no-any-return, no-untyped-call]
+        return linear(y, self.product, self.transposed_product)
 
     def product(self, y: Tensor) -> Tensor:
         """Compute ``P y``, block by block."""
@@ -201,14 +196,3 @@ class DenseFlips(Messages):
         if self.stored is not None:
             self.stored.append(block)
         return block
-
-
-class _BlockProduct(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, y: Tensor, flips: DenseFlips) -> Tensor:
-        ctx.flips = flips
-        return flips.product(y)
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
-        return ctx.flips.transposed_product(grads[0]), None

@@ -102,16 +102,12 @@ class DeepGraphInfomax(Method):
 
     def _written_step(self, model: Model, positive: View, negative: View) -> Tensor:
         """As `loss`, by the parts as they are written."""
-        encoded, dtype = model.encoder(positive, negative), next(model.parameters()).dtype
-        if not isinstance(encoded, tuple) or len(encoded) != 2:
-            raise InputError("encoder", "a tuple of two tensors, for two views", found(encoded))
-        for vectors, view in zip(encoded, (positive, negative), strict=True):
-            rows = getattr(view, "n", len(vectors) if isinstance(vectors, Tensor) and vectors.dim() else 1)
-            _check("encoder", vectors, [rows, model.encoder.out_dim], dtype)
-        h, h_negative = encoded
+        h, h_negative = model.encoder(positive, negative)
+        for vectors, view in ((h, positive), (h_negative, negative)):  # else they would be broadcast, or left out
+            shape = [getattr(view, "n", len(vectors)), model.encoder.out_dim]
+            if list(vectors.shape) != shape:
+                raise InputError("encoder", f"numbers of shape {shape}", found(vectors))
         summary = model.readout(h, positive)
-        if type(model.discriminator) is Bilinear:  # one of your own may take other summaries
-            _check("readout", summary, [h.shape[1]], dtype)
         scores, scores_negative = model.discriminator(h, summary), model.discriminator(h_negative, summary)
         ours = self.objective in (binary_cross_entropy, jensen_shannon)  # one of your own may take several of each node
         for one, vectors in ((scores, h), (scores_negative, h_negative)):
@@ -125,12 +121,6 @@ class DeepGraphInfomax(Method):
         right = (scores > 0).sum() + (scores_negative < 0).sum()
         spread = summary.detach().std(correction=0)
         return torch.stack([loss, right / (len(scores) + len(scores_negative)), spread])
-
-
-def _check(part: str, value: Any, shape: list[int], dtype: torch.dtype) -> None:
-    """Raise InputError unless a part of your own has returned numbers of a shape and a type."""
-    if not isinstance(value, Tensor) or list(value.shape) != shape or value.dtype != dtype:
-        raise InputError(part, f"{dtype} of shape {shape}", found(value))
 
 
 def found(value: Any) -> str:

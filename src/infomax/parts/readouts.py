@@ -1,7 +1,6 @@
 """Readouts: summarise the patch representations of a graph in one vector.
 
-With the paper's parts a training does not call them: `DeepGraphInfomax.loss` (parts/methods.py) takes a fused step,
-which computes the same. They run beside parts of your own, in analyses and in the tests that compare both.
+A training with the paper's parts alone does not call them: see `infomax.parts.methods.DeepGraphInfomax`.
 """
 
 from __future__ import annotations

@@ -8,6 +8,8 @@ from infomax.errors import InputError, shorten
 
 PARTS = ("encoder", "own", "pooled", "positions")
 PAPER, RECIPE = "paper", "recipe"
+POOLED = "pooled "
+"""What the name of a pooled part begins with that has a half-life, as "pooled 60d"."""
 CHOICES = f"{RECIPE}, {PAPER}, or some of {','.join(PARTS)}"
 
 

@@ -13,16 +13,16 @@ from numpy.typing import NDArray
 
 from infomax.analysis.dimensions import dimensions, removed
 from infomax.analysis.health import health
-from infomax.analysis.pairs import Pairs
 from infomax.analysis.pictures import sample_rows, tsne, umap
 from infomax.analysis.projections import projections
 from infomax.analysis.report import Chapter, write_report
-from infomax.analysis.scores import scores
-from infomax.arrays.made import told
+from infomax.analysis.scores import Pairs, scores
+from infomax.arrays.edge_features import edge_features_in_words
 from infomax.errors import InputError, number_of
 from infomax.estimator import DGI
 from infomax.evaluation.probes import choose_probe, score_splits
 from infomax.evaluation.splits import Splits, encode_labels
+from infomax.kernels import Backend
 from infomax.kernels.device import choose_device
 from infomax.progress import Progress, followed, silent
 from infomax.progress import part as part_of
@@ -49,7 +49,7 @@ def write_analysis(
     lead = (
         f"{words(model.health_['verdict'])} "
         f"{drawn}{number_of(graph.num_nodes, 'node')}, {number_of(graph.num_edges, 'edge')}, "
-        f"{told(graph.feature_names) or number_of(graph.num_features, 'feature')}. "
+        f"{edge_features_in_words(graph.feature_names) or number_of(graph.num_features, 'feature')}. "
         f"{parts['encoder']['part']} encoder of {number_of(model.model_.encoder.out_dim, 'dimension')}, corruption "
         f"{parts['corruption']['part']}, seed {model.seed_}; infomax {__version__}."
     )
@@ -71,18 +71,11 @@ def analyse(
     seed: int = 0,
     progress: Progress = silent,
 ) -> Iterator[Chapter]:
-    """Yield the chapters of the report about a trained model, in order.
+    """Yield the chapters of the report about a trained model, in order; without labels ``[N]``, those that need none.
 
-    Args:
-        model: a fitted model with its graph.
-        labels: ``[N]``, as `encode_labels` takes them; None leaves out what needs labels.
-        splits: the splits on which vectors are scored; the mean is taken.
-        probe: what scores them; the default is that of `infomax evaluate`, and so is the score.
-        floors: name -> accuracy to compare the dimension study with; Random-Init is always added.
-        projection: "tsne" or "umap".
-        rows: ``[n]`` nodes of a graph folder, ascending, for an analysis of these alone; labels and splits are theirs.
-        seed: of the projection, of the sample of nodes and of the negative sample.
-        progress: called with what is done, the name of the next step and the total; a projection counts `PROJECTION`.
+    The mean over ``splits`` is the score, by the probe of `infomax evaluate`. ``floors`` are accuracies by name to
+    compare the dimension study with, beside Random-Init. Of a graph folder only some ``rows`` ``[n]`` are analysed:
+    labels and splits are theirs.
     """
     graph = model.graph_
     codes = None
@@ -139,7 +132,7 @@ def draw_pairs(model: DGI, *, seed: int = 0, rows: NDArray[np.int64] | None = No
     if preset.method is not None:
         raise InputError("analysis", "a model of Deep Graph Infomax, which scores vectors", "another method")
     parts = model.model_.to(device)
-    views = preset.views(graph.scaled(model.scaler_), parts.encoder.rule, preset.corruption, device)
+    views = preset.views(graph.scaled(model.scaler_), parts.encoder.rule, preset.corruption, Backend(device))
     views.prepare(parts.encoder.depth)
     if rows is not None:
         views.choose(torch.from_numpy(rows).to(device))

@@ -1,18 +1,17 @@
-"""DGI beside Random-Init and raw features, on the same nodes: by a probe on labels, or by edges."""
+"""DGI beside Random-Init and raw features, on the same nodes; and several runs side by side."""
 
 from __future__ import annotations
 
 import dataclasses
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from infomax.arrays.scaling import Scale
 from infomax.errors import InputError
 from infomax.estimator import DGI
 from infomax.evaluation import links
@@ -20,12 +19,17 @@ from infomax.evaluation.probes import Probe, Score, score_splits
 from infomax.evaluation.results import Printed, Row, score_text, summarise
 from infomax.evaluation.splits import PARTS, Splits, encode_labels, known
 from infomax.graphs.graph import Graph
-from infomax.io.unite import whole_adjacency
+from infomax.io.union import whole_adjacency
 from infomax.kernels.device import choose_device
 from infomax.parts.vectors import PAPER
 from infomax.progress import Progress, part, silent
+from infomax.training import runs
+from infomax.training.health import flat, read_report, read_scores
 
+RANDOM = "Random-Init"
+RAW = "Raw features"
 GUESS = "Majority class"
+_LESS = {RANDOM: "The encoder before training scores", RAW: "Raw features alone score"}
 ROW = 100
 """Steps of the progress that a row of the comparison is."""
 
@@ -51,14 +55,13 @@ def compare(
     began = time.perf_counter()
     total = ROW * (raw + 2)
     progress(0, "vectors", total)
-    for method, vectors in encoders(model, nodes):
-        how: dict[str, Any] = {"device": device, "progress": part(progress, ROW * len(rows), ROW, method, total)}
-        row = vectors_row(method, vectors, codes, splits, probe, began, **how)
-        rows, began = [*rows, row], time.perf_counter()
-    if raw:
-        scale, how = model.preset_.scale, {"rows": nodes, "metric": rows[0].metric}
-        how["progress"] = part(progress, ROW * len(rows), ROW, "Raw features", total)
-        rows.append(raw_features(graph, codes, splits, probe, scale, device, **how))
+    for method, vectors in vectors_by_method(model, nodes, raw=raw):
+        told = part(progress, ROW * len(rows), ROW, method, total)
+        fixed = method == RAW
+        rows.append(
+            vectors_row(method, vectors, codes, splits, probe, began=began, fixed=fixed, device=device, progress=told)
+        )
+        began = time.perf_counter()
     return [*rows, majority(codes, splits)]
 
 
@@ -77,11 +80,9 @@ def compare_links(model: DGI, *, progress: Progress = silent) -> tuple[list[dict
         rows.append({"method": method, "score": by, **links.score(pairs, values)})
 
     progress(0, "vectors", 3)
+    found = vectors_by_method(model)
     if graph.kind:
         found = iter([("Positions", np.concatenate([model.positions(kind).vectors for kind in graph.types]))])
-    else:
-        raw = [("Raw features", graph.scaler(model.preset_.scale).transform(graph.features))]
-        found = chain(encoders(model), raw)
     for done, (method, vectors) in enumerate(found):
         progress(done, method, 3)
         add(method, "cosine", links.cosines(vectors, pairs))
@@ -98,13 +99,11 @@ def _drawn(graph: Graph) -> tuple[links.Pairs, Any]:
     if not graph.kind:
         return links.draw_pairs(graph.adjacency, graph.held_out, graph.groups), graph.adjacency
     types = np.repeat(list(graph.types), [graph.nodes[kind].num_nodes for kind in graph.types])
-    near = dataclasses.replace(
-        graph, relations=tuple(one for one in graph.relations if graph.kind in (one.source, one.target))
-    )
+    near = [one for one in graph.relations if graph.kind in (one.source, one.target)]
     held_out = graph.held_out
     if held_out is not None:
         held_out = held_out[:, (types[held_out] == graph.kind).any(axis=0)]
-    adjacency = whole_adjacency(near)
+    adjacency = whole_adjacency(graph.nodes, near)
     return links.draw_pairs(adjacency, held_out, types=np.unique(types, return_inverse=True)[1]), adjacency
 
 
@@ -116,63 +115,52 @@ def untrained(model: DGI) -> DGI:
 
 def advice(rows: Sequence[Row]) -> list[str]:
     """What the rows of `compare` say to a user: whether less than DGI scores higher, or guessing as high."""
-    lines, ours = [], rows[0]
-    for guess in [row for row in rows if row.method == GUESS]:
-        mine, theirs = (score_text(one.mean, None, one.metric) for one in (ours, guess))
-        if ours.mean <= guess.mean or mine == theirs:
+    ours = rows[0]
+    own = score_text(ours.mean, None, ours.metric)
+    lines = []
+    for row in rows[1:]:
+        theirs = score_text(row.mean, None, row.metric)
+        if row.method == GUESS and (ours.mean <= row.mean or own == theirs):
             ranked = f" Its AUC is {ours.beside['AUC']:.2f}, where guessing has 0.50." if "AUC" in ours.beside else ""
-            lines.append(f"{ours.method} is no better than the majority: {mine} against {theirs}.{ranked}")
-    for row in rows:
-        theirs, own = (score_text(one.mean, None, one.metric) for one in (row, ours))
-        if row.method in ("Random-Init", "Raw features") and row.mean > ours.mean and theirs != own:
-            told = "Raw features alone score" if row.method == "Raw features" else "The encoder before training scores"
-            lines.append(f"{told} higher: {theirs} against {own}.")
+            lines.append(f"{ours.method} is no better than the majority: {own} against {theirs}.{ranked}")
+        elif row.method in _LESS and row.mean > ours.mean and theirs != own:
+            lines.append(f"{_LESS[row.method]} higher: {theirs} against {own}.")
     return lines
 
 
-def encoders(model: DGI, rows: NDArray[np.int64] | None = None) -> Iterator[tuple[str, NDArray[np.float32]]]:
-    """The vectors ``[N, d]``, or those of some rows, of a model, and those of Random-Init; one at a time."""
-    for method, encoder in (("DGI", model), ("Random-Init", None)):
-        yield method, (encoder or untrained(model)).transform(model.graph_, rows=rows).vectors
+def vectors_by_method(
+    model: DGI, rows: NDArray[np.int64] | None = None, *, raw: bool = True
+) -> Iterator[tuple[str, Any]]:
+    """The vectors ``[N, d]``, or those of some rows, of a model, of Random-Init and of raw features; one at a time."""
+    yield "DGI", model.transform(model.graph_, rows=rows).vectors
+    yield RANDOM, untrained(model).transform(model.graph_, rows=rows).vectors
+    if raw:
+        table = model.graph_.table.scaled(model.graph_.scaler(model.preset_.scale))
+        yield RAW, table[slice(None) if rows is None else rows]
 
 
 def vectors_row(
     method: str,
-    vectors: NDArray[np.float32],
+    vectors: Any,
     codes: NDArray[Any],
     splits: Sequence[Splits],
     probe: Probe,
-    began: float,
     *,
-    device: torch.device | str = "cpu",
-    progress: Progress = silent,
-) -> Row:
-    """Score the vectors ``[N, d]`` of one encoder: the mean over splits."""
-    scores = score_splits(probe, vectors, codes, splits, device=device, progress=progress)
-    return _row(method, scores, began, [mean_over(scores)], scores[0].metric)
-
-
-def raw_features(
-    graph: Graph,
-    codes: NDArray[Any],
-    splits: Sequence[Splits],
-    probe: Probe,
-    scale: Scale,
-    device: torch.device | str = "cpu",
-    *,
-    rows: NDArray[np.int64] | None = None,
+    began: float | None = None,
+    fixed: bool = False,
+    metric: str | None = None,
     paper: Printed | None = None,
-    metric: str = "accuracy",
+    device: torch.device | str = "cpu",
     progress: Progress = silent,
 ) -> Row:
-    """Score the scaled features: one score per initialisation of the probe, each a mean over splits.
+    """Score the vectors ``[N, d]`` of one encoder: the mean over splits; its time counts since ``began``.
 
-    ``rows`` are the nodes to which codes and splits refer; None: all nodes.
+    Those that are ``fixed``, which no encoder has made, have one score for each initialisation of the probe.
     """
-    began = time.perf_counter()
-    features = graph.table.scaled(graph.scaler(scale))[slice(None) if rows is None else rows]
-    scores = score_splits(probe, features, codes, splits, device=device, progress=progress)
-    return _row("Raw features", scores, began, np.mean([score.values for score in scores], axis=0), metric, paper)
+    began = time.perf_counter() if began is None else began
+    scores = score_splits(probe, vectors, codes, splits, device=device, progress=progress)
+    values = np.mean([score.values for score in scores], axis=0) if fixed else [mean_over(scores)]
+    return _row(method, scores, began, values, metric or scores[0].metric, paper)
 
 
 def majority(codes: NDArray[Any], splits: Sequence[Splits], method: str = GUESS) -> Row:
@@ -224,3 +212,34 @@ def labelled(graph: Graph) -> tuple[NDArray[Any], Splits]:
         raise InputError("graph", "labels and a split", f"labels {list(graph.labels)}")
     values = next(iter(graph.labels.values()))
     return values if values.ndim == 2 else encode_labels(values)[0], graph.splits
+
+
+_HEALTH = ("epochs", "loss", "discriminator_accuracy", "effective_rank", "dimensions", "dead_dimensions", "seconds")
+
+
+def compare_runs(folders: Sequence[Path]) -> dict[str, dict[str, list[Any]]]:
+    """Values by section ("settings", "health", "scores") and name, one for each run; None where a run has none."""
+    configs = [runs.check(folder) for folder in folders]
+    graphs = [
+        {f"graph.{name}": value[:12] if name == "hash" else value for name, value in config["graph"].items()}
+        for config in configs
+    ]
+    trained = [
+        {"seed": config["seed"], **flat(config["settings"]), **graph}
+        for config, graph in zip(configs, graphs, strict=True)
+    ]
+    reports = [read_report(folder / runs.HEALTH) for folder in folders]
+    health = [
+        {name: report.get(name) for name in _HEALTH} | {"verdict": report["verdict"]["verdict"]} for report in reports
+    ]
+    scores = [
+        {f"{title}: {method}": score for title, rows in read_scores(folder).items() for method, score in rows.items()}
+        for folder in folders
+    ]
+    settings = {name: values for name, values in _joined(trained).items() if any(one != values[0] for one in values)}
+    return {"settings": settings, "health": _joined(health), "scores": _joined(scores)}
+
+
+def _joined(rows: Sequence[dict[str, Any]]) -> dict[str, list[Any]]:
+    names = dict.fromkeys(name for row in rows for name in row)
+    return {name: [row.get(name) for row in rows] for name in names}

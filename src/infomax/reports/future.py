@@ -14,20 +14,14 @@ from numpy.typing import NDArray
 
 from infomax.arrays.relations import Step, steps
 from infomax.arrays.times import told_time
-from infomax.errors import InputError
+from infomax.errors import InputError, number_of
 from infomax.estimator import DGI
 from infomax.graphs.graph import Graph
+from infomax.io.columns import EVENT
 
 MOST, OTHERS, HITS = 20_000, 49, 10
 """Later events that are scored at most, random pairs beside each, and the rank up to which an event is a hit."""
 Rows = NDArray[np.int64]
-
-
-class Future(NamedTuple):
-    """The scores of pairs of two types by name: ``{"auc": ..., "hits": ...}``; and what was scored, in words."""
-
-    told: str
-    scores: dict[str, dict[str, float]]
 
 
 class _Pairs(NamedTuple):
@@ -40,15 +34,19 @@ class _Pairs(NamedTuple):
     times: Rows
 
 
-def score_future(model: DGI, share: float, seed: int = 0) -> Future:
-    """Train a model with the same settings on the past, and score the events of the rest, the latest ``share``."""
+def score_future(model: DGI, share: float, seed: int = 0) -> tuple[str, dict[str, dict[str, float]]]:
+    """Train a model with the same settings on the past, and score the events of the rest, the latest ``share``.
+
+    Returns what was scored, in words, and the scores by name: ``{"auc": ..., "hits": ...}``.
+    """
     if not 0 < share < 1:
         raise InputError("future", "a share of the events between 0 and 1, such as 0.2", str(share))
     graph = model.graph_
     pairs = _pairs(graph)
     ordered = np.sort(pairs.times)
     day = int(ordered[max(0, int((1 - share) * len(ordered)) - 1)])
-    late = np.flatnonzero(pairs.times > day)
+    known = pairs.times <= day
+    late = np.flatnonzero(~known)
     if not len(late):
         raise InputError("future", f"events later than {told_time(day)}", "none: they all have one time")
     draws = np.random.default_rng(seed)
@@ -56,16 +54,18 @@ def score_future(model: DGI, share: float, seed: int = 0) -> Future:
     count = graph.nodes[pairs.other].num_nodes
     asked = np.concatenate([pairs.second[chosen, None], draws.integers(0, count, (len(chosen), OTHERS))], axis=1)
     first = pairs.first[chosen]
-    past = _Pairs(*pairs[:2], *(column[pairs.times <= day] for column in pairs[2:]))
+    recent = np.argsort(pairs.times[known], kind="stable")[-len(late) :]  # as many events as the future has
+    past = _Pairs(*pairs[:2], *(column[known] for column in pairs[2:]))
     trained = DGI(preset=model.preset_, seed=model.seed_, device=model.device).fit(graph.as_of(day))
     scores = {
         "vectors": _by_vectors(trained, pairs.other, first, asked),
         "remembering the latest events": _remembered(past, count, first, asked),
-        "popularity": _popular(past, count, len(late))[asked],
+        "popularity": np.bincount(past.second[recent], minlength=count)[asked],
     }
     same = float((_remembered(past, count, first, asked[:, :1]) > 0).mean())
-    told = f"{len(chosen):,} {pairs.event} after {told_time(day)}, {same:.0%} of pairs that had met before"
-    return Future(told, {name: _measured(values) for name, values in scores.items()})
+    events = number_of(len(chosen), EVENT) + ("" if pairs.event == EVENT else f" ({pairs.event})")
+    told = f"{events} after {told_time(day)}, {same:.0%} of pairs that had met before"
+    return (told, {name: _measured(values) for name, values in scores.items()})
 
 
 def _pairs(graph: Graph) -> _Pairs:
@@ -114,12 +114,6 @@ def _remembered(past: _Pairs, count: int, first: Rows, asked: Rows) -> NDArray[A
     wanted = first[:, None] * count + asked
     at = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
     return np.where(known[at] == wanted, ranks[::-1][last][at], 0)
-
-
-def _popular(past: _Pairs, count: int, window: int) -> NDArray[np.int64]:
-    """How many of the last events ``[n]`` each row of the other type was in, as many as the future has."""
-    order = np.argsort(past.times, kind="stable")[-window:]
-    return np.bincount(past.second[order], minlength=count)
 
 
 def _measured(values: NDArray[Any]) -> dict[str, float]:

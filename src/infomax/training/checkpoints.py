@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 
 from infomax.errors import InputError
@@ -23,7 +22,7 @@ def save(path: Path, tensors: dict[str, Tensor], values: dict[str, Any]) -> None
     from safetensors.torch import save as serialise
 
     tensors = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in sorted(tensors.items())}
-    text = json.dumps(values, sort_keys=True)
+    text = json.dumps(values)
     # One metadata entry, since safetensors does not fix their order: the same content gives the same bytes.
     content = serialise(tensors, metadata={"infomax": _digest(tensors, text) + text})
     with replacing(path) as temporary:
@@ -60,12 +59,9 @@ def _digest(tensors: dict[str, Any], text: str) -> str:
         kind = str(tensor.dtype).removeprefix("torch.")
         digest.update(f"{name} torch.{kind} {list(tensor.shape)}\n".encode())
         flat = tensor.reshape(-1)
-        digest.update((flat.view(np.uint8) if isinstance(flat, np.ndarray) else _bytes(flat)).data)
+        if not isinstance(flat, np.ndarray):
+            import torch
+
+            flat = flat.view(torch.uint8).numpy()  # numpy may not have its type
+        digest.update(flat.view(np.uint8).data)
     return digest.hexdigest()
-
-
-def _bytes(flat: Tensor) -> NDArray[np.uint8]:
-    """The bytes of a tensor, whose type numpy may not have."""
-    import torch
-
-    return flat.view(torch.uint8).numpy()

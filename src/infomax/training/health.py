@@ -1,7 +1,8 @@
-"""The report on a training: curve, time, memory, how many of their dimensions the vectors use, and a verdict."""
+"""The report on a training, and the page about a run in its folder, with the scores that `infomax evaluate` adds."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,9 @@ from infomax.arrays.resemblance import in_words
 from infomax.errors import InputError
 from infomax.evaluation.metrics import dead_dimensions, effective_rank
 from infomax.graphs.graph import Graph
-from infomax.io.json import RESTORE, read_json
-from infomax.machine import size
+from infomax.io.atomic import write_text
+from infomax.io.json import RESTORE, read_json, write_json
+from infomax.memory import size
 from infomax.training.verdict import judge, words
 
 SAMPLE = 20_000
@@ -38,6 +40,7 @@ def health(course: dict[str, Any], vectors: NDArray[np.float32], graph: Graph) -
 
 def figures(report: dict[str, Any]) -> list[tuple[str, str]]:
     """What a person is shown of a report: names and figures."""
+    parts = report.get("parts", {})
     rows = [("epochs", f"{report['epochs']:d} (weights of epoch {report['kept_epoch']:d})")]
     if "loss" in report:
         rows += [
@@ -47,7 +50,7 @@ def figures(report: dict[str, Any]) -> list[tuple[str, str]]:
     rows += [
         ("effective rank", f"{report['effective_rank']:.1f} of {report['dimensions']:d}"),
         ("dead dimensions", f"{report['dead_dimensions']:d}"),
-        *([("parts of a vector", _widths(report["parts"]))] if "parts" in report else []),
+        *([("parts of a vector", ", ".join(f"{name} {width:d}" for name, width in parts.items()))] if parts else []),
         *([("features of neighbours", in_words(report["resemblance"]))] if "resemblance" in report else []),
         ("training time", f"{report['seconds']:.1f} s"),
         ("peak memory of the process", size(report["peak_memory_bytes"])),
@@ -64,10 +67,6 @@ def _metric(name: str, value: float) -> tuple[str, str]:
     return "spread of the summary" if name == "summary_spread" else name.replace("_", " "), f"{value:.4f}"
 
 
-def _widths(parts: dict[str, int]) -> str:
-    return ", ".join(f"{name} {width:d}" for name, width in parts.items())
-
-
 def read_report(path: Path) -> dict[str, Any]:
     """Read the report on a training; refused if it cannot be shown."""
     report = read_json(path)
@@ -78,3 +77,76 @@ def read_report(path: Path) -> dict[str, Any]:
         found = f"one that cannot be shown ({type(error).__name__}: {error})"
         raise InputError(str(path), "the report on a training", found, RESTORE) from error
     return report
+
+
+CARD, SCORES = "README.md", "scores.json"
+
+
+def flat(values: dict[str, Any]) -> dict[str, Any]:
+    """Settings without nesting: ``{"encoder": {"part": "GCN", "layers": 2}}`` is encoder, and encoder.layers."""
+    out = {}
+    for name, value in values.items():
+        inner = dict(value) if isinstance(value, dict) else {"part": value}
+        out[name] = inner.pop("part", "")
+        out |= {f"{name}.{key}": one for key, one in flat(inner).items()}
+    return out
+
+
+def read_scores(folder: Path) -> dict[str, dict[str, float]]:
+    """The scores of a run by what was scored, then by method; none where there are none, or the file is damaged."""
+    try:
+        found = read_json(folder / SCORES)
+        return {title: {method: float(score) for method, score in rows.items()} for title, rows in found.items()}
+    except (InputError, AttributeError, TypeError, ValueError):
+        return {}
+
+
+def add_scores(folder: Path, title: str, scores: dict[str, float]) -> None:
+    """Keep the scores of an evaluation in the run folder and on its page, unless the folder cannot be written."""
+    try:
+        write_json(folder / SCORES, read_scores(folder) | {title: scores})
+        write_card(folder, read_json(folder / "config.json"), read_report(folder / "health.json"))
+    except (InputError, OSError):
+        return
+
+
+def write_card(folder: Path, config: dict[str, Any], health: dict[str, Any]) -> None:
+    """Write the page: what the run was trained on, its settings, its health, its scores, how to load it."""
+    graphs = {"Trained on": config["graph"]}
+    if isinstance(trained_on := config.get("trained_on"), dict):
+        graphs = {"Trained on": trained_on, "Taken to, by update": config["graph"]}
+    settings = config["settings"]
+    own = [name for name, value in settings.items() if isinstance(value, dict) and "." in value["part"]]  # has a module
+    parts = [
+        f"# {folder.resolve().name}",
+        "A run of infomax: Deep Graph Infomax, which learns one vector per node of a graph without labels.",
+        *(_table(title, _described(graph)) for title, graph in graphs.items()),
+        _table("Settings", {"seed": config["seed"], **flat(settings)}.items()),
+        _table("Health", figures(health)),
+        words(health["verdict"]),
+        *(_table(title, ((name, f"{score:.4g}") for name, score in rows.items()))
+          for title, rows in read_scores(folder).items()),
+        "## To load it\n\n```python\nfrom infomax import DGI\n\n"
+        f'model = DGI.load("{folder.resolve().name}"{"".join(f", {name}=..." for name in own)})\n'
+        "embeddings = model.transform(model.graph_)\n```",
+    ]  # fmt: skip
+    write_text(folder / CARD, "\n\n".join(parts) + "\n")
+
+
+_HEADINGS = {"columns": "columns of the tables", "kinds": "columns that became features"}
+
+
+def _described(graph: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The rows about a graph, as config.json has it."""
+    for name, value in graph.items():
+        if isinstance(value, dict):
+            value = ", ".join(f"{key}: {one}" for key, one in value.items())
+        if name != "hash":
+            yield _HEADINGS.get(name, name), ", ".join(map(str, value)) if isinstance(value, list) else value
+
+
+def _table(title: str, rows: Iterable[tuple[str, Any]]) -> str:
+    filled = ((name, value) for name, value in rows if str(value) not in ("", "None"))
+    shown = ((name, f"{value:,}" if type(value) is int else value) for name, value in filled)
+    cells = ["| {} | {} |".format(*(str(cell).replace("\n", " ").replace("|", "\\|") for cell in row)) for row in shown]
+    return "\n".join([f"## {title}", "", "| | |", "|---|---|", *cells])

@@ -7,17 +7,23 @@ results of his latest constructor. Only rows up to the time count, so no later r
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from infomax.arrays.edge_features import from_edges
 from infomax.arrays.relations import Step, steps
+from infomax.arrays.scaling import Scaler
+from infomax.arrays.sparsity import dense
 from infomax.arrays.times import DAY, UNKNOWN
 from infomax.io.record import Record
+from infomax.training.health import spread
+from infomax.training.recipe import FITTED, blocks, numbered, own_projection
 
 Array = NDArray[np.float32]
 Rows = NDArray[np.int64]
@@ -43,7 +49,7 @@ class Events:
     @classmethod
     def along(cls, step: Step, graph: Record, name: str) -> Events:
         """Those of the rows that receive along a step."""
-        times = _times(graph, step.sender)
+        times = times_of(graph, step.sender)
         by_time = np.argsort(times, kind="stable")
         rank = np.empty(len(times), np.int64)
         rank[by_time] = np.arange(len(times))
@@ -65,6 +71,8 @@ class Source:
     names: Sequence[str]
 
 
+Columns = tuple[Sequence[str], Array]
+"""The names of columns of the vectors, and their numbers ``[Q, k]``."""
 Way = tuple[int, Events, Rows]
 """The number of a kind of events, these, and the row ``[n]`` that each event refers to, -1 for none."""
 
@@ -74,89 +82,90 @@ class History:
 
     Args:
         graph: the graph, whose rows have times.
-        tables: the columns ``[n, K]`` of each type, scaled and projected as those of a run; types whose features are
-            made of the edges have none, since later edges would change them.
-        names: the names of these columns.
+        seen: that of the training, to which the scaler was fitted; it says how columns are projected. Features that are
+            made of the edges are left out, since later edges would change them.
+        scaler: that of the training.
         half_lives: in days, by name.
     """
 
-    def __init__(
-        self,
-        graph: Record,
-        tables: Mapping[str, Array],
-        names: Mapping[str, Sequence[str]],
-        half_lives: Mapping[str, float],
-    ) -> None:
-        self.graph, self.tables, self.column_names, self.half_lives = graph, tables, names, half_lives
-        self._events: dict[str, list[Events]] = {}
+    def __init__(self, graph: Record, seen: Record, scaler: Scaler, half_lives: Mapping[str, float]) -> None:
+        self.graph = graph
+        self.half_lives = half_lives
+        self.tables: dict[str, Array] = {}
+        self.column_names: dict[str, Sequence[str]] = {}
+        known = seen.scaled(scaler).nodes
+        for kind, nodes in graph.scaled(scaler).nodes.items():
+            names = nodes.feature_names
+            own = known[kind]
+            table = np.zeros((nodes.num_nodes, 0), np.float32)
+            if not from_edges(names):
+                projection = own_projection(own.table, spread(own.num_nodes, FITTED)).numpy()
+                rows = blocks(nodes.table, np.arange(nodes.num_nodes))
+                table = np.concatenate([_projected(some, projection) for some in rows])
+            width = table.shape[1]
+            self.tables[kind] = table
+            self.column_names[kind] = names if width == len(names) else numbered("own", width)
+        self._events: dict[str, list[tuple[Events, list[Source]]]] = {}
 
     @cached_property
     def names(self) -> list[str]:
         """The names of the columns of a vector."""
-        kind = self.graph.kind
-        found = [*self.column_names[kind], *(f"age: {name}" for name, *_ in self._dates)]
-        found += self._pooled_names(kind)
-        for other in self._others:
-            found += [f"latest {other}: {name}" for name in self._pooled_names(other)]
-        return found
+        none = np.empty(0, np.int64)
+        return [name for names, _ in self._columns(none, none) for name in names]
 
     def at(self, rows: Rows, moments: Rows) -> Array:
         """The vectors ``[Q, D]`` of rows of the graph's type as of times, microseconds ``[Q]`` each."""
-        kind = self.graph.kind
-        parts = [self.tables[kind][rows]]
-        for _, column, centre, deviation in self._dates:
-            days = self._raw(column)[rows] * deviation + centre
-            parts.append(((moments / DAY - 10_957 - days) / YEAR).astype(np.float32)[:, None])
-        found, latest = self._pooled(kind, rows, moments)
-        parts += found
-        for other, ways in self._others.items():
-            parts += self._pooled(other, _newest(ways, latest, len(rows)), moments)[0]
-        return np.concatenate(parts, axis=1)
+        return np.concatenate([values for _, values in self._columns(rows, moments)], axis=1)
 
-    def _pooled(self, kind: str, rows: Rows, moments: Rows) -> tuple[list[Array], list[Rows]]:
-        """The means over the events of rows of a type, and the logarithms of their weights, in the order of names.
+    def _columns(self, rows: Rows, moments: Rows) -> Iterator[Columns]:
+        """Own columns and ages, then what is pooled over the events, and over those of the rows they refer to."""
+        kind = self.graph.kind
+        yield self.column_names[kind], self.tables[kind][rows]
+        for name, column, centre, deviation in self._dates:
+            days = self._raw(column)[rows] * deviation + centre
+            yield [f"age: {name}"], ((moments / DAY - 10_957 - days) / YEAR).astype(np.float32)[:, None]
+        found, latest = self._pooled(kind, rows, moments)
+        yield from found
+        for other, ways in self._others.items():
+            for names, values in self._pooled(other, _newest(ways, latest, len(rows)), moments)[0]:
+                yield [f"latest {other}: {name}" for name in names], values
+
+    def _pooled(self, kind: str, rows: Rows, moments: Rows) -> tuple[list[Columns], list[Rows]]:
+        """The means over the events of rows of a type, and the logarithms of their weights.
 
         And the latest event ``[Q]`` of each kind of events.
         """
         from infomax.kernels.cpu_events import pool_events
 
-        found, newest = list[Array](), list[Rows]()
-        for events in self._events_of(kind):
-            lives = self._lives(events)
-            for at, source in enumerate(self._sources(events)):
+        found = list[Columns]()
+        newest = list[Rows]()
+        for events, sources in self._events_of(kind):
+            timed = self._timed(events.step.sender)
+            lives = self.half_lives if timed else {"forever": np.inf}  # rows without times have plain means alone
+            for at, source in enumerate(sources):
                 ask = (events.starts, events.times, source.places, source.table, (rows, moments))
                 means, weights, latest = pool_events(*ask, np.array(list(lives.values())))
                 if at == 0:
                     newest.append(latest)
-                    found += [np.log1p(weights)] if self._timed(events.step.sender) else []
-                found.append(means.reshape(len(rows), -1))
+                    counts = [f"number of {events.name}, {life}" for life in lives]
+                    found += [(counts, np.log1p(weights))] if timed else []
+                names = [f"mean of {name} over {events.name}, {life}" for life in lives for name in source.names]
+                found.append((names, means.reshape(len(rows), len(names))))
         return found, newest
-
-    def _pooled_names(self, kind: str) -> list[str]:
-        found: list[str] = []
-        for events in self._events_of(kind):
-            lives = self._lives(events)
-            for at, source in enumerate(self._sources(events)):
-                if at == 0 and self._timed(events.step.sender):
-                    found += [f"number of {events.name}, {life}" for life in lives]
-                found += [f"mean of {name} over {events.name}, {life}" for life in lives for name in source.names]
-        return found
-
-    def _lives(self, events: Events) -> Mapping[str, float]:
-        """Rows without times have plain means alone."""
-        return self.half_lives if self._timed(events.step.sender) else {"forever": np.inf}
 
     def _timed(self, kind: str) -> bool:
         return self.graph.nodes[kind].times is not None
 
-    def _events_of(self, kind: str) -> list[Events]:
-        """The events of a type, by each step to it; rows without times, if any, are always there."""
+    def _events_of(self, kind: str) -> list[tuple[Events, list[Source]]]:
+        """The events of a type, by each step to it, with what they pool; rows without times are always there."""
         if kind not in self._events:
-            found, relations = list[Events](), self.graph.relations
+            found = list[tuple[Events, list[Source]]]()
+            relations = self.graph.relations
             for step in steps(relations, kind):
                 several = sum(other.sender == step.sender for other in steps(relations, kind)) > 1
                 name = f"{step.sender} ({step.relation.name})" if several else step.sender
-                found.append(Events.along(step, self.graph, name or "neighbours"))
+                events = Events.along(step, self.graph, name or "neighbours")
+                found.append((events, self._sources(events)))
             self._events[kind] = found
         return self._events[kind]
 
@@ -182,7 +191,7 @@ class History:
         (starts, indices, _), table = step.senders, self.tables[step.sender]
         size = len(starts) - 1
         receivers = np.repeat(np.arange(size), np.diff(starts))
-        kept = _times(self.graph, step.sender)[indices] <= _times(self.graph, step.kind)[receivers]
+        kept = times_of(self.graph, step.sender)[indices] <= times_of(self.graph, step.kind)[receivers]
         receivers, senders = receivers[kept], np.asarray(indices, np.int64)[kept]
         owners, counts = np.full(size, -1), np.bincount(receivers, minlength=size)
         if counts.max(initial=0) <= 1:
@@ -196,7 +205,7 @@ class History:
     def _others(self) -> dict[str, list[Way]]:
         """The untimed types that events of the graph's type refer to, one each; and by which events."""
         found: dict[str, list[Way]] = {}
-        for number, events in enumerate(self._events_of(self.graph.kind)):
+        for number, (events, _) in enumerate(self._events_of(self.graph.kind)):
             for step in steps(self.graph.relations, events.step.sender) if self._timed(events.step.sender) else ():
                 if step.relation is events.step.relation or self._timed(step.sender) or step.sender == self.graph.kind:
                     continue
@@ -221,10 +230,17 @@ class History:
         return np.asarray(values.toarray() if sparse.issparse(values) else values, np.float64)[:, 0]
 
 
-def _times(graph: Record, kind: str) -> Rows:
-    """The times ``[N]`` of the rows of a type; without any, all are unknown."""
-    times = graph.nodes[kind].times
-    return np.full(graph.nodes[kind].num_nodes, UNKNOWN) if times is None else np.asarray(times[:])
+def _projected(features: Any, projection: Array) -> Array:
+    """The own part ``[n, K]`` of scaled features ``[n, F]``, row by row: other rows do not change the bits of one."""
+    if projection.shape[0] == projection.shape[1]:  # of few features, which are only divided
+        return np.asarray(dense(features) * projection.diagonal(), np.float32)
+    return np.asarray(sparse.csr_array(features) @ projection, np.float32)
+
+
+def times_of(graph: Record, kind: str, rows: Any = slice(None)) -> Rows:
+    """The times ``[n]`` of rows of a type; without any, all are unknown."""
+    nodes = graph.nodes[kind]
+    return np.full(nodes.num_nodes, UNKNOWN)[rows] if nodes.times is None else np.asarray(nodes.times[rows])
 
 
 def _newest(ways: Sequence[Way], latest: Sequence[Rows], count: int) -> Rows:

@@ -13,21 +13,71 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from infomax import machine
+from infomax import memory
 from infomax.errors import InputError, whole
 from infomax.kernels import Adam, Backend, initialisation
 from infomax.kernels.host import threads
 from infomax.kernels.ranks import ALONE, Ranks
 from infomax.kernels.replay import Replay
 from infomax.parts.methods import Method, Model, found
-from infomax.training.ledger import Ledger
 from infomax.views import Views
 
 STRIDE = 32
 """Epochs between two reads of the history from a GPU."""
-
 PAUSE_SECONDS = 1.0
 """Seconds that an epoch of many steps runs between pauses for progress, checkpoints and interrupts."""
+
+
+class Ledger:
+    """The records of recent epochs, and for early stopping the weights with the lowest loss.
+
+    A record has k metrics, of which the first is the loss.
+
+    Shapes:
+        sums: ``[k]``, sum of the records of the epoch's steps so far
+        curve: ``[capacity, k]``, the mean record of each epoch, stored at epoch modulo capacity
+        lowest: ``[]``, the lowest loss
+        counts: ``[3]``, number of epochs; epoch of the lowest loss; epochs since then
+        kept: the weights with the lowest loss; None without patience
+        kept_buffers: what else changed in the parts, at that epoch, such as running means of batch normalisation
+    """
+
+    def __init__(
+        self,
+        weights: Sequence[Tensor],
+        steps: int,
+        patience: int | None,
+        shape: tuple[int, int],
+        buffers: Callable[[], Iterable[Tensor]] = tuple,
+        backend: Backend | None = None,
+    ) -> None:
+        device = weights[0].device
+        self.backend = backend or Backend(device)
+        self.steps, self.patience = steps, patience
+        self.sums = torch.zeros(shape[1], dtype=torch.float64, device=device)
+        self.curve = torch.zeros(shape, dtype=torch.float64, device=device)
+        self.lowest = torch.full((), torch.inf, dtype=torch.float64, device=device)
+        self.counts = torch.zeros(3, dtype=torch.int64, device=device)
+        self.kept = None if patience is None else [weight.detach().clone() for weight in weights]
+        self.buffers = tuple if patience is None else buffers  # asked anew, since a part may replace its buffers
+        self.kept_buffers = [buffer.clone() for buffer in self.buffers()]
+
+    @property
+    def waited(self) -> Tensor:
+        """Epochs since the lowest loss; 0 right after an epoch whose loss is the lowest so far."""
+        return self.counts[2]
+
+    def add_record(self, record: Tensor, last: bool) -> None:
+        """Add the record ``[k]`` of a step; after the last step of an epoch, store the epoch's mean."""
+        books = self.sums, self.curve, self.lowest, self.counts
+        self.backend.add_record(record, *books, self.steps, self.patience or 0, last)
+        for buffer, kept in zip(self.buffers() if last else (), self.kept_buffers, strict=last):
+            torch.where(self.waited == 0, buffer, kept, out=kept)
+
+    def read(self, since: int) -> tuple[list[list[float]], int]:
+        """Return the records of the epochs from ``since`` on, and the number of epochs since the lowest loss."""
+        curve, (epochs, _, waited) = self.curve.tolist(), self.counts.tolist()
+        return [curve[epoch % len(curve)] for epoch in range(since, epochs)], waited
 
 
 class Training:
@@ -74,7 +124,6 @@ class Training:
         self.record: Any = _record_of(method.metrics)
         self.history: list[Any] = []
         self.position, self.epoch_began = 0, generator.get_state()
-        self.paused = time.monotonic()
         self.seconds = 0.0
         self.finished = epochs == 0
 
@@ -111,14 +160,13 @@ class Training:
                 self.position = number
                 if number < self.views.steps and self._pause_due(number):
                     self._pause(pause)
-                    self.paused = time.monotonic()
         if number != self.views.steps:
             raise InputError("views", f"{self.views.steps} batches per epoch, as its steps say", str(number))
         self.position = 0
 
     def _pause_due(self, number: int) -> bool:
         """Whether to pause after this step of an epoch; ranks do so together, on GPUs after every `STRIDE` steps."""
-        due = time.monotonic() - self.paused > PAUSE_SECONDS
+        due = time.perf_counter() - self.began > PAUSE_SECONDS
         asked = self.ranks == ALONE or self.device.type == "cpu" or number % STRIDE == 0
         return asked and self.ranks.any(due)
 
@@ -187,7 +235,7 @@ class Training:
             "steps": len(history) * self.views.steps,
             "lr": self.optimiser.lr,
             "seconds": round(self.seconds, 3),
-            "peak_memory_bytes": machine.peak_bytes(),
+            "peak_memory_bytes": memory.peak_bytes(),
         }
         if self.device.type == "cuda":
             report["peak_gpu_memory_bytes"] = torch.cuda.max_memory_allocated(self.device)

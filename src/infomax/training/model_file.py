@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from io import BytesIO
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -12,22 +10,20 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from infomax.arrays.hashes import checksum, write_checked
+from infomax.arrays.blocks import row_blocks
+from infomax.arrays.hashes import checksum
 from infomax.arrays.scaling import Scaler
 from infomax.embeddings import EmbeddingParts, Embeddings
 from infomax.errors import InputError
 from infomax.graphs.graph import Graph
+from infomax.io.array_files import ArrayWriter
 from infomax.io.atomic import replacing
 from infomax.io.json import RESTORE, write_json
 from infomax.parts.encoders import Encoder
 from infomax.training import checkpoints, runs
-from infomax.training.card import write_card
-from infomax.training.health import read_report
+from infomax.training.health import read_report, write_card
 from infomax.training.places import Places, typed_ids
 from infomax.training.recipe import Recipe
-
-_BYTES = 1 << 19
-"""Bytes of vectors that are written at once: they stay in the cache."""
 
 
 @dataclass(frozen=True)
@@ -52,15 +48,12 @@ def keep_vectors(folder: Path, kept: Embeddings | EmbeddingParts | None) -> dict
     return {"vectors": _write_array(folder / runs.VECTORS, kept.vectors), "made_by": kept.model}
 
 
-def _write_array(path: Path, table: Any) -> Any:
+def _write_array(path: Path, table: Any) -> str:
     """Write rows ``[N, d]`` as an npy, some at a time; returns a checksum."""
-    (n, width) = table.shape
-    head = BytesIO()
-    np.lib.format.write_array_header_1_0(head, {"descr": "<f4", "fortran_order": False, "shape": (n, width)})
-    step = max(1, _BYTES // (4 * width))
-    rows = (np.ascontiguousarray(table[first : first + step], "<f4") for first in range(0, n, step))
-    with replacing(path) as temporary, temporary.open("wb") as file:
-        return write_checked(file, chain([head.getvalue()], rows))
+    with replacing(path) as temporary, ArrayWriter(temporary, np.float32, table.shape[1]) as writer:
+        for rows in row_blocks(table):
+            writer.append(rows)
+    return checksum(path)
 
 
 def finish(run: Run, kept: dict[str, Any], recipe: Recipe, places: Places | None) -> None:
@@ -76,13 +69,11 @@ def finish(run: Run, kept: dict[str, Any], recipe: Recipe, places: Places | None
         kept["positions"] = _write_array(folder / runs.POSITIONS, places.table)
         tensors["recipe.values"] = torch.from_numpy(places.values)
     values = {"feature_names": list(run.feature_names), "config": runs.config_hash(run.config), **kept}
-    for name, one in _named(run.scaler).items():
+    scalers = {"scaler": run.scaler} | {f"scaler:{kind}": one for kind, one in run.scaler.others.items()}
+    for name, one in scalers.items():
         values[name] = one.kind
-        if one.mean is not None and one.deviation is not None:
-            tensors |= {
-                f"{name}.mean": torch.from_numpy(one.mean),
-                f"{name}.deviation": torch.from_numpy(one.deviation),
-            }
+        fitted = {f"{name}.mean": one.mean, f"{name}.deviation": one.deviation}
+        tensors |= {key: torch.from_numpy(array) for key, array in fitted.items() if array is not None}
     write_json(folder / runs.HEALTH, run.health)
     write_card(folder, run.config, run.health)
     checkpoints.save(folder / runs.MODEL, tensors, values)
@@ -91,13 +82,7 @@ def finish(run: Run, kept: dict[str, Any], recipe: Recipe, places: Places | None
 
 def read(folder: Path) -> Run:
     """Read a finished run folder; raise InputError if its files do not belong together."""
-    config = runs.check(folder)
-    path = folder / runs.MODEL
-    tensors, values = checkpoints.load(path)
-    if values.get("config") != runs.config_hash(config):
-        raise InputError(
-            str(folder / runs.CONFIG), f"the settings that {runs.MODEL} was trained with", "others", RESTORE
-        )
+    config, tensors, values = runs.load_model(folder)
     kinds = [name.removeprefix("scaler:") for name in values if name.startswith("scaler:")]
     others = {kind: _scaler(values, tensors, f"scaler:{kind}") for kind in kinds}
     scaler = replace(_scaler(values, tensors, "scaler"), others=others)
@@ -124,11 +109,6 @@ def _read_places(run: Run, graph: Graph, values: Tensor) -> Places:
     if not path.is_file() or checksum(path) != run.values.get("positions"):
         raise InputError(str(path), "the positions that the model was trained with", "others, or none", RESTORE)
     return Places(np.load(path, mmap_mode="c", allow_pickle=False), values.numpy(), typed_ids(graph).rows)
-
-
-def _named(scaler: Scaler) -> dict[str, Scaler]:
-    """A scaler and those of the other types of nodes, by the names that a model file has for them."""
-    return {"scaler": scaler} | {f"scaler:{kind}": one for kind, one in scaler.others.items()}
 
 
 def _scaler(values: dict[str, Any], tensors: dict[str, Tensor], name: str) -> Scaler:

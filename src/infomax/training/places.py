@@ -21,11 +21,11 @@ from scipy import sparse
 from torch import Tensor
 
 from infomax.arrays.blocks import row_blocks
-from infomax.arrays.positions import ENTRIES, ROUNDS, add_parts, part_of, signs
+from infomax.arrays.positions import ROUNDS, add_parts, entries, part_of, signs
 from infomax.arrays.relations import steps
 from infomax.io.changes import rows_before
 from infomax.io.record import Record
-from infomax.io.unite import TypedIds
+from infomax.io.union import TypedIds
 from infomax.kernels import Backend
 from infomax.kernels.spectrum import leading_vectors
 from infomax.views.operands import SparseOperand, csr, keyed
@@ -157,8 +157,8 @@ def fit_places(graph: Record, backend: Backend, exactly: int | None = None) -> P
     else:
 
         def product(x: Tensor, out: Tensor) -> None:
-            entries = _entries(graph, ids.rows, seen)
-            parts = (part_of(to, of, weights * scale[to] * scale[of]) for to, of, weights in entries)
+            known = _entries(graph, ids.rows, seen)
+            parts = (part_of(to, of, weights * scale[to] * scale[of]) for to, of, weights in known)
             add_parts(parts, x.numpy(), out.numpy())
 
     vectors, values = leading_vectors(product, *tensors, WIDTH if exactly is None else exactly)
@@ -236,16 +236,10 @@ def _entries(
     none = np.empty(0, np.int64)
     yield none, none, np.empty(0)
     for one in graph.relations:
-        (indptr, indices, data), both = one.to_target, one.directed or not one.within
         here, there = rows[one.target].start, rows[one.source].start
-        for first in range(0, len(indices), ENTRIES):
-            last = min(first + ENTRIES, len(indices))
-            begin, end = np.searchsorted(indptr, [first, last - 1], side="right")
-            counts = np.diff(np.clip(indptr[begin - 1 : end + 1], first, last))
-            owner = np.repeat(np.arange(begin - 1, end), counts) + here
-            sender = indices[first:last].astype(np.int64) + there
-            weight = np.ones(len(owner)) if data is None else data[first:last].astype(np.float64)
-            kept = seen[owner] & seen[sender]
-            yield owner[kept], sender[kept], weight[kept]
-            if both:
-                yield sender[kept], owner[kept], weight[kept]
+        for to, of, weight in entries(one.edges.senders):
+            kept = seen[to + here] & seen[of + there]
+            owner, sender, weight = to[kept] + here, of[kept] + there, weight[kept]
+            yield owner, sender, weight
+            if one.directed or not one.within:
+                yield sender, owner, weight

@@ -2,7 +2,8 @@
 
 encoder    H + P^2 H with rows of length 1; in a graph of several types, and in very large ones, H
 own        singular vectors of the node's scaled features; where these are few, they themselves, standardised
-pooled     P^2 of the own part; of several types, the means along paths of the own parts at their ends
+pooled     P^2 of the own part; of several types, the means along paths of the own parts at their ends; where rows have
+           times, one such part per half-life that was asked for, "pooled 60d"; see `infomax.training.decay`
 positions  singular vectors of the whole graph, see `infomax.training.places`
 
 Each part is centred, and has a mean length of its own on the nodes that training saw. The paper's vectors are H alone.
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -26,12 +28,14 @@ from infomax.arrays.blocks import BLOCK_BYTES
 from infomax.arrays.scaling import Scaler
 from infomax.arrays.sparsity import dense
 from infomax.arrays.table import Features, Table
+from infomax.arrays.times import parse_half_lives
+from infomax.embeddings import slices
 from infomax.errors import InputError
 from infomax.graphs.graph import Graph
 from infomax.io.json import to_json
-from infomax.kernels.host import leading
+from infomax.kernels.host import leading, on_one_thread
 from infomax.parts.encoders import Encoder
-from infomax.parts.vectors import PAPER, PARTS, RECIPE
+from infomax.parts.vectors import PAPER, PARTS, POOLED, RECIPE
 
 HALF, WHOLE = 0.5, 1.0
 """Mean lengths of parts, where the encoder's is 1: `lengths`.
@@ -40,10 +44,12 @@ On validation nodes of Cora, Citeseer, Pubmed, ACM, DBLP and debian half a lengt
 the positions is best or within 0.5 points of it; positions at length 1 cost 0.2 to 4 points. The encoder smoothed over
 5 hops changes at most 0.3 points.
 """
-LONG, FALL = 2.0, 0.001
+LONG = 2.0
+FALL = 0.0003
 """The own part's length where neighbours are not alike at all, and the resemblance over which that falls to 1 / e.
 
-Actors, with a resemblance of -0.001, gain 4 points at length 2, and chameleon, with 0.005, loses 2 at any.
+On validation nodes actors, with a resemblance of -0.0009, gain 2.6 points at length 2, and chameleon, with 0.0010,
+loses 2 at length 1 and 3 at length 2.
 """
 ENOUGH = 5_000
 """Entries of the adjacency by which a resemblance is known well enough."""
@@ -60,6 +66,7 @@ EXACT = 1024
 """Features up to which singular vectors come from the matrix of all products of features, in one pass over nodes."""
 PASSES, SPARE = 5, 32
 """Passes over nodes where features are more, and directions that are searched beside those asked for."""
+_ROWS = 1 << 11
 
 
 def parts_for(graph: Graph, vectors: str) -> tuple[tuple[str, ...], list[str]]:
@@ -133,6 +140,11 @@ class Recipe:
         return sum(map(len, self.parts.values())) if self.parts else self.encoder.out_dim
 
     @property
+    def half_lives(self) -> dict[str, float]:
+        """Those of the pooled parts, in days by name; none where there is one pooled part, of plain means."""
+        return parse_half_lives([name.removeprefix(POOLED) for name in self.parts if name.startswith(POOLED)])
+
+    @property
     def hops(self) -> int:
         """Hops over which the encoder's output or the own part are pooled: 0 or 2."""
         if isinstance(self.encoder.rule, tuple):  # there is no way from a type to itself that all such graphs have
@@ -143,10 +155,12 @@ class Recipe:
         """The same with some of its parts, or with the paper's vectors."""
         if vectors == PAPER:
             return Recipe(self.encoder, self.scaler)
-        wanted = self.parts if vectors == RECIPE else vectors.split(",")
-        if lacking := [name for name in wanted if name not in self.parts]:
+        asked = vectors.split(",")
+        if lacking := set(asked) - {family(name) for name in self.parts} - {RECIPE}:
             held = ",".join(self.parts) or "the paper's vectors alone"
-            raise InputError("vectors", f"parts that this model has: {held}", lacking[0], "Train it with them.")
+            told = min(lacking, key=asked.index)
+            raise InputError("vectors", f"parts that this model has: {held}", told, "Train it with them.")
+        wanted = [name for name in self.parts if vectors == RECIPE or family(name) in asked]
         if list(wanted) == list(self.parts):
             return self
         if self.turn is not None:
@@ -174,15 +188,6 @@ class Recipe:
         return content.hexdigest()
 
 
-def slices(parts: Mapping[str, Sequence[str]]) -> dict[str, slice]:
-    """The columns of each part in a vector."""
-    first, found = 0, {}
-    for name, columns in parts.items():
-        found[name] = slice(first, first + len(columns))
-        first += len(columns)
-    return found
-
-
 def name_columns(recipe: Recipe, wanted: Sequence[str], places: int, features: Mapping[str, Sequence[str]]) -> Recipe:
     """The recipe with the parts wanted, whose columns have names.
 
@@ -195,18 +200,26 @@ def name_columns(recipe: Recipe, wanted: Sequence[str], places: int, features: M
         width, known = recipe.projections[kind].shape[1], features[kind]
         if width == len(known):
             return [f"{before}{name}{after}" for name in known]
-        return [f"{part} {at} of {width}" for at in range(1, width + 1)]
+        return numbered(part, width)
 
     pooled = [
         projected(kind, f"pooled {kind}".rstrip(), "mean of ", f" over {kind or 'two hops'}") for kind in recipe.ends
     ]
     made = {
-        "encoder": [f"encoder {at} of {recipe.encoder.out_dim}" for at in range(1, recipe.encoder.out_dim + 1)],
+        "encoder": numbered("encoder", recipe.encoder.out_dim),
         "own": projected(recipe.kind),
         "pooled": [name for names in pooled for name in names],
-        "positions": [f"position {at} of {places}" for at in range(1, places + 1)],
+        "positions": numbered("position", places),
     }
+    for part in wanted:
+        if part.startswith(POOLED):
+            made[part] = [f"{name}, {part.removeprefix(POOLED)}" for name in made["pooled"]]
     return replace(recipe, parts={name: tuple(made[name]) for name in wanted if made[name]})
+
+
+def numbered(part: str, width: int) -> list[str]:
+    """The names of columns that have no names of their own: ``own 1 of 128``."""
+    return [f"{part} {at} of {width}" for at in range(1, width + 1)]
 
 
 def own_projection(table: Table, nodes: NDArray[np.int64]) -> Tensor:
@@ -229,12 +242,26 @@ def project(features: Features, projection: Tensor) -> Tensor:
     return torch.from_numpy(np.asarray(features @ projection.numpy(), np.float32))
 
 
+def family(part: str) -> str:
+    """The name of a part without its half-life."""
+    return part.split(" ")[0]
+
+
 def balance(raw: NDArray[np.float32], parts: Mapping[str, Sequence[str]], length: Mapping[str, float]) -> list[Tensor]:
-    """The centre ``[D]`` and the factor ``[D]`` by which each part of rows ``[n, D]`` gets its mean length."""
+    """The centre ``[D]`` and the factor ``[D]`` by which each part of rows ``[n, D]`` gets its mean length.
+
+    Pooled parts of several half-lives have that length together.
+    """
     centre, factor = raw.mean(axis=0, dtype=np.float64), np.ones(raw.shape[1])
+    count = Counter(map(family, parts))
+    total = dict.fromkeys(parts, 0.0)
+    for first in range(0, len(raw), _ROWS):  # as wide as all parts are, in double precision
+        squares = np.square(raw[first : first + _ROWS] - centre)
+        for name, columns in slices(parts).items():
+            total[name] += float(np.sqrt(squares[:, columns].sum(axis=1)).sum())
     for name, columns in slices(parts).items():
-        spread = float(np.sqrt(np.square(raw[:, columns] - centre[columns]).sum(axis=1)).mean())
-        factor[columns] = length[name] / spread if spread > 0 else 1.0
+        target = len(raw) * length[family(name)] / math.sqrt(count[family(name)])
+        factor[columns] = target / total[name] if total[name] > 0 else 1.0
     return [torch.from_numpy(one.astype(np.float32)) for one in (centre, factor)]
 
 
@@ -257,8 +284,8 @@ def directions(table: Table, nodes: NDArray[np.int64], count: int, seed: int = 0
 
 
 def _orthonormal(columns: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Orthonormal columns ``[F, k]`` of the same span; torch takes a quarter of the time of NumPy."""
-    return np.asarray(torch.linalg.qr(torch.from_numpy(columns))[0].numpy())
+    """Orthonormal columns ``[F, k]`` of the same span; torch takes a quarter of the time of NumPy, on one thread."""
+    return np.asarray(on_one_thread(torch.linalg.qr, torch.from_numpy(columns))[0].numpy())
 
 
 def blocks(table: Table, nodes: NDArray[np.int64]) -> Iterator[Features]:

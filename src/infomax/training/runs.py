@@ -40,8 +40,7 @@ from infomax.io.atomic import make_folder, remove_leftovers
 from infomax.io.json import RESTORE, json_hash, read_json, to_json, write_json
 from infomax.io.npz import read_npz, write_npz
 from infomax.training import checkpoints
-from infomax.training.card import CARD, SCORES
-from infomax.training.health import read_report
+from infomax.training.health import CARD, SCORES, read_report
 from infomax.version import __version__
 
 FORMAT = 4
@@ -54,28 +53,33 @@ STORED = 50_000
 
 
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Create a run folder if there is none, and lock it against other writers until the context ends.
-
-    Temporary files that a killed process left in the folder are removed, and so is a new folder that stayed empty.
-    """
+def _folder(folder: Path) -> Iterator[None]:
+    """Create a folder if there is none; a new one that stays empty is removed."""
     created = [path for path in (folder, *folder.parents) if not path.exists()]
     make_folder(folder)
     try:
-        with atomic.locked(folder / LOCK, folder):
-            for name in (CONFIG, GRAPH, MODEL, VECTORS, POSITIONS, HEALTH, CHECKPOINT):
-                remove_leftovers(folder / name, all_of_them=True)
-            yield
+        yield
     finally:
         with suppress(OSError):  # it is not empty
             for path in created:
                 path.rmdir()
 
 
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Create a run folder if there is none, and lock it against other writers until the context ends.
+
+    Temporary files that a killed process left in the folder are removed.
+    """
+    with _folder(folder), atomic.locked(folder / LOCK, folder):
+        for name in (CONFIG, GRAPH, MODEL, VECTORS, POSITIONS, HEALTH, CHECKPOINT):
+            remove_leftovers(folder / name)
+        yield
+
+
 def clear(folder: Path, settings: dict[str, Any]) -> None:
     """Remove what an earlier run left; settings that cannot be written are refused first."""
     to_json(settings)
-    make_folder(folder)
     # An old model is never beside a new graph.
     for name in (MODEL, VECTORS, POSITIONS, CHECKPOINT, METRICS, CARD, SCORES):
         (folder / name).unlink(missing_ok=True)
@@ -152,6 +156,18 @@ def check(folder: Path) -> dict[str, Any]:
     return config
 
 
+def load_model(folder: Path, framework: str = "pt") -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+    """The settings of a finished run, and the tensors and values of its model; refused if they do not belong together.
+
+    With framework "np" the tensors are numpy's arrays, and torch is not imported.
+    """
+    config = check(folder)
+    tensors, values = checkpoints.load(folder / MODEL, framework)
+    if values.get("config") != config_hash(config):
+        raise InputError(str(folder / CONFIG), f"the settings that {MODEL} was trained with", "others", RESTORE)
+    return config, tensors, values
+
+
 def read_training_graph(folder: Path, moved_to: Path | None = None) -> Graph:
     """Read the graph that a run was trained on; raise InputError if config.json describes another.
 
@@ -163,7 +179,13 @@ def read_training_graph(folder: Path, moved_to: Path | None = None) -> Graph:
         path = Path(config["graph_folder"])
         if moved_to and not is_folder(path) and is_folder(moved_to) and folder_hash(moved_to) == described["hash"]:
             path = moved_to
-        return _open_graph_folder(folder / CONFIG, path, described)
+        if not is_folder(path):
+            remedy = f'Move it back, or write where it is now into {folder / CONFIG}, "graph_folder".'
+            raise InputError(str(path), "the graph folder that the run was trained on", "none there", remedy)
+        if described["hash"] != folder_hash(path):
+            remedy = "Restore it, or train again on this one."
+            raise InputError(str(path), "the graph folder that the run was trained on", "one that has changed", remedy)
+        return Graph.open(path).target(described.get("type", ""))
     path = folder / GRAPH
     if not path.is_file():
         raise InputError(str(path), "the graph of the run", "no such file", RESTORE)
@@ -179,9 +201,8 @@ def vectors_of_run(folder: Path, graph: Graph | None = None) -> Embeddings | Non
     Then `DGI.load` computes them, or says what is damaged. ``graph`` is that of the run, if it was read before.
     """
     try:
-        values, config = checkpoints.load(folder / MODEL, "np")[1], read_json(folder / CONFIG)
-        expected = config_hash(config), checksum(folder / VECTORS)
-        if config.get("format") != FORMAT or (values.get("config"), values.get("vectors")) != expected:
+        values = load_model(folder, "np")[2]
+        if values.get("vectors") != checksum(folder / VECTORS):
             return None
         read_report(folder / HEALTH)
         graph = graph or read_training_graph(folder)
@@ -192,17 +213,6 @@ def vectors_of_run(folder: Path, graph: Graph | None = None) -> Embeddings | Non
         return None
 
 
-def _open_graph_folder(config: Path, path: Path, described: dict[str, Any]) -> Graph:
-    """Open the graph folder that a run was trained on; raise InputError if it has moved or changed."""
-    if not is_folder(path):
-        remedy = f'Move it back, or write where it is now into {config}, "graph_folder".'
-        raise InputError(str(path), "the graph folder that the run was trained on", "none there", remedy)
-    if described["hash"] != folder_hash(path):
-        remedy = "Restore it, or train again on this one."
-        raise InputError(str(path), "the graph folder that the run was trained on", "one that has changed", remedy)
-    return Graph.open(path).target(described.get("type", ""))
-
-
 def runs_in(folder: Path) -> list[Path]:
     """The runs in a folder of runs, by type of nodes, seed, or both, as paths below it; none for other folders.
 
@@ -210,20 +220,20 @@ def runs_in(folder: Path) -> list[Path]:
     """
     if (folder / CONFIG).exists() or not folder.is_dir():
         return []
-    return sorted({*_begun_in(folder), *_listed_in(folder)} - {Path()})
+    begun = {path.parent.relative_to(folder) for depth in ("*", "*/*") for path in folder.glob(f"{depth}/{CONFIG}")}
+    return sorted({*begun, *_listed_in(folder)} - {Path()})
 
 
 def first_in(folder: Path) -> Path:
     """The first run in a folder of runs that is there; a run, or any other folder, itself."""
-    begun = [] if (folder / CONFIG).exists() else sorted(_begun_in(folder))
-    return folder / begun[0] if begun else folder
+    return next((folder / name for name in runs_in(folder) if (folder / name / CONFIG).exists()), folder)
 
 
 def types_of(folder: Path) -> list[str]:
     """The types of a run on a graph of several types, as its runs say; none for other folders."""
     names = runs_in(folder)
-    configs = [(name.parts[0], folder / name / CONFIG) for name in names if (folder / name / CONFIG).exists()]
-    typed = any(read_json(path).get("graph", {}).get("type") == kind for kind, path in configs)
+    begun = [name for name in names if (folder / name / CONFIG).exists()]
+    typed = any(read_json(folder / name / CONFIG).get("graph", {}).get("type") == name.parts[0] for name in begun)
     return sorted({name.parts[0] for name in names}) if typed else []
 
 
@@ -246,26 +256,17 @@ def listing(folder: Path, names: Collection[Path]) -> Iterator[None]:
     """
     path = folder / RUNS
     before = path.read_bytes() if path.exists() else None
-    created = [one for one in (folder, *folder.parents) if not one.exists()]
-    make_folder(folder)
-    write_json(path, {"runs": sorted(map(str, {*names, *_listed_in(folder)}))})
-    try:
-        yield
-    except BaseException:
-        if not any((folder / name).exists() for name in names):
-            with suppress(OSError):  # the folder is not empty
+    with _folder(folder):
+        write_json(path, {"runs": sorted(map(str, {*names, *_listed_in(folder)}))})
+        try:
+            yield
+        except BaseException:
+            if not any((folder / name).exists() for name in names):
                 path.unlink() if before is None else path.write_bytes(before)
-                for one in created:
-                    one.rmdir()
-        raise
+            raise
 
 
 _GO_ON = "Go on with the command that began them, and --resume: infomax train GRAPH --out {} --resume."
-
-
-def _begun_in(folder: Path) -> set[Path]:
-    found = [*folder.glob(f"*/{CONFIG}"), *folder.glob(f"*/*/{CONFIG}")]
-    return {path.parent.relative_to(folder) for path in found}
 
 
 def _listed_in(folder: Path) -> set[Path]:
@@ -277,13 +278,6 @@ def _listed_in(folder: Path) -> set[Path]:
             listed = read_json(path / RUNS).get("runs", [])
             found |= {path / str(name) for name in listed if (path / str(name)).is_relative_to(here)}
     return {name.relative_to(here) for name in found}
-
-
-def refuse_busy(folder: Path) -> None:
-    """Raise InputError if another process is writing the run folder."""
-    if (folder / LOCK).exists():
-        with atomic.locked(folder / LOCK, folder):
-            pass
 
 
 def refuse_model(folder: Path, *, runs_below: bool = True) -> None:

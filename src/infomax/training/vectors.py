@@ -1,26 +1,47 @@
-"""The vectors of a graph, or of some of its nodes: which engine computes them, and where."""
+"""The vectors of a graph, or of some of its nodes, in memory; and those of a graph folder, block by block to disk."""
 
 from __future__ import annotations
 
 import math
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+from threading import Lock
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from infomax import memory
+from infomax.errors import InputError, other_extension, warn
 from infomax.graphs.graph import Graph
-from infomax.io import memory
+from infomax.io.array_files import ArrayWriter
+from infomax.io.atomic import locked, make_folder, remove_leftovers, replacing
+from infomax.io.json import json_hash, write_json
+from infomax.io.parts import ABOUT, Note, damage, expected_parts, refuse_other_parts
+from infomax.io.vectors import write_blocks
 from infomax.kernels import Backend, room
 from infomax.kernels.device import choose_device
 from infomax.kernels.ranks import Ranks
-from infomax.training.embed import Embedder, InMemory, OnDisk
+from infomax.parts.vectors import PAPER
+from infomax.progress import Progress, silent
+from infomax.training.embed import Embedder
 from infomax.training.recipe import Recipe
-from infomax.views import WholeView
+from infomax.training.resuming import graph_fingerprint
 from infomax.views.around import around
 from infomax.views.steps import walks
 
 SHARE = 0.25
 """Where the vectors of some nodes depend on a larger share of all nodes than this, one pass over all is faster."""
+FILES = (".parquet", ".npy")
+PART = 1 << 20
+"""Nodes per file in a folder of parts."""
+LAYERS = ".layers"  # readers of parquet folders skip such names
+WRITERS = {"cpu": 1, "cuda": 8}
+"""Parts that are written at a time: a GPU computes vectors faster than one thread writes them."""
 
 
 def embed(
@@ -29,8 +50,7 @@ def embed(
     device: str,
     *,
     rows: NDArray[np.int64] | None = None,
-    numbers: float | None = None,
-    places: NDArray[np.float32] | None = None,
+    given: Mapping[str, Any] | None = None,
 ) -> NDArray[np.float32]:
     """The vectors ``[N, d]`` of a graph, or those of some rows, ascending; the arguments are those of `embedder`."""
     one_pass = graph.folder is not None and recipe.hops == 0 and "pooled" not in recipe.parts  # it reads rows as it is
@@ -38,12 +58,13 @@ def embed(
         nodes = sum(one.num_nodes for one in graph.nodes.values())
         each = max(one.table.to_read(1) for one in graph.nodes.values())
         backend = Backend.of_embedding(choose_device(device), len(rows) * recipe.encoder.out_dim)
-        standing = None if places is None else places[rows]
-        found = embed_near(recipe, graph, rows, backend, standing, min(SHARE * nodes, 4 * memory.BYTES / max(each, 1)))
+        most = min(SHARE * nodes, 4 * memory.BYTES / max(each, 1))
+        theirs = {name: part[rows] for name, part in (given or {}).items()}
+        found = embed_near(recipe, graph, rows, backend, theirs, most)
         if found is not None:
             return found
-    engine = embedder(recipe, graph, device, rows=rows, numbers=numbers, places=places)
-    vectors = engine.all() if rows is None else engine.of(rows)
+    engine = embedder(recipe, graph, device, rows=rows, given=given)
+    vectors = engine.all() if rows is None else engine.some(rows)
     engine.close()
     return vectors
 
@@ -53,19 +74,18 @@ def embed_near(
     graph: Graph,
     rows: NDArray[np.int64],
     backend: Backend,
-    places: NDArray[np.float32] | None = None,
+    given: Mapping[str, Any] | None = None,
     most: float = math.inf,
 ) -> NDArray[np.float32] | None:
     """The vectors ``[n, d]`` of some nodes, from the small graph `around` them; None where that has too many nodes.
 
-    ``places`` are their positions ``[n, K]``.
+    ``given`` are their parts ``[n, K]`` that are computed elsewhere.
     """
     encoder = recipe.encoder
     small = around(graph, rows, *walks(graph, encoder.rule, encoder.depth + recipe.hops), most)
     if small is None:
         return None
-    scaled = small.scaled(recipe.scaler)
-    engine = Embedder(recipe, InMemory(WholeView.of(scaled, encoder.rule, backend), scaled.table, places))
+    engine = Embedder.of(recipe, small, backend, given)
     vectors = engine.first(len(rows))
     engine.close()
     return vectors
@@ -77,13 +97,11 @@ def embedder(
     device: str,
     *,
     rows: NDArray[np.int64] | None = None,
-    numbers: float | None = None,
-    places: NDArray[np.float32] | None = None,
+    given: Mapping[str, Any] | None = None,
 ) -> Embedder:
     """The embedder of a graph, in memory or on disk; refused where memory is short.
 
-    ``rows`` are the nodes that will be asked for, None: all; ``numbers``, how many numbers it will compute, None: once
-    all vectors. ``places`` are `Places.of_type` ``[N, K]``, where the vectors have such a part.
+    ``rows`` are the nodes that will be asked for; ``given`` are parts ``[N, K]`` that are computed elsewhere.
     """
     if graph.table.mapped:
         n, cpu = graph.num_nodes if rows is None else len(rows), torch.device("cpu")
@@ -92,13 +110,11 @@ def embedder(
         room.require(memory.stored_bytes(graph) + 4 * n * recipe.width, cpu, remedy=remedy)
         # Some rows are read by a CPU, which does not need the others.
         place = cpu if rows is not None and not recipe.hops else device_for_folder(graph, device)
-        backend = Backend.of_embedding(place, numbers or n * recipe.width)
-        return Embedder(recipe, OnDisk(graph, recipe, backend, places=places))
+        return Embedder.of(recipe, graph, Backend.of_embedding(place, n * recipe.width), given)
     where = choose_device(device)
     room.require(memory.embedding_bytes(graph, recipe.width), where)
-    scaled = graph.scaled(recipe.scaler)
-    backend = Backend.of_embedding(where, numbers or graph.num_nodes * recipe.encoder.out_dim)
-    return Embedder(recipe, InMemory(WholeView.of(scaled, recipe.encoder.rule, backend), scaled.table, places))
+    backend = Backend.of_embedding(where, graph.num_nodes * recipe.encoder.out_dim)
+    return Embedder.of(recipe, graph, backend, given)
 
 
 def device_for_folder(graph: Graph, name: str) -> torch.device:
@@ -111,3 +127,153 @@ def device_for_folder(graph: Graph, name: str) -> torch.device:
             return device
     room.require(memory.stored_bytes(graph), torch.device("cpu"), Ranks.current().on_this_host)
     return torch.device("cpu")
+
+
+def write_embedding(
+    recipe: Recipe,
+    graph: Graph,
+    out: Path,
+    *,
+    device: str,
+    given: Mapping[str, Any] | None = None,
+    half: bool = False,
+    check: bool = True,
+    progress: Progress = silent,
+) -> None:
+    """Write the vectors of all nodes: to one file, .parquet or .npy, or to a folder of parts, ``part-00000.parquet``...
+
+    Existing parts are not computed again unless they are damaged, so the same call resumes an interrupted one. The
+    processes of a process group share the parts. A GPU must have room for the whole graph. With ``check`` existing
+    parts are read in whole; else those of a finished folder are checked by their footers.
+    """
+    n = graph.num_nodes
+    ranks = Ranks.current()
+    torch_device = device_for_folder(graph, device)
+    backend = Backend(torch_device)
+    described: dict[str, Any] = {"model": recipe.hash, "graph": graph_fingerprint(graph)["graph"]}
+    described |= {"vectors": ",".join(recipe.parts) or PAPER, "nodes": n, "half": half, "nodes_per_part": PART}
+    run = json_hash(described)
+    if out.suffix:
+        _refuse_file(out, ranks.count)
+        engine = Embedder.of(recipe, graph, backend, given, out.with_name(f".{out.name}-layers") / run)
+        _write_file(Writer(engine, graph, half, progress), out)
+        return
+    notes = expected_parts(run, n, PART)
+    if not check and ranks.count == 1 and _finished(out, described, notes):
+        return  # the folder may be one that cannot be written
+    with ExitStack() as held:
+        with ranks.together() as same:
+            same |= {name: str(value) for name, value in described.items()}
+            if ranks.rank == 0:
+                make_folder(out)
+                held.enter_context(locked(out / ".lock", out))
+                _prepare(out, described, notes, check, WRITERS[torch_device.type])
+        if missing := [name for name in notes if not (out / name).exists()]:
+            engine = Embedder.of(recipe, graph, backend, given, out / LAYERS / run)
+            if ranks.rank:
+                ranks.wait()  # for the layers
+            writer = Writer(engine, graph, half, progress)
+            if ranks.rank == 0:
+                ranks.wait()
+            writer.done = n - sum(notes[name].stop - notes[name].first for name in missing)
+
+            def write(name: str) -> None:
+                remove_leftovers(out / name)
+                with replacing(out / name) as temporary:
+                    writer.write(temporary, notes[name].first, notes[name].stop, notes[name])
+
+            _in_threads(write, missing[ranks.rank :: ranks.count], WRITERS[torch_device.type])
+            engine.close()  # the files of its passes stay mapped as long as something refers to them
+        ranks.wait()
+        if ranks.rank == 0:
+            shutil.rmtree(out / LAYERS, ignore_errors=True)
+
+
+def _refuse_file(out: Path, processes: int) -> None:
+    """Refuse one file of another format, or by several processes."""
+    if out.suffix.lower() not in FILES:
+        raise other_extension(out, FILES)
+    if processes > 1:
+        expected = f"a folder of parts, which {processes} processes can share"
+        raise InputError(str(out), expected, "one file", "Leave out the extension: vectors/.")
+
+
+def _write_file(writer: Writer, out: Path) -> None:
+    """Write the vectors of all nodes to one file; the files of the passes before are removed."""
+    engine = writer.embedder
+    with replacing(out) as temporary:
+        writer.write(temporary, 0, engine.n)
+    engine.close()
+    shutil.rmtree(engine.work.parent, ignore_errors=True)
+
+
+def _finished(out: Path, described: dict[str, Any], notes: dict[str, Note]) -> bool:
+    """Whether a folder holds all parts, by their footers; refuse one with parts of other vectors."""
+    refuse_other_parts(out, described, notes)
+    return all((out / name).exists() and not damage(out / name, note) for name, note in notes.items())
+
+
+def _prepare(out: Path, described: dict[str, Any], notes: dict[str, Note], check: bool, threads: int) -> None:
+    """Begin a folder of parts, or remove damaged ones from it and say so; refuse one with parts of other vectors."""
+    refuse_other_parts(out, described, notes)
+
+    def examine(name: str) -> None:
+        if (out / name).exists() and (reason := damage(out / name, notes[name], whole=check)):
+            warn(f"{out / name}: found {reason}. Its vectors are computed again.")
+            (out / name).unlink()
+
+    _in_threads(examine, list(notes), threads)
+    if not (out / ABOUT).exists():
+        write_json(out / ABOUT, described)
+
+
+def _in_threads(work: Callable[[str], None], parts: list[str], threads: int) -> None:
+    """Do some work for each part, on several threads at a time; after an exception, no other work begins."""
+    if threads == 1:
+        for part in parts:
+            work(part)
+    else:
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(work, parts))
+
+
+class Writer:
+    """Writes the vectors of some nodes to files, block by block; several threads may do so at a time."""
+
+    def __init__(self, embedder: Embedder, graph: Graph, half: bool, progress: Progress) -> None:
+        self.embedder = embedder
+        recipe = embedder.recipe
+        work = embedder.work
+        self.ids: Any = graph.ids
+        self.names: Any = graph.node_names
+        if recipe.hops or recipe.encoder.depth > 1 or graph.kind:  # passes before the last are files
+            make_folder(work)
+            for other in set(work.parent.glob("?" * len(work.name))) - {work}:  # of another run
+                shutil.rmtree(other, ignore_errors=True)
+        self.embedder.prepare()
+        self.dtype = torch.float16 if half else torch.float32
+        self.progress = progress
+        self.done = 0
+        self.lock = Lock()
+
+    def write(self, path: Path, start: int, stop: int, note: Note | None = None) -> None:
+        """Write the nodes from start to stop: .npy, or the columns of .parquet; a part has a note of what it is."""
+        recipe = self.embedder.recipe
+        blocks = self._blocks(start, stop)
+        if path.suffix.lower() == ".npy":
+            with ArrayWriter(path, np.float16 if self.dtype is torch.float16 else np.float32, recipe.width) as writer:
+                for _, _, block in blocks:
+                    writer.append(block)
+            return
+        parts = (
+            (self.ids.arrow(first, last), block, self.names and self.names.arrow(first, last))
+            for first, last, block in blocks
+        )
+        write_blocks(path, parts, None if note is None else note.metadata, recipe.hash, recipe.parts)
+
+    def _blocks(self, start: int, stop: int) -> Iterator[tuple[int, int, NDArray[Any]]]:
+        for first, last in self.embedder.blocks(start, stop):
+            yield first, last, self.embedder.rows(first, last).to(self.dtype).cpu().numpy()
+            with self.lock:
+                self.done += last - first
+                self.progress(self.done, "nodes")

@@ -9,13 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
-from infomax.arrays.made import made
+from infomax.arrays.edge_features import from_edges
 from infomax.arrays.resemblance import DIFFERENT
 from infomax.arrays.sparsity import dense
 from infomax.errors import number_of
 from infomax.graphs.graph import Graph
-
-NOT_TRAINED, NOTHING, WEAK, GOOD = "not trained", "learnt nothing", "weak", "good"
 
 NO_FALL, LITTLE_FALL = 0.005, 0.02
 """Shares by which the loss falls of one who learns nothing, and of one who learns little.
@@ -25,32 +23,23 @@ PPI, the paper's slowest to learn, pass 0.5 % in their second epoch and 2 % in t
 """
 COIN = 0.52
 """Accuracy of a discriminator that guesses: about 300 nodes it is right in 52 % by luck."""
-
 LUCK = 0.1
 """First weights come up to 3 % below the loss of guessing by luck; a first epoch that comes so far below has learnt."""
-
 LINE = 2.0
 """Vectors of a lower effective rank lie nearly on one line; ids as the only feature reach 3."""
-
 FEW = 10
 """Of fewer nodes there are too few shufflings to learn from."""
-
 ISOLATED = 0.01
 """Share of nodes without edges from which on they are told."""
-
 HUB = 0.9
 """Share of the edges at one node from which on the table was joined wrongly; real hubs are far below."""
-
 HARDLY, FAST = 0.01, 0.05
 """Adam changes a weight by about the learning rate in a step, and weights are about 0.05: steps times rate below the
 first hardly change them; a rate above the second replaces them at every step."""
-
 FAR = 1.5
 """First weights guess, so that the loss begins at that of guessing; so many times above, the features are too large."""
-
 LOOKED_AT = 1000
 """Nodes whose features are looked at."""
-
 Finding = tuple[str, str]
 """A likely cause, and what to try next."""
 
@@ -58,10 +47,10 @@ Finding = tuple[str, str]
 def judge(report: dict[str, Any], graph: Graph) -> dict[str, Any]:
     """The verdict on a training, as JSON values, from its report and the graph that it has seen.
 
-    ``verdict`` is one of the four above, ``reason`` what it rests on; ``causes`` and ``next`` belong together.
+    ``verdict`` is "not trained", "learnt nothing", "weak" or "good"; ``causes`` and ``next`` belong together.
     """
     if not report["epochs"]:
-        return _verdict(NOT_TRAINED, "The encoder has its first weights (Random-Init).", [])
+        return _verdict("not trained", "The encoder has its first weights (Random-Init).", [])
     loss, accuracy = report["loss"], report.get("discriminator_accuracy")
     guessing = report.get("guessing_loss", report["curve"]["loss"][0])  # a method of your own begins somewhere
     rank, dead, dimensions = report["effective_rank"], report["dead_dimensions"], report["dimensions"]
@@ -72,20 +61,27 @@ def judge(report: dict[str, Any], graph: Graph) -> dict[str, Any]:
     if accuracy is not None:
         course += f"the discriminator is right about {100 * accuracy:.1f} % of the nodes; "
     reason = f"The loss is {loss:.4g}, {course}the vectors use {rank:.1f} of {dimensions} dimensions."
-    facts = list(_facts(report, graph))
+    fact = _fact(report, graph)
     isolated = 0 if graph.table.mapped else int((graph.degrees() == 0).sum())  # of a folder, all edges would be read
-    many = ISOLATED * graph.num_nodes <= isolated < graph.num_nodes
-    notes = [_isolated(graph, isolated)] if isolated and many else []
+    notes: list[Finding] = []
+    if isolated and ISOLATED * graph.num_nodes <= isolated < graph.num_nodes:
+        of_type = graph.kind and f" of type {graph.kind}"
+        alone = "their vectors are of their own features alone"
+        vectors = "the encoder gives all of them one vector" if graph.kind else alone
+        told = f"{isolated:,} of {number_of(graph.num_nodes, 'node')}{of_type} are isolated: {vectors}"
+        notes.append((f"{told}.", "Give them edges, or leave them out of what you compare."))
     if lost := report.get("columns_lost"):
         named = f"No part of the vectors holds the {number_of(lost, 'feature')} of the nodes of type {graph.kind}"
         notes.append((f"{named}: no path leads back to them.", "Keep them: leave out --vectors."))
     if dead == dimensions or (fall < NO_FALL and (accuracy or 0.0) < COIN):
-        verdict = NOTHING
-    elif facts or fall < LITTLE_FALL or rank < LINE or 2 * dead > dimensions or 2 * isolated > graph.num_nodes:
-        verdict = WEAK
+        verdict = "learnt nothing"
+    elif fact or fall < LITTLE_FALL or rank < LINE or 2 * dead > dimensions or 2 * isolated > graph.num_nodes:
+        verdict = "weak"
     else:
-        return _verdict(GOOD, reason, notes)
-    return _verdict(verdict, reason, (facts or list(_guesses(report, graph)) or ([] if notes else [_UNKNOWN])) + notes)
+        return _verdict("good", reason, notes)
+    causes = [fact] if fact else list(_guesses(report, graph))
+    look = "See what the vectors are worth beside raw features and Random-Init: infomax evaluate RUN."
+    return _verdict(verdict, reason, causes + notes or [("The cause is not evident.", look)])
 
 
 def words(verdict: dict[str, Any]) -> str:
@@ -95,54 +91,46 @@ def words(verdict: dict[str, Any]) -> str:
     return "\n".join([f"Verdict: {verdict['verdict']}. {verdict['reason']}", *causes])
 
 
-_UNKNOWN = (
-    "The cause is not evident.",
-    "See what the vectors are worth beside raw features and Random-Init: infomax evaluate RUN.",
-)
-
-
 def _verdict(verdict: str, reason: str, findings: list[Finding]) -> dict[str, Any]:
     causes, then = [cause for cause, _ in findings], [remedy for _, remedy in findings]
     return {"verdict": verdict, "reason": reason, "causes": causes, "next": then}
 
 
-def _facts(report: dict[str, Any], graph: Graph) -> Iterator[Finding]:
-    """What makes a training useless, whatever its figures are."""
+def _fact(report: dict[str, Any], graph: Graph) -> Finding | None:
+    """What makes a training useless, whatever its figures are; None where nothing does."""
     seen = " that training sees" if "seen" in graph.splits else ""
     nodes, edges = graph.num_nodes, graph.num_edges
+    how = "See how the tables were read: infomax info GRAPH."
+    columns = "Name the columns of the edges: --source, --target."
     if nodes < FEW:
-        yield (
-            f"There {'is' if nodes == 1 else 'are'} only {number_of(nodes, 'node')}{seen}.",
-            "Train on a larger graph.",
-        )
-    elif edges == 0:
+        there = "is" if nodes == 1 else "are"
+        return f"There {there} only {number_of(nodes, 'node')}{seen}.", "Train on a larger graph."
+    if edges == 0:
         marked = " Mark more nodes as seen." if seen else ""
-        yield (
-            f"No edge joins two of the nodes{seen}, so shuffling changes nothing.",
-            f"See how the tables were read: infomax info GRAPH.{marked}",
-        )
-    elif made(graph.feature_names) and _are_alike(graph):
-        yield (
-            "There are no features, and the degrees of all nodes are alike.",
-            "Is it a table of edges, not of nodes? Name its columns (--source, --target), or give nodes a table.",
-        )
-    elif separate := _separate_parts(graph):
-        yield separate, "See how the tables were read: infomax info GRAPH. Name their columns: --source, --target."
-    elif report["effective_rank"] < LINE and (np.ptp(_rows(graph), axis=0) == 0).all():
-        yield "The features are the same at every node.", "Leave them out (give the edges alone), or give others."
-    elif not graph.table.mapped and edges > FEW:  # of a graph folder, all edges would be read
-        hub = int((degrees := graph.degrees()).argmax())
-        if degrees[hub] > HUB * edges:
-            share = min(100 * degrees[hub] / edges, 100)
-            yield (
-                f"{share:.0f} % of the edges are at node {graph.ids[hub]}: two tables may have been joined wrongly.",
-                "Name the columns of the edges: --source, --target.",
-            )
-        elif not graph.kind and graph.groups is None and _are_stars(graph):
-            yield (
-                "Every edge has an end that has no other edge, as where a table of nodes is read as edges.",
-                "See how it was read: infomax info GRAPH. Name the columns of edges: --source, --target.",
-            )
+        return f"No edge joins two of the nodes{seen}, so shuffling changes nothing.", how + marked
+    if features := from_edges(graph.feature_names):  # positions tell pairs apart at the most
+        degrees = graph.degrees()
+        if np.ptp(degrees) == 0 and (features == "degrees" or degrees[0] <= 1):
+            told = "There are no features, and the degrees of all nodes are alike."
+            return told, f"Give nodes a table. Or is it a table of edges? {columns}"
+    if separate := _separate_parts(graph):
+        return separate, f"{how} {columns}"
+    if report["effective_rank"] < LINE and (np.ptp(_rows(graph), axis=0) == 0).all():
+        return "The features are the same at every node.", "Leave them out (give the edges alone), or give others."
+    if graph.table.mapped or edges <= FEW:  # of a graph folder, all edges would be read
+        return None
+    degrees = graph.degrees()
+    hub = int(degrees.argmax())
+    if degrees[hub] > HUB * edges:
+        share = min(100 * degrees[hub] / edges, 100)
+        found = f"{share:.0f} % of the edges are at node {graph.ids[hub]}: two tables may have been joined wrongly."
+        return found, columns
+    if not graph.kind and graph.groups is None:
+        links = graph.adjacency.tocoo()
+        if (np.minimum(degrees[links.row], degrees[links.col]) <= 1).all():
+            found = "Every edge has an end that has no other edge, as where a table of nodes is read as edges."
+            return found, f"{how} {columns}"
+    return None
 
 
 def _separate_parts(graph: Graph) -> str:
@@ -154,27 +142,6 @@ def _separate_parts(graph: Graph) -> str:
         return "No node has two edges, so the graph is separate pairs." if pairs else ""
     largest = int(np.bincount(connected_components(graph.adjacency, directed=False)[1]).max())
     return "" if largest >= FEW else f"The graph falls into parts of at most {number_of(largest, 'node')}."
-
-
-def _are_stars(graph: Graph) -> bool:
-    """Whether every edge has an end of degree 1."""
-    links, degrees = graph.adjacency.tocoo(), graph.degrees()
-    return bool((np.minimum(degrees[links.row], degrees[links.col]) <= 1).all())
-
-
-def _isolated(graph: Graph, count: int) -> Finding:
-    """What to know about nodes without edges."""
-    of_type, vectors = "", "their vectors are of their own features alone"
-    if graph.kind:
-        of_type, vectors = f" of type {graph.kind}", "the encoder gives all of them one vector"
-    cause = f"{count:,} of {number_of(graph.num_nodes, 'node')}{of_type} are isolated: {vectors}."
-    return cause, "Give them edges, or leave them out of what you compare."
-
-
-def _are_alike(graph: Graph) -> bool:
-    """Whether nodes without features are all alike: in their degrees, and positions tell pairs apart at the most."""
-    degrees = graph.degrees()
-    return np.ptp(degrees) == 0 and (made(graph.feature_names) == "degrees" or degrees[0] <= 1)
 
 
 def _guesses(report: dict[str, Any], graph: Graph) -> Iterator[Finding]:

@@ -6,7 +6,7 @@ from infomax.views.many import ManyGraphs, PaddedView
 from infomax.views.patches import Patches, PatchView
 from infomax.views.propagation import MEAN, NEIGHBOURS, SYMMETRIC, Normalisation
 from infomax.views.view import Corruption, LayerView, Sizes, View, Views
-from infomax.views.whole import BlockView, WholeGraph, WholeView
+from infomax.views.whole import WholeGraph, WholeView
 
 __all__ = [
     "MEAN",
@@ -14,7 +14,6 @@ __all__ = [
     "SYMMETRIC",
     "BatchView",
     "Batches",
-    "BlockView",
     "Corruption",
     "LayerView",
     "ManyGraphs",

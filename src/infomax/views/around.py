@@ -27,12 +27,7 @@ def around(
 
     Only what is around the nodes is read. Nodes where paths end have lost their senders. Where messages are weighted by
     the sender's degree, one more node sends to each of these as much as all of them did; it is the last of its type.
-
-    Args:
-        graph: the graph, in memory or on disk.
-        rows: the nodes, each once.
-        paths: along which they receive, and ``senders_weigh``; see `walks`.
-        most: None is returned where there are more nodes.
+    For ``paths`` and ``senders_weigh`` see `walks`; None is returned where there are more than ``most`` nodes.
     """
     if len(rows) > most:
         return None
@@ -68,8 +63,12 @@ def _relation(
 ) -> Relation:
     """The edges of a relation by which nodes receive; within a type they run one way."""
     to_target, to_source = Step(relation, relation.target), Step(relation, relation.source)
-    none = (NONE, NONE, np.empty(0, np.float32))
-    targets, sources, weights = map(np.concatenate, zip(none, *edges.get(to_target, ()), strict=True))
+    found = [(NONE, NONE, np.empty(0, np.float32)), *edges.get(to_target, ())]
+    if not relation.within:
+        for back, front, more in edges.get(to_source, ()):
+            kept = ~np.isin(front, complete.get(to_target, NONE))  # the others are there already
+            found.append((front[kept], back[kept], more[kept]))
+    targets, sources, weights = map(np.concatenate, zip(*found, strict=True))
     sources, targets = _places(rows[relation.source], sources), _places(rows[relation.target], targets)
     shape = len(rows[relation.source]) + 1, len(rows[relation.target]) + 1
     if relation.within and senders_weigh:
@@ -77,12 +76,6 @@ def _relation(
         sources = np.concatenate([sources, np.full(len(outer), shape[0] - 1)])
         targets = np.concatenate([targets, _places(rows[relation.target], outer)])
         weights = np.concatenate([weights, relation.edges.strength(outer)])
-    elif not relation.within:
-        back, front, more = map(np.concatenate, zip(none, *edges.get(to_source, ()), strict=True))
-        kept = ~np.isin(front, complete.get(to_target, NONE))  # the others are there already
-        sources = np.concatenate([sources, _places(rows[relation.source], back[kept])])
-        targets = np.concatenate([targets, _places(rows[relation.target], front[kept])])
-        weights = np.concatenate([weights, more[kept]])
     matrix = sparse.csr_array((weights.astype(np.float32), (sources, targets)), shape=shape)
     matrix.eliminate_zeros()
     return Relation.of(*relation.ends, matrix, directed=True)

@@ -6,24 +6,23 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
 
 from infomax.arrays.relations import Step
-from infomax.io.memory import BYTES
 from infomax.io.record import Record
 from infomax.kernels import Backend
-from infomax.kernels.neighbourhoods import KnownRows, Neighbourhoods
 from infomax.kernels.random import Permutation
 from infomax.kernels.ranks import Portion
-from infomax.views.factors import through
-from infomax.views.neighbourhoods import Hops, as_matrix, neighbourhoods
+from infomax.memory import BYTES
+from infomax.views.neighbourhoods import Hops, KnownRows, Neighbourhoods, as_matrix, neighbourhoods
 from infomax.views.operands import Products, SparseOperand, multiply
 from infomax.views.propagation import NEIGHBOURS, Normalisation, Rule
 from infomax.views.steps import Paths, no_path, paths_of, tables_of
-from infomax.views.stored import StoredTable, gather_rows, pool_rows, rows_of
+from infomax.views.stored import StoredTable, gather_rows, rows_of
+from infomax.views.whole import through
 
 Rows = Callable[[int, int], Tensor]
 """A function of (start, stop) that computes the rows ``[stop - start, d]`` of these nodes."""
@@ -49,7 +48,8 @@ class BatchSource:
     @classmethod
     def of(cls, graph: Record, rule: Rule, backend: Backend, cap: int | None = None) -> BatchSource:
         """Put neighbourhoods and features on the device; without a cap all neighbours are taken."""
-        paths, weights = paths_of(graph, rule), NEIGHBOURS if graph.kind else Normalisation.of(rule)
+        paths = paths_of(graph, rule)
+        weights = NEIGHBOURS if graph.kind else cast(Normalisation, rule)
         most = cap or max(1, *(nodes.num_nodes for nodes in graph.nodes.values()))
         hoods = cache(lambda step: neighbourhoods(step.senders, weights, backend, most))
         tables = tables_of(graph, paths)
@@ -63,35 +63,30 @@ class BatchSource:
         )
 
     @property
-    def uniform(self) -> bool:
-        """Whether the views of one hop are equal in shape."""
-        return not self.kind and isinstance(self.features[""], Tensor)
+    def n(self) -> int:
+        """How many nodes there are, of the type in view."""
+        return int(self.features[self.kind].shape[0])
 
-    @property
-    def on_disk(self) -> list[StoredTable]:
-        """The features that are read from disk."""
-        return [table for table in self.features.values() if isinstance(table, StoredTable)]
-
-    def pool(self, table: Any, nodes: Tensor) -> Tensor:
-        """The rows of P H of some nodes of the paper's graph, of a table H ``[N, d]``."""
+    def pool(self, table: Any, start: int, stop: int) -> Tensor:
+        """Rows start to stop of P H of the paper's graph, of a table H ``[N, d]``."""
         if self.kind:
             raise no_path()  # there is no way from a type to itself that all such graphs have
-        return pool_rows(table, self.chains[""][0], nodes)
+        return _mean_rows(table, self.chains[""][0], start, stop)
 
     def view(self, nodes: Tensor, depth: int, seed: Tensor, portion: Portion | None = None) -> BatchView:
         """The view of a batch of nodes; among several types an encoder reads the features in every layer."""
         hops = Hops(self.chains, nodes, 1 if self.kind else depth, seed)
         return BatchView(self, hops, {kind: Products(x) for kind, x in self.features.items()}, portion=portion)
 
-    def of_rows(self, keep: Callable[[str, int, Rows], Any]) -> Callable[[Tensor], RowsView]:
-        """A function that returns the view of some nodes; ``keep`` keeps the rows that it needs of all nodes."""
+    def blocks(self, keep: Callable[[str, int, Rows], Any]) -> Callable[[int, int], RowsView]:
+        """A function of (start, stop) that returns the view of these nodes; ``keep`` keeps rows that all need."""
         tables = {}
         for path, (_, *others) in self.chains.items():
             table = self.features[self.ends[path]]
             for place, hoods in reversed(list(enumerate(others))):
                 table = keep(f"{path}-{place}", len(hoods.left), partial(_mean_rows, table, hoods))
             tables[path] = table
-        return partial(RowsView, self, tables)
+        return lambda start, stop: RowsView(self, tables, torch.arange(start, stop, device=self.backend.device))
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,11 +108,6 @@ class BatchView:
     def backend(self) -> Backend:
         """What computes it."""
         return self.source.backend
-
-    @property
-    def nodes(self) -> Tensor:
-        """The nodes of the batch, ``[B]``."""
-        return self.hops.nodes
 
     def is_sparse(self, kind: str) -> bool:
         """Whether the rows of a type's features are sparse, in memory or on disk."""
@@ -153,7 +143,7 @@ class BatchView:
             drawn = self.permutations.get(end)
             kept = None if drawn else self.source.kept.get(path)
             offsets = hoods.offsets(nodes, self.hops.seed)
-            pooled = pool_rows(self.source.features[end], hoods, nodes, offsets, drawn, kept)
+            pooled = hoods.pool(nodes, offsets, self.source.features[end], drawn, kept)
             self.inputs[path, level] = through(factors, pooled)
         return self.inputs[path, level]
 
@@ -230,7 +220,7 @@ class RowsView:
         if path not in self.tables:
             raise no_path()
         table = self.tables[path] if h is None or path else h
-        return multiply(pool_rows(table, self.source.chains[path][0], self.nodes), weight, self.backend)
+        return multiply(self.source.chains[path][0].pool(self.nodes, None, table), weight, self.backend)
 
 
 def _room(graph: Record, paths: Paths, widths: Mapping[str, int]) -> dict[str, KnownRows]:
@@ -244,4 +234,4 @@ def _room(graph: Record, paths: Paths, widths: Mapping[str, int]) -> dict[str, K
 
 
 def _mean_rows(table: Any, hoods: Neighbourhoods, start: int, stop: int) -> Tensor:
-    return pool_rows(table, hoods, torch.arange(start, stop, device=hoods.left.device))
+    return hoods.pool(torch.arange(start, stop, device=hoods.left.device), None, table)

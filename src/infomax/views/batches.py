@@ -11,14 +11,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from infomax import memory
 from infomax.errors import whole
-from infomax.io import memory
 from infomax.io.record import Record
-from infomax.kernels import Backend, Place
+from infomax.kernels import Backend
 from infomax.kernels.random import Permutation
 from infomax.kernels.ranks import Portion
 from infomax.views.batch_view import BatchSource, BatchView
 from infomax.views.propagation import Rule
+from infomax.views.stored import StoredTable
 from infomax.views.view import Corruption, Sizes, View, Views
 
 BATCH, CAP = 16_384, 1_000
@@ -38,11 +39,6 @@ class NextPair:
             if isinstance(view, BatchView):
                 view.read()
 
-    def result(self) -> tuple[tuple[View, View], Tensor]:
-        """Wait for the pair; return it, and the state of the generator after drawing it."""
-        self.reading.result()
-        return self.pair, self.after
-
 
 class Batches(Views):
     """Batches of nodes with their complete neighbourhoods, each against a corruption of itself.
@@ -58,9 +54,8 @@ class Batches(Views):
     divisible = True
 
     def __init__(
-        self, graph: Record, rule: Rule, corruption: Corruption, place: Place, *, batch: int = BATCH, cap: int = CAP
+        self, graph: Record, rule: Rule, corruption: Corruption, backend: Backend, *, batch: int = BATCH, cap: int = CAP
     ) -> None:
-        backend = Backend.of(place)
         device = backend.device
         self.source = BatchSource.of(graph, rule, backend, whole("cap", cap, 1))
         self.corruption = corruption
@@ -86,7 +81,8 @@ class Batches(Views):
     def prepare(self, layers: int) -> None:
         """Expand as many hops as the encoder has layers."""
         self.depth = layers
-        self.uniform = layers == 1 and self.source.uniform  # several hops and sparse rows differ in shape
+        dense = isinstance(self.source.features.get(""), Tensor)
+        self.uniform = layers == 1 and dense  # several hops, sparse rows and paths differ in shape
 
     def batches(self, generator: torch.Generator) -> Iterable[Tensor]:
         """One batch; `pair` draws its nodes."""
@@ -99,20 +95,22 @@ class Batches(Views):
         thread reads by itself, so that there are no more threads than cores.
         """
         among_others = self.ranks.count > 1 and torch.get_num_threads() > 1
-        if not any(table.large or among_others for table in self.source.on_disk):
+        stored = [table for table in self.source.features.values() if isinstance(table, StoredTable)]
+        if not any(table.large or among_others for table in stored):
             return self._draw(generator)
         state = generator.get_state()
         if self.ahead is None or not torch.equal(self.ahead.state, state):
             self.ahead = NextPair(self._draw, state)
-        pair, after = self.ahead.result()
-        generator.set_state(after)
-        self.ahead = NextPair(self._draw, after)
-        return pair
+        ready = self.ahead
+        ready.reading.result()
+        generator.set_state(ready.after)
+        self.ahead = NextPair(self._draw, ready.after)
+        return ready.pair
 
     def nodes(self, batch: Tensor, positive: View) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The nodes of the batch that `pair` drew."""
         assert isinstance(positive, BatchView)  # noqa: S101  `pair` made it
-        nodes = positive.nodes.cpu().numpy()
+        nodes = positive.hops.nodes.cpu().numpy()
         return nodes, nodes
 
     def choose(self, nodes: Tensor) -> None:

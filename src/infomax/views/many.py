@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from functools import partial
+from typing import cast
 
 import numpy as np
 import torch
@@ -15,7 +16,8 @@ from torch.nn.functional import pad
 from torch.nn.utils.rnn import pad_sequence
 
 from infomax.io.record import Record
-from infomax.kernels import Backend, Place
+from infomax.kernels import Backend
+from infomax.kernels.plain import linear
 from infomax.kernels.ranks import Portion
 from infomax.views.operands import multiply
 from infomax.views.propagation import Propagation, Rule
@@ -35,11 +37,10 @@ class ManyGraphs(Views):
 
     corruptions = WholeGraph.corruptions
 
-    def __init__(self, graph: Record, rule: Rule, corruption: Corruption, place: Place) -> None:
+    def __init__(self, graph: Record, rule: Rule, corruption: Corruption, backend: Backend) -> None:
         groups = np.zeros(graph.num_nodes) if graph.groups is None else graph.groups
         masks = [groups == group for group in np.unique(groups)]
         self.members = [np.flatnonzero(mask) for mask in masks]
-        backend = Backend.of(place)
         self.views = [WholeView.of(graph.part(mask), rule, backend) for mask in masks]
         self.corruption, self.steps = corruption, len(self.views)
         self.padded: PaddedGraphs | None = None
@@ -49,7 +50,8 @@ class ManyGraphs(Views):
         sizes = [view.propagation.n for view in self.views]
         dense = all(isinstance(view.features, Tensor) for view in self.views)
         if dense and self.steps > 1 and max(sizes) <= min(LARGEST, UNEVEN * sum(sizes) / len(sizes)):
-            self.uniform, self.padded = True, PaddedGraphs.of(self.views)
+            self.uniform = True
+            self.padded = PaddedGraphs(self.views)
 
     def batches(self, generator: torch.Generator) -> Iterable[Tensor]:
         """Every graph once, in random order, each paired with another: ``[2]`` per batch."""
@@ -118,7 +120,8 @@ class PaddedView(AllNodes):
         if h is None:
             return multiply((matrices[:, 0] @ self.features).flatten(0, 1), weight, self.backend)
         y = (h @ weight).unflatten(0, self.real.shape)
-        return _Product.apply(y, *matrices.unbind(1)).flatten(0, 1)  # type: ignore[no-any-return, no-untyped-call]
+        # A GPU multiplies by a transpose in memory faster than by the transpose of a matrix.
+        return linear(y, *(partial(_products, one) for one in matrices.unbind(1))).flatten(0, 1)
 
 
 def side_by_side(positive: View, negative: View) -> View | None:
@@ -132,19 +135,6 @@ def side_by_side(positive: View, negative: View) -> View | None:
     return PaddedView(features, real, positive.matrices, slice(0, 2), positive.backend)
 
 
-class _Product(torch.autograd.Function):
-    """P Y of each graph; a GPU multiplies by a transpose in memory faster than by the transpose of a matrix."""
-
-    @staticmethod
-    def forward(ctx: Any, y: Tensor, matrices: Tensor, transposes: Tensor) -> Tensor:
-        ctx.transposes = transposes
-        return _products(matrices, y)
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
-        return _products(ctx.transposes, grads[0]), None, None
-
-
 def _products(matrices: Tensor, y: Tensor) -> Tensor:
     """Multiply matrices ``[G, N, N]`` by ``[G, N, d]`` one by one, which is faster than all at once."""
     out = torch.empty_like(y)
@@ -153,9 +143,8 @@ def _products(matrices: Tensor, y: Tensor) -> Tensor:
     return out
 
 
-@dataclass(frozen=True, eq=False)
 class PaddedGraphs:
-    """G graphs, each padded to the nodes N and edges E of the largest.
+    """G graphs with dense features, each padded to the nodes N and edges E of the largest.
 
     Shapes:
         features: ``[G, N, F]``; real: ``[G, N]``, 1 for a node, 0 for padding
@@ -164,27 +153,19 @@ class PaddedGraphs:
         values: ``[G, 1, E]``, the entries
     """
 
-    features: Tensor
-    real: Tensor
-    places: Tensor
-    values: Tensor
-    backend: Backend
-
-    @classmethod
-    def of(cls, views: Sequence[WholeView]) -> PaddedGraphs:
-        """Pad the graphs of views with dense features."""
+    def __init__(self, views: Sequence[WholeView]) -> None:
         features = pad_sequence([cast(Tensor, view.features) for view in views], batch_first=True)
-        features = pad(features, (0, 0, 0, -features.shape[1] % 8))  # as tensor cores require
-        real = torch.zeros_like(features[..., 0])
+        self.features = pad(features, (0, 0, 0, -features.shape[1] % 8))  # as tensor cores require
+        self.real = real = torch.zeros_like(self.features[..., 0])
         for row, view in zip(real, views, strict=True):
             row[: view.propagation.n] = 1
         matrices = [cast(Propagation, view.propagation).operand.matrix.to_sparse_coo() for view in views]
         step = torch.tensor([[real.shape[1], 1], [1, real.shape[1]]], device=real.device)
         places = [(step[:, :, None] * matrix.indices()).sum(1).T for matrix in matrices]
         values = [matrix.values() for matrix in matrices]
-        places_of_all = pad_sequence(places, batch_first=True, padding_value=real.shape[1] ** 2).mT.contiguous()
-        values_of_all = pad_sequence(values, batch_first=True)[:, None]
-        return cls(features, real, places_of_all, values_of_all, views[0].backend)
+        self.places = pad_sequence(places, batch_first=True, padding_value=real.shape[1] ** 2).mT.contiguous()
+        self.values = pad_sequence(values, batch_first=True)[:, None]
+        self.backend = views[0].backend
 
     def pair(self, batch: Tensor) -> tuple[PaddedView, PaddedView]:
         """Two of the graphs, by their numbers ``[2]`` on the device; the first says which nodes of both count."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,9 +16,11 @@ from torch.nn.functional import pad
 from infomax.arrays.integrity import refuse_not_finite
 from infomax.arrays.sparsity import dense
 from infomax.arrays.table import Features, SparseRows, Table
-from infomax.kernels import Backend, Place
+from infomax.kernels import Backend
 from infomax.kernels.host import row_product, transposed_product
-from infomax.kernels.transfer import BLOCK, free_bytes, is_mapped, read_blocks, to_device
+from infomax.kernels.plain import linear
+from infomax.kernels.room import available_bytes
+from infomax.kernels.transfer import BLOCK, is_mapped, read_blocks, to_device
 
 # Torch warns once per process that CSR tensors are in beta; the operations used here are tested against dense ones.
 warnings.filterwarnings("ignore", message="Sparse (CSR tensor support|invariant checks)", category=UserWarning)
@@ -86,13 +88,14 @@ class SparseOperand:
 
     def __matmul__(self, y: Tensor) -> Tensor:
         """Multiply by y ``[N, D]``, ``[M, D]``; the gradient is a product with the transpose."""
-        if not y.requires_grad:
-            return self.backend.product(self.prepared, y)
-        return _SparseProduct.apply(y, self)  # type: ignore[no-any-return, no-untyped-call]
+        product = self.backend.product
+        return linear(y, partial(product, self.prepared), lambda grad: product(self.transpose.prepared, grad))
 
     def pair(self, y: Tensor, rows: Tensor) -> Tensor:
         """P Y and P Y[rows], ``[2, M, D]``, of y ``[N, D]`` and a permutation ``[N]``, on a CPU."""
-        return _PairProduct.apply(y, self, rows)  # type: ignore[no-any-return, no-untyped-call]
+        back = self.backend.pair_gradient
+        product = partial(self.backend.pair_product, self.matrix, rows)
+        return linear(y, product, lambda grad: back(self.transpose.matrix, rows, grad))
 
     def rows(self, start: int, stop: int) -> SparseOperand:
         """Return rows start to stop, ``[stop - start, N]``."""
@@ -116,9 +119,8 @@ Operand: TypeAlias = Tensor | SparseOperand
 """A constant matrix, dense or sparse, that multiplies a dense one."""
 
 
-def operand(features: Features, place: Place, dtype: torch.dtype = torch.float32) -> Operand:
+def operand(features: Features, backend: Backend, dtype: torch.dtype = torch.float32) -> Operand:
     """Put features ``[N, F]`` on the device; sparse features stay sparse."""
-    backend = Backend.of(place)
     if not sparse.issparse(features):
         return to_device(np.asarray(features), backend.device).to(dtype)
     keys, values = keyed(features, backend.device)
@@ -156,7 +158,7 @@ def to_gather(
 def _table(features: Table, backend: Backend, dtype: torch.dtype) -> tuple[Tensor, bool]:
     """Return a table ``[N, F]`` of a dtype, padded as in `to_multiply`, and whether rounding changed it little."""
     n, width, device = len(features), features.shape[1] + -features.shape[1] % 8, backend.device
-    fits = n * width * dtype.itemsize <= free_bytes(device) / 2 or backend.triton is None
+    fits = n * width * dtype.itemsize <= available_bytes(device) / 2 or backend.triton is None
     out = torch.empty(n, width, dtype=dtype, **({"device": device} if fits else {"pin_memory": True}))
     error = largest = torch.zeros(width, device=device)
     for start, block in _blocks(features, device):
@@ -212,7 +214,8 @@ def _laid_out(features: Features, device: torch.device, share: float, limit: int
 def multiply(x: Operand, weight: Tensor, backend: Backend) -> Tensor:
     """Compute X Θ, where X may have padding columns."""
     if isinstance(x, Tensor) and not x.is_cuda and not x.requires_grad and weight.requires_grad:
-        return _DenseProduct.apply(x, weight, backend)  # type: ignore[no-any-return, no-untyped-call]
+        product = partial(row_product, x, empty=backend.empty)
+        return linear(weight, lambda weight: product(weight.detach()), partial(transposed_product, x))
     missing = x.shape[1] - len(weight) if isinstance(x, Tensor) else 0
     return x @ (pad(weight, (0, 0, 0, missing)) if missing > 0 else weight)
 
@@ -240,43 +243,6 @@ class Products:
 def _version(y: Tensor) -> int:
     """The number of changes to a tensor in place; torch does not count them in inference mode."""
     return 0 if y.is_inference() else y._version
-
-
-class _DenseProduct(torch.autograd.Function):
-    """X Θ on a CPU, for a constant X."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor, backend: Backend) -> Tensor:
-        ctx.save_for_backward(x)
-        return row_product(x, weight.detach(), backend.empty)
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[None, Tensor, None]:
-        (x,) = ctx.saved_tensors
-        return None, transposed_product(x, grads[0]), None
-
-
-class _SparseProduct(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, y: Tensor, operand: SparseOperand) -> Tensor:
-        ctx.operand = operand
-        return operand.backend.product(operand.prepared, y)
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
-        return ctx.operand.backend.product(ctx.operand.transpose.prepared, grads[0]), None
-
-
-class _PairProduct(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, y: Tensor, operand: SparseOperand, rows: Tensor) -> Tensor:
-        ctx.operand, ctx.rows = operand, rows
-        return operand.backend.pair_product(operand.matrix, rows, y)
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
-        operand = ctx.operand
-        return operand.backend.pair_gradient(operand.transpose.matrix, ctx.rows, grads[0]), None, None
 
 
 def tensors(matrix: Any) -> tuple[Tensor, Tensor, Tensor]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
+from itertools import accumulate
+from operator import mul
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -13,15 +15,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from infomax import memory
 from infomax.errors import InputError, number_of, whole
-from infomax.io import memory
 from infomax.io.record import Record
-from infomax.kernels import Backend, Place
+from infomax.kernels import Backend
 from infomax.kernels.plain import Tree
-from infomax.kernels.ranks import ALONE, Portion
+from infomax.kernels.ranks import Portion
 from infomax.views.operands import Operand, multiply, to_gather
-from infomax.views.propagation import Normalisation, Rule
-from infomax.views.sampling import Neighbours, by_level, check_fan_out, level_sizes, sample_patches
+from infomax.views.propagation import Normalisation
 from infomax.views.view import Corruption, Sizes, View, Views
 
 FAN_OUT, BATCH = (10, 10, 25), 256
@@ -29,6 +30,90 @@ FAN_OUT, BATCH = (10, 10, 25), 256
 
 Weighting = Literal["sample", "degree"]
 """How a node with k sampled neighbours and the degree d is weighted in its mean: by 1 / (k + 1) or by 1 / (d + 1)."""
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """The neighbours from which each node receives messages, stored for sampling.
+
+    Shapes:
+        starts: ``[N + 1]``, node i receives from ``senders[starts[i] : starts[i + 1]]``
+        senders: ``[E]``
+        reach: ``[E]`` float64, cumulative sum of the weights; None if all are 1
+        share: ``[N]``, the neighbours' share of a node's mean, d / (d + 1) for the sum d of their weights
+    """
+
+    starts: Tensor
+    senders: Tensor
+    reach: Tensor | None
+    share: Tensor
+
+    @classmethod
+    def of(cls, graph: Record, device: torch.device) -> Neighbours:
+        """Put the neighbours in a graph on the device; in a directed graph, the in-neighbours."""
+        received = graph.edges.senders.matrix(graph.num_nodes)
+        degree = torch.from_numpy(received.sum(axis=1))
+        return cls(
+            torch.from_numpy(received.indptr).long().to(device),
+            torch.from_numpy(received.indices).to(device),
+            torch.from_numpy(received.data).double().cumsum(0).to(device) if graph.weighted else None,
+            (degree / (degree + 1)).float().to(device),
+        )
+
+    def draw(self, nodes: Tensor, count: int, generator: torch.Generator) -> Tensor:
+        """Draw neighbours by weight, with replacement, ``[n] -> [n, count]``; an isolated node draws itself."""
+        return self.pick(nodes, torch.rand(len(nodes), count, generator=generator, device=nodes.device))
+
+    def pick(self, nodes: Tensor, chance: Tensor) -> Tensor:
+        """As `draw`, with random numbers from 0 to 1, ``[n, count]``."""
+        first, last = self.starts[nodes], self.starts[nodes + 1]
+        if self.reach is None:
+            degree = (last - first)[:, None]
+            drawn = first[:, None] + (chance * degree).long().clamp_(max=degree - 1)
+        else:
+            below = torch.where(first > 0, self.reach[first - 1], 0)[:, None]
+            above = self.reach[(last - 1).clamp(min=0)][:, None]
+            drawn = torch.searchsorted(self.reach, below + chance.double() * (above - below), right=True)
+            drawn = torch.minimum(torch.maximum(drawn, first[:, None]), last[:, None] - 1)
+        alone = (first == last)[:, None]
+        drawn = self.senders[drawn.clamp_(min=0, max=max(len(self.senders) - 1, 0))] if len(self.senders) else drawn
+        return torch.where(alone, nodes[:, None], drawn.long())
+
+
+def check_fan_out(fan_out: Any) -> tuple[int, ...]:
+    """Check the numbers of neighbours to draw on each level; returns plain ints."""
+    return tuple(whole("fan_out", count, 1) for count in fan_out)
+
+
+def level_sizes(batch: int, fan_out: tuple[int, ...]) -> list[int]:
+    """Return the number of nodes on each level of a batch of patches: B, B k_1, B k_1 k_2, ..."""
+    return list(accumulate(fan_out, mul, initial=batch))
+
+
+def sample_patches(
+    neighbours: Neighbours,
+    centres: Tensor,
+    fan_out: tuple[int, ...],
+    generator: torch.Generator,
+    rows: slice = slice(None),
+) -> Tensor:
+    """Draw the nodes of the patches around B centres, ``[B, 1 + k_1 + k_1 k_2 + ...]``, level by level.
+
+    ``rows`` returns some of the patches, from the random numbers of all.
+    """
+    widths = level_sizes(1, fan_out)
+    device = centres.device
+    levels = [centres[rows]]
+    for width, count in zip(widths, fan_out, strict=False):
+        chance = torch.rand(len(centres) * width, count, generator=generator, device=device)
+        mine = chance.view(len(centres), width, count)[rows].reshape(-1, count)
+        levels.append(neighbours.pick(levels[-1], mine).view(-1))
+    return torch.cat([level.view(-1, width) for level, width in zip(levels, widths, strict=True)], dim=1)
+
+
+def by_level(rows: Tensor, fan_out: tuple[int, ...]) -> list[Tensor]:
+    """Split patches ``[B, P]`` into flat levels: a node's children are contiguous, in the order of their parents."""
+    return [level.reshape(-1) for level in rows.split(level_sizes(1, fan_out), dim=1)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,17 +134,16 @@ class PatchView:
     share: Tensor
     fan_out: tuple[int, ...]
     backend: Backend
-    trees: dict[tuple[int, ...], Tree] = field(default_factory=dict)
+    trees: dict[tuple[int, ...], Tree]
     """Trees by the sizes of their levels; all batches share them."""
-    portion: Portion | None = None
-    """Where these patches are one rank's part of a batch: which part."""
-    received: Tensor | None = None
+    portion: Portion
+    """Which part of a batch these patches are."""
+    received: Tensor | None
     """Without self-loops, ``[m]``: 1 for a node that has neighbours, 0 for one that pools nothing."""
 
     def shuffled(self, generator: torch.Generator) -> PatchView:
         """The same patches with the features shuffled among the nodes of each patch."""
-        portion = self.portion or Portion.of(len(self.rows), ALONE)
-        order = self.backend.permutations(portion.nodes, self.rows.shape[1], generator, portion.rows)
+        order = self.backend.permutations(self.portion.nodes, self.rows.shape[1], generator, self.portion.rows)
         return dataclasses.replace(self, rows=self.rows.gather(1, order))
 
     def at(self, k: int) -> PatchLayer:
@@ -130,15 +214,14 @@ class Patches(Views):
     def __init__(
         self,
         graph: Record,
-        rule: Rule,
+        rule: Normalisation,
         corruption: Corruption,
-        place: Place,
+        backend: Backend,
         *,
         fan_out: Sequence[int] = FAN_OUT,
         batch: int = BATCH,
         weighting: Weighting = "sample",
     ) -> None:
-        rule = Normalisation.of(rule)
         if (rule.left, rule.right) != (1, 0):
             raise InputError("patches", "an encoder that pools by the mean", f"one that asks for {rule}")
         if weighting not in get_args(Weighting):
@@ -146,7 +229,7 @@ class Patches(Views):
         self.weighting, self.loops = weighting, rule.loops
         self.fan_out, self.trees = check_fan_out(fan_out), dict[tuple[int, ...], Tree]()
         self.batch, self.corruption = whole("batch", batch, 1), corruption
-        self.backend = Backend.of(place)
+        self.backend = backend
         self.neighbours = Neighbours.of(graph, self.backend.device)
         self.features = to_gather(graph.table, self.backend)
         self.n = graph.num_nodes
@@ -209,6 +292,4 @@ class Patches(Views):
             full = partial(torch.full, dtype=torch.float32, device=rows.device)
             counts = zip(inner, self.fan_out, strict=True)
             share = torch.cat([full((len(level),), count / (count + 1)) for level, count in counts])
-        return PatchView(
-            self.features, rows, share, self.fan_out, self.backend, trees=self.trees, portion=portion, received=received
-        )
+        return PatchView(self.features, rows, share, self.fan_out, self.backend, self.trees, portion, received)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import cast
 
 from infomax.arrays.relations import Step, named_path, steps
 from infomax.arrays.table import Table
@@ -45,4 +46,4 @@ def walks(graph: Record, rule: Rule, passes: int) -> tuple[list[Sequence[Step]],
     if graph.kind:
         return paths, False
     ((step,),) = paths
-    return [[step] * length for length in range(1, passes + 1)], Normalisation.of(rule).right != 0
+    return [[step] * length for length in range(1, passes + 1)], cast(Normalisation, rule).right != 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import mmap
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -11,16 +10,16 @@ import torch
 from torch import Tensor
 from torch.nn.functional import embedding_bag
 
-from infomax import machine
+from infomax import memory
 from infomax.arrays.integrity import refuse_not_finite
 from infomax.arrays.scaling import Scaler
 from infomax.arrays.sparsity import dense
 from infomax.arrays.table import SparseRows, Table
-from infomax.io.memory import BYTES
 from infomax.kernels import Backend
 from infomax.kernels.host import on_one_thread
-from infomax.kernels.neighbourhoods import KnownRows, Neighbourhoods
 from infomax.kernels.random import Permutation
+from infomax.memory import BYTES
+from infomax.views.neighbourhoods import KnownRows, Neighbourhoods
 from infomax.views.operands import SparseOperand, tensors, to_gather
 
 DENSE_BYTES = 1 << 33
@@ -40,8 +39,7 @@ class StoredTable:
         arrays = (self.raw.entries, self.raw.columns) if isinstance(self.raw, SparseRows) else (self.raw,)
         bases: list[Any] = [getattr(array, "base", None) for array in arrays]
         files = [base for base in bases if isinstance(base, mmap.mmap)]
-        self.on_disk = not isinstance(self.raw, np.ndarray) or bool(files)
-        self.large = sum(map(len, files)) > ROOM * machine.free_bytes()
+        self.large = sum(map(len, files)) > ROOM * memory.free_bytes()
         # Of a file that does not fit into memory, the pages around a row will be gone before they are needed.
         for file in files if self.large and hasattr(mmap, "MADV_RANDOM") else ():
             file.madvise(mmap.MADV_RANDOM)
@@ -107,29 +105,14 @@ class StoredTable:
         self, graph: Neighbourhoods, nodes: Tensor, offsets: Tensor, permutation: Permutation | None
     ) -> Tensor:
         """As `pool`, in parts that fit into `BYTES`; a part reads each row on disk once, in ascending order."""
-        out = torch.empty(len(nodes), self.shape[1])
-        for part in self._parts(graph, nodes):
-            starts, senders, values = graph.rows(nodes[part], offsets[part])
-            carried = senders if permutation is None else permutation(senders)
-            needed, places = carried, torch.arange(len(carried))
-            if self.on_disk:
-                needed, places = torch.unique(carried, return_inverse=True)
-            rows = self.gather(needed)
-            out[part] = embedding_bag(
-                places, rows, starts, mode="sum", per_sample_weights=values, include_last_offset=True
-            )
-        return out
-
-    def _parts(self, graph: Neighbourhoods, nodes: Tensor) -> Iterator[slice]:
-        """Split the nodes into slices whose neighbourhoods fit into `BYTES`, or of one node."""
-        most = max(1, BYTES // (4 * self.shape[1]))
-        rows = ((graph.starts[nodes + 1] - graph.starts[nodes]).clamp(max=graph.cap) + 1).cumsum(0).numpy()
-        start = 0
-        while start < len(nodes):
-            before = rows[start - 1] if start else 0
-            stop = max(start + 1, int(np.searchsorted(rows, before + most, side="right")))
-            yield slice(start, stop)
-            start = stop
+        entries = (graph.starts[nodes + 1] - graph.starts[nodes]).clamp(max=graph.cap) + 1
+        if len(nodes) > 1 and 4 * self.shape[1] * int(entries.sum()) > BYTES:
+            halves = zip(nodes.tensor_split(2), offsets.tensor_split(2), strict=True)
+            return torch.cat([self._pool_parts(graph, *half, permutation) for half in halves])
+        starts, senders, values = graph.rows(nodes, offsets)
+        needed, places = torch.unique(senders if permutation is None else permutation(senders), return_inverse=True)
+        rows = self.gather(needed)
+        return embedding_bag(places, rows, starts, mode="sum", per_sample_weights=values, include_last_offset=True)
 
 
 def rows_of(table: Table, backend: Backend) -> Any:
@@ -144,18 +127,3 @@ def gather_rows(table: Tensor | StoredTable, rows: Tensor) -> Tensor:
     if isinstance(table, StoredTable):
         return table.gather(rows)
     return table[rows.to(table.device)].to(rows.device)
-
-
-def pool_rows(
-    table: Tensor | StoredTable,
-    graph: Neighbourhoods,
-    nodes: Tensor,
-    offsets: Tensor | None = None,
-    permutation: Permutation | None = None,
-    kept: KnownRows | None = None,
-) -> Tensor:
-    """As `Neighbourhoods.pool`, of a table that may be on disk; without offsets the first neighbours are taken."""
-    offsets = torch.zeros(len(nodes), device=nodes.device) if offsets is None else offsets
-    if isinstance(table, StoredTable):
-        return table.pool(graph, nodes, offsets, permutation, kept)
-    return graph.pool(nodes, offsets, table, permutation, kept)

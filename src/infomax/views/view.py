@@ -10,8 +10,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from infomax import memory
 from infomax.errors import InputError
-from infomax.io import memory
 from infomax.io.record import Record
 from infomax.kernels import Backend
 from infomax.kernels.ranks import ALONE, Ranks

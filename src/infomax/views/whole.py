@@ -6,21 +6,91 @@ import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import torch
+from scipy import sparse
 from torch import Tensor
 
+from infomax.arrays.adjacency import Senders
 from infomax.errors import InputError
 from infomax.io.record import Record
-from infomax.kernels import Backend, Place
+from infomax.kernels import Backend
 from infomax.kernels.plain import permute
-from infomax.views.factors import Factor, mean_over, merged, pool_features, pooled_first, through
 from infomax.views.operands import Operand, Products, SparseOperand, multiply, operand, to_multiply
-from infomax.views.propagation import Messages, Propagation, Rule
+from infomax.views.propagation import Messages, Normalisation, Propagation, Rule
 from infomax.views.steps import no_path, paths_of, tables_of
 from infomax.views.view import AllNodes, Corruption, View, Views
+
+Factor = Messages | SparseOperand
+"""One step of a path as a matrix ``[N_1, N_2]``."""
+SPARSE = 10 if torch.backends.cpu.get_cpu_capability() == "AVX512" else 4
+"""How many times as long a product with a sparse matrix takes per entry as one with a dense matrix.
+
+The one waits for memory, the other for arithmetic, of which wide vector units do more. So machines may multiply in
+another order; the vectors are equal up to rounding.
+"""
+
+
+def pooled_first(chain: Sequence[SparseOperand], x: Operand, weight: Tensor) -> int:
+    """How many factors, from the last, are best applied to X before Θ in a step: P (Q (X Θ)), P ((Q X) Θ), (P Q X) Θ.
+
+    X Θ is computed for both views together, with a gradient; Q X needs no gradient, and that of a view without a
+    shuffle is known.
+    """
+    features, dim = weight.shape
+
+    def work(count: int) -> int:
+        later = len(chain) - count
+        own = x.numel() if isinstance(x, Tensor) else SPARSE * x.entries
+        product = 4 * dim * chain[later].shape[0] * features if count else 2 * dim * own
+        widths = [4 * dim] * later + [features] * count
+        return product + SPARSE * sum(one.entries * width for one, width in zip(chain, widths, strict=True))
+
+    return min(range(len(chain) + 1), key=work)
+
+
+def pool_features(factors: Sequence[SparseOperand], x: Operand, dim: int, rows: Tensor | None = None) -> Tensor:
+    """P Q X, dense, ``[M, F]``; with ``rows``, of these rows of X. It replaces a product of width ``dim``."""
+    *others, last = factors
+    if isinstance(x, Tensor):
+        return through(factors, x if rows is None else x[rows])
+    if kernels := last.backend.numba(x.shape[0] * dim):
+        return through(others, kernels.sparse_product(last.matrix, x.matrix, rows))
+    shuffled = x if rows is None else x.gather(rows)
+    return through(others, torch.from_numpy((last.scipy @ shuffled.scipy).toarray()))
+
+
+def through(factors: Sequence[Factor], y: Tensor) -> Tensor:
+    """P Q Y."""
+    for factor in reversed(factors):
+        y = factor @ y
+    return y
+
+
+def mean_over(senders: Senders, width: int) -> sparse.csr_array:
+    """The mean over those that send to each node, as a matrix ``[N, width]``; zero where nobody does."""
+    matrix = senders.matrix(width).astype("float32")
+    total = matrix.sum(axis=1)
+    matrix.data = matrix.data / total.repeat(matrix.indptr[1:] - matrix.indptr[:-1])
+    return matrix
+
+
+def merged(factors: Iterable[sparse.csr_array]) -> list[sparse.csr_array]:
+    """Multiply adjacent factors whose product has no more entries than they have together, so it is less work."""
+    first, *others = factors
+    found = [first]
+    for right in others:
+        left = found[-1]
+        together = found[-1].nnz + right.nnz
+        # Only where the product takes little time and memory is it computed at all.
+        few = np.bincount(left.indices, minlength=left.shape[1]) @ np.diff(right.indptr) <= 2 * together
+        if few and (both := left @ right).nnz <= together:
+            found[-1] = both
+        else:
+            found.append(right)
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,11 +120,11 @@ class WholeView(AllNodes):
     """By path, the last product that was passed on by all factors but the first, and the result."""
 
     @classmethod
-    def of(cls, graph: Record, rule: Rule, place: Place) -> WholeView:
+    def of(cls, graph: Record, rule: Rule, backend: Backend) -> WholeView:
         """Build the view of a graph on the device; paths share their factors."""
-        backend = Backend.of(place)
         if not graph.kind:
-            return cls.of_one_path(to_multiply(graph.table, backend), Propagation.of(graph, rule, backend))
+            propagation = Propagation.of(graph, cast(Normalisation, rule), backend)
+            return cls.of_one_path(to_multiply(graph.table, backend), propagation)
         paths = paths_of(graph, rule)
         mean = cache(lambda step: mean_over(step.senders, graph.nodes[step.sender].num_nodes))
         factors = cache(lambda steps: [cast(SparseOperand, operand(one, backend)) for one in merged(map(mean, steps))])
@@ -131,7 +201,7 @@ class WholeView(AllNodes):
         alike = negative.products is self.products and negative.rows and not self.rows and self.kind
         return dataclasses.replace(negative, both=True) if alike and self.backend.device.type == "cpu" else None
 
-    def blocks(self) -> Callable[[int, int], BlockView]:
+    def blocks(self, keep: Any = None) -> Callable[[int, int], BlockView]:
         """A function of (start, stop) that returns the view of these nodes; all share their products."""
         return partial(BlockView, self.fresh())
 
@@ -192,18 +262,14 @@ def shuffle_of(positive: View, negative: View) -> tuple[Propagation, Tensor] | N
     return (p, rows) if alike and rows is not None and isinstance(p, Propagation) else None
 
 
-@dataclass(frozen=True)
 class BlockView:
     """Nodes start to stop of a whole view: a layer is computed for these only, which bounds the memory."""
 
-    view: WholeView
-    start: int
-    stop: int
-
-    @property
-    def backend(self) -> Backend:
-        """What computes it."""
-        return self.view.backend
+    def __init__(self, view: WholeView, start: int, stop: int) -> None:
+        self.view = view
+        self.start = start
+        self.stop = stop
+        self.backend = view.backend
 
     def carry(self, h: Tensor) -> Tensor:
         """The rows of H of these nodes."""
@@ -229,8 +295,8 @@ class WholeGraph(Views):
     uniform = True
     corruptions = ("shuffle_features", "flip_edges", "flip_and_shuffle", "drop_features")
 
-    def __init__(self, graph: Record, rule: Rule, corruption: Corruption, place: Place) -> None:
-        self.view = WholeView.of(graph, rule, place)
+    def __init__(self, graph: Record, rule: Rule, corruption: Corruption, backend: Backend) -> None:
+        self.view = WholeView.of(graph, rule, backend)
         self.corruption = corruption
         self.turn = torch.zeros(1, dtype=torch.int64, device=self.view.backend.device)
 

@@ -16,9 +16,10 @@ from torch.nn.functional import leaky_relu
 from infomax.evaluation.probes import Score
 from infomax.evaluation.splits import known
 from infomax.graphs.graph import Graph
+from infomax.kernels import Backend
 from infomax.kernels.initialisation import generators, glorot
+from infomax.views.patches import Neighbours, by_level, sample_patches
 from infomax.views.propagation import NEIGHBOURS, Propagation
-from infomax.views.sampling import Neighbours, by_level, sample_patches
 from infomax_paper.baselines import shared
 
 
@@ -98,7 +99,7 @@ Batches: TypeAlias = Callable[[AveragePooling, shared.Drop, torch.Generator], It
 
 def whole(graph: Graph, device: torch.device) -> tuple[Tensor, Propagation]:
     """A graph's features ``[N, F]`` and the matrix ``[N, N]`` that averages over neighbours (0 if there are none)."""
-    return torch.from_numpy(graph.features).to(device), Propagation.of(graph, NEIGHBOURS, device)
+    return torch.from_numpy(graph.features).to(device), Propagation.of(graph, NEIGHBOURS, Backend(device))
 
 
 def graph_by_graph(graph: Graph, codes: Tensor, device: torch.device) -> Batches:

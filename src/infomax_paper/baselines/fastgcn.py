@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from infomax.graphs.graph import Graph
+from infomax.kernels import Backend
 from infomax.kernels.initialisation import generators
+from infomax.views import SYMMETRIC
 from infomax.views.propagation import Propagation
 from infomax_paper.baselines import gcn, shared
 
@@ -76,7 +78,7 @@ def train(graph: Graph, codes: Tensor, settings: Settings, seed: int, device: to
     """Train on a graph. Codes are ``[n]`` or ``[n, C]``, -1 for nodes that are not for training."""
     first, draws = generators(seed, device)
     model = gcn.GCN(graph.num_features, settings.dim, shared.classes(codes), first).to(device)
-    propagation = Propagation.of(graph, "symmetric", device)
+    propagation = Propagation.of(graph, SYMMETRIC, Backend(device))
     messages, importance = propagation @ torch.from_numpy(graph.features).to(device), Importance(propagation)
     optimiser = torch.optim.Adam(model.parameters(), lr=settings.lr, fused=True)
     labelled = shared.known_rows(codes)

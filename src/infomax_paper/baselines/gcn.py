@@ -18,8 +18,10 @@ from torch.nn.functional import embedding_bag, prelu
 from infomax.arrays.scaling import Scale
 from infomax.evaluation.splits import known
 from infomax.graphs.graph import Graph
+from infomax.kernels import Backend
 from infomax.kernels.initialisation import generators, glorot
 from infomax.parts import encoders
+from infomax.views import SYMMETRIC
 from infomax.views.operands import Operand, operand
 from infomax.views.propagation import Propagation
 from infomax_paper.baselines import shared
@@ -122,7 +124,7 @@ def train(
 
 def whole(graph: Graph, device: torch.device) -> tuple[Operand, Propagation]:
     """The inputs of a model: a graph's features ``[N, F]``, and P."""
-    return operand(graph.features, device), Propagation.of(graph, "symmetric", device)
+    return operand(graph.features, Backend(device)), Propagation.of(graph, SYMMETRIC, Backend(device))
 
 
 def gcn(graph: Graph, codes: NDArray[Any], seed: int, device: torch.device, settings: Settings = KIPF) -> NDArray[Any]:

@@ -19,6 +19,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy, softplus
 
 from infomax.graphs.graph import Graph
+from infomax.kernels import Backend
 from infomax.kernels.initialisation import generators, glorot
 from infomax.views.operands import Operand, operand
 from infomax_paper.baselines import deepwalk, shared
@@ -61,7 +62,7 @@ def planetoid(
         return settings.label_context * loss
 
     deepwalk.learn(graph, tables, settings.walk, draws, extra=label_context)
-    inputs = (operand(normalize(graph.features), device), settings.trust * tables[0])
+    inputs = (operand(normalize(graph.features), Backend(device)), settings.trust * tables[0])
     return classify(inputs, graph.num_features, targets, train, held_out, settings, first).cpu().numpy()
 
 

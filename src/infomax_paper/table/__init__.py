@@ -32,7 +32,7 @@ from infomax.version import __version__
 from infomax_paper.baselines import BASELINES, CITATION, Baseline
 from infomax_paper.experiments import EXPERIMENTS
 from infomax_paper.printed import PAPER
-from infomax_paper.protocol import probe_for
+from infomax_paper.protocol import probe_for, scaled_features
 from infomax_paper.table.page import html, markdown
 
 DATASETS = (*CITATION, "reddit", "ppi")
@@ -46,7 +46,7 @@ def embed(graph: Graph, codes: NDArray[Any], seed: int, device: torch.device, **
 
 def raw_features(graph: Graph, codes: NDArray[Any], seed: int, device: torch.device, **settings: Any) -> Any:
     """The features ``[N, F]``, scaled as for DGI."""
-    return graph.scaler(DGI(**settings).settings().scale).transform(graph.features)
+    return scaled_features(graph, settings)
 
 
 def _ours(uses: str, run: Callable[..., Any], seeded: bool = True, **change: Any) -> Baseline:

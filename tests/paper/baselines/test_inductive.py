@@ -12,8 +12,10 @@ from sample_graphs import random_graph
 
 from infomax import Graph
 from infomax.evaluation.metrics import accuracy, micro_f1
+from infomax.kernels import Backend
+from infomax.views import SYMMETRIC
+from infomax.views.patches import Neighbours, level_sizes
 from infomax.views.propagation import Propagation
-from infomax.views.sampling import Neighbours, level_sizes
 from infomax_paper.baselines import average_pooling as pooling
 from infomax_paper.baselines import fastgcn as fast
 from infomax_paper.baselines import gcn
@@ -124,7 +126,7 @@ def test_training_brings_walkers_together(name, generator):
 
 def test_a_layer_sample_is_right_on_average(generator):
     """The mean of the estimates is P H, within four standard errors at every entry."""
-    propagation = Propagation.of(random_graph(weighted=True), "symmetric", CPU)
+    propagation = Propagation.of(random_graph(weighted=True), SYMMETRIC, Backend(CPU))
     importance = fast.Importance(propagation)
     h, batch = torch.randn(40, 3, generator=generator), torch.tensor([0, 5, 39, 17])
     estimates = []
@@ -139,7 +141,7 @@ def test_a_layer_sample_is_right_on_average(generator):
 
 
 def test_importance_is_the_squared_length_of_a_column():
-    propagation = Propagation.of(random_graph(), "symmetric", CPU)
+    propagation = Propagation.of(random_graph(), SYMMETRIC, Backend(CPU))
     squares = propagation.operand.matrix.to_dense().double().square().sum(0)
     torch.testing.assert_close(fast.Importance(propagation).chance, squares)
 

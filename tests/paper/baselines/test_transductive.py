@@ -11,9 +11,10 @@ from sample_graphs import random_graph
 from scipy import sparse
 
 from infomax import Graph
-from infomax.views import WholeView
+from infomax.kernels import Backend
+from infomax.views import SYMMETRIC, WholeView
 from infomax.views.operands import operand
-from infomax.views.sampling import Neighbours
+from infomax.views.patches import Neighbours
 from infomax_paper.baselines import BASELINES, average_pooling, deepwalk, gcn, planetoid
 from infomax_paper.baselines.deepwalk import closeness, random_walks, skip_gram_loss
 from infomax_paper.baselines.label_propagation import label_propagation
@@ -167,7 +168,7 @@ def test_the_supervised_encoder_is_dgis_own_with_two_layers(generator):
     with torch.no_grad():
         for bias in model.encoder.biases:
             bias.normal_(generator=generator)
-    (h,) = model.encoder(WholeView.of(graph, "symmetric", CPU))
+    (h,) = model.encoder(WholeView.of(graph, SYMMETRIC, Backend(CPU)))
     torch.testing.assert_close(model(*gcn.whole(graph, CPU)), h @ model.classifier)
 
 
@@ -200,7 +201,7 @@ def test_validation_nodes_choose_and_test_nodes_do_not(row):
 def test_a_row_of_sparse_features_is_a_bag(generator):
     features = random_graph().features
     weight = torch.randn(12, 5, generator=generator)
-    bags = gcn.product(operand(features, CPU), weight, lambda entries: 2 * entries)
+    bags = gcn.product(operand(features, Backend(CPU)), weight, lambda entries: 2 * entries)
     np.testing.assert_allclose(bags.numpy(), 2 * (features @ weight.numpy()), atol=1e-5)
 
 

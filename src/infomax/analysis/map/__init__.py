@@ -64,7 +64,7 @@ def write_map(
     pairs = nodes.random_cosines() if kinds is None else ()
     text = page(
         nodes.ids, places, rows[:, :k], cosines[:, :k], columns, title=title, drawn=drawn, first=first,
-        importance="degree" if "degree" in columns else None, names=nodes.node_names,
+        names=nodes.node_names,
         pairs=np.quantile(pairs, np.linspace(0, 1, 1001)) if len(pairs) else (),
     )  # fmt: skip
     with replacing(Path(path)) as temporary:

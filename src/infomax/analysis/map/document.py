@@ -46,11 +46,10 @@ def page(
     title: str,
     drawn: str = "",
     first: str,
-    importance: str | None,
     names: NDArray[Any] | None = None,
     pairs: Sequence[float] | NDArray[Any] = (),
 ) -> str:
-    """The page as text, coloured by the column ``first``; nodes with high ``importance`` (a column) are named first.
+    """The page as text, coloured by the column ``first``; nodes with a high degree, if it is a column, are named first.
 
     Shapes:
         ids, columns, names: ``[N]``; names are shown in place of ids where they are not "".
@@ -70,6 +69,8 @@ def page(
         "cosines": np.round(32767 * cosines).astype("<i2").tobytes(),
         **{f"column{at}": values for at, (_, values) in enumerate(described)},
     }
+    # Without a time stamp, so that the same map gives the same file.
+    packed = {name: gzip.compress(block, compresslevel=6, mtime=0) for name, block in blocks.items()}
     meta = {
         "nodes": len(ids),
         "drawn": drawn or number_of(len(ids), "node"),
@@ -78,7 +79,7 @@ def page(
         "extent": from_corner.max(axis=0).clip(1e-3).tolist(),
         "columns": [description for description, _ in described],
         "first": heads.index(first),
-        "importance": None if importance is None else heads.index(importance),
+        "importance": heads.index("degree") if "degree" in heads else None,
         "themes": {"light": {"groups": COLOURS, "ramp": RAMP}, "dark": {"groups": DARK_COLOURS, "ramp": DARK_RAMP}},
     }
     parts = {
@@ -86,7 +87,8 @@ def page(
         "style": _text("page.css"),
         "meta": json.dumps(meta).replace("<", "\\u003c"),
         "blocks": "\n".join(
-            f'<script type="text/plain" id="block-{name}">{_packed(block)}</script>' for name, block in blocks.items()
+            f'<script type="text/plain" id="block-{name}">{b64encode(block).decode("ascii")}</script>'
+            for name, block in packed.items()
         ),
         "script": "\n".join(map(_text, SCRIPTS)),
     }
@@ -112,11 +114,6 @@ def _column(name: str, values: NDArray[Any]) -> tuple[dict[str, Any], bytes]:
     whole = bool((known == np.round(known)).all())
     scale = {"type": "float32", "low": low, "high": high, "log": skewed, "whole": whole}
     return {"name": name, **scale}, numbers.tobytes()
-
-
-def _packed(block: bytes) -> str:
-    # Without a time stamp, so that the same map gives the same file.
-    return b64encode(gzip.compress(block, compresslevel=6, mtime=0)).decode("ascii")
 
 
 def _text(name: str) -> str:

@@ -31,11 +31,7 @@ def layout(
 
     All neighbours of a node attract it equally; the result looks like that of t-SNE's calibrated forces. It starts from
     the first two principal components, which keeps distant groups apart, plus a little noise, so that equal vectors can
-    separate.
-
-    Shapes:
-        vectors: ``[N, d]``.
-        neighbours: ``[N, k]`` rows of each node's nearest, from `nearest`; NEIGHBOURS is a good k.
+    separate. ``neighbours`` are the rows ``[N, k]`` of those nearest to each of ``[N, d]``, from `nearest`.
     """
     n, k = neighbours.shape
     start = _principal(vectors) + 1e-3 * np.random.default_rng(seed).normal(size=(n, 2)).astype(np.float32)

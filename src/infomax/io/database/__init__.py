@@ -50,15 +50,18 @@ def _kind(path: Path) -> str:
             return ""
         with path.open("rb") as file:
             first = file.read(16)
+    except PermissionError:
+        raise InputError(str(path), "permission to read it", "none") from None
     except (OSError, ValueError):
         return ""
-    return "sqlite" if first == MAGIC else "duckdb" if first[8:12] == b"DUCK" else ""
+    is_empty = not first and path.suffix.lower() in (".sqlite", ".sqlite3", ".db")
+    return "sqlite" if first == MAGIC or is_empty else "duckdb" if first[8:12] == b"DUCK" else ""
 
 
 def _header(path: Path) -> tuple[str, ...]:
     """The names of the columns of a table."""
     if text.extension(path) in text.DELIMITERS:
-        return tuple(text.read_names(path))
+        return tuple(text.TextFile(path).names)
     from infomax.io.parquet import opened
 
     with opened(path) as file:
@@ -72,36 +75,41 @@ def of_database(name: str | Path, columns: Columns) -> Tables:
 
 def of_frames(frames: Mapping[str, Any], columns: Columns) -> Tables:
     """The tables of the graph of frames of pyarrow with keys, by their names."""
-    snapshot = Snapshot("frames")
+    snapshot = Snapshot("frames", said=_roles(columns))
     copy_frames(frames, snapshot)
     return tables_of(*_plan(snapshot, columns), columns)
 
 
 def planned(name: str | Path, columns: Columns) -> tuple[Plan, dict[str, Time]]:
     """The tables of a database, what they become, and their times."""
-    leave_out = [said.rpartition("=")[0] for said in _choices(columns, "table") if said.endswith("=ignore")]
+    said = _roles(columns)
     if POSTGRES.match(str(name)):
         from infomax.io.database.postgres import copy_postgres, shown
 
-        snapshot = Snapshot(shown(str(name)))
-        copy_postgres(str(name), snapshot, leave_out)
+        snapshot = Snapshot(shown(str(name)), said=said)
+        copy_postgres(str(name), snapshot)
         return _plan(snapshot, columns)
     path = database_file(name)
     if not path.exists():
         raise InputError(str(name), "a database", "nothing of that name")
     files = [path] if path.is_file() else [*table_files(path).values()]
     stamp = [[str(file.resolve()), file.stat().st_size, file.stat().st_mtime_ns] for file in files]
-    snapshot = Snapshot(str(path), stamp)
+    snapshot = Snapshot(str(path), stamp, said)
     copy = copy_files if path.is_dir() else {"sqlite": copy_sqlite, "duckdb": attach_duckdb}[_kind(path)]
-    copy(path, snapshot, leave_out)
+    copy(path, snapshot)
     return _plan(snapshot, columns)
 
 
 def _plan(snapshot: Snapshot, columns: Columns) -> tuple[Plan, dict[str, Time]]:
     find_keys(snapshot, _choices(columns, "key"))
-    said = {one.rpartition("=")[0]: one for one in _choices(columns, "table")}
-    plan = decide(snapshot, [one for name, one in said.items() if name not in snapshot.left_out])
+    plan = decide(snapshot)
     return plan, find_times(plan, columns.time or columns.earlier.get("time", ""))
+
+
+def _roles(columns: Columns) -> dict[str, str]:
+    """The roles of tables, by name, as a person said them: status=lookup."""
+    words = (one.rpartition("=") for one in _choices(columns, "table"))
+    return {table: role for table, _, role in words}
 
 
 def _choices(columns: Columns, word: str) -> list[str]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from infomax.arrays.times import parse_time
+from infomax.errors import InputError
 from infomax.io.database.roles import Plan, name_columns
 from infomax.io.database.schema import Key, Table
-from infomax.io.database.times import Time
+from infomax.io.database.times import Time, moment
 
 WIDTH = 80
 HEADINGS = ("table", "rows", "becomes", "name", "time")
@@ -56,15 +58,24 @@ def _leads(plan: Plan, table: Table, key: Key) -> str:
     return f"{key.name}{lost} {arrow} {key.table}"
 
 
-def rows(plan: Plan, times: dict[str, Time]) -> list[tuple[str, ...]]:
-    """Each table: its rows, what it becomes, its column of names and that of times."""
+def rows(plan: Plan, times: dict[str, Time], as_of: str | None = None) -> list[tuple[str, ...]]:
+    """Each table: its rows, as of a day; what it becomes, its column of names and that of times."""
     found = list[tuple[str, ...]]()
+    until = None if as_of is None else parse_time(as_of, "--as-of")
+    if until is not None and not times:
+        raise InputError("--as-of", "tables with times", "none", "Name a column of times: --time TABLE.COLUMN.")
     for name, table in plan.tables.items():
         is_node = plan.roles[name] in ("nodes", "facts")
         named = "+".join(name_columns(table)) if is_node else ""
         time = times.get(name, Time())
         when = time.column or ", ".join(f"as {key.table}" for key in time.keys)
-        found.append((name, f"{table.rows:,}", _becomes(plan, table), named, when if is_node else ""))
+        count = f"{table.rows:,}" if table.sql else ""
+        if until is not None and name in times:
+            joins = list[str]()
+            there = f"coalesce({moment(plan, times, table, joins)} <= {until}, true)"
+            query = f"SELECT count(*) FROM {table.sql} AS t {' '.join(joins)} WHERE {there}"  # noqa: S608
+            count = f"{plan.snapshot.number(query):,}"
+        found.append((name, count, _becomes(plan, table), named, when if is_node else ""))
     return found
 
 
@@ -76,6 +87,8 @@ def _becomes(plan: Plan, table: Table) -> str:
         owners = dict.fromkeys(other.name for other, _ in plan.referring(table.name))
         return f"category of {', '.join(owners)}"
     if role == "ignore":
+        if table.is_view and table.columns and table.name in plan.unsaid:
+            return "nothing: vectors"
         if table.is_view or table.name not in plan.unsaid:
             return "nothing: a view" if table.is_view else "nothing"
         return "nothing: no keys" if table.rows else "nothing: no rows"

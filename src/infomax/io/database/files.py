@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ NOTHING = ("", "\\N", "NULL", "null")
 """What stands for nothing in a key of a text file."""
 
 
-def attach_duckdb(path: Path, snapshot: Snapshot, leave_out: Sequence[str]) -> None:
+def attach_duckdb(path: Path, snapshot: Snapshot) -> None:
     """Attach a file, read-only; nothing of it is copied."""
     try:
         snapshot.database.execute(f"ATTACH {_string(str(path.resolve()))} AS source (READ_ONLY, TYPE duckdb)")
@@ -25,25 +25,26 @@ def attach_duckdb(path: Path, snapshot: Snapshot, leave_out: Sequence[str]) -> N
     query = "SELECT schema_name, {0}_name FROM duckdb_{0}s() WHERE database_name = 'source' AND NOT internal ORDER BY 2"
     for kind in ("table", "view"):
         for schema, name in snapshot.rows(query.format(kind)):
-            if not snapshot.wants({name, f"{schema}.{name}"}, leave_out):
+            if not snapshot.wants(name, kind == "view", schema):
                 continue
             snapshot.refuse_twice(name)
             sql = f"source.{quoted(schema)}.{quoted(name)}"
-            count = 0 if kind == "view" else snapshot.number(f"SELECT count(*) FROM {sql}")  # noqa: S608
-            snapshot.tables[name] = Table(name, sql, snapshot.types(sql), rows=count, is_view=kind == "view")
+            table = Table(name, sql, snapshot.types(sql), is_view=kind == "view")
             if kind == "table":
-                _declared(snapshot, schema, name)
+                table.rows = snapshot.number(f"SELECT count(*) FROM {sql}")  # noqa: S608
+                _declared(snapshot, schema, table)
+            if not snapshot.are_vectors(table, list(table.columns)):
+                snapshot.tables[name] = table
 
 
-def _declared(snapshot: Snapshot, schema: str, name: str) -> None:
+def _declared(snapshot: Snapshot, schema: str, table: Table) -> None:
     """Note the keys that a table of the attached file declares."""
     columns = "constraint_type, constraint_column_names, referenced_table, referenced_column_names"
-    where = f"schema_name = {_string(schema)} AND table_name = {_string(name)} AND database_name = 'source'"
-    table = snapshot.tables[name]
+    where = f"schema_name = {_string(schema)} AND table_name = {_string(table.name)} AND database_name = 'source'"
     for kind, own, other, target in snapshot.rows(f"SELECT {columns} FROM duckdb_constraints() WHERE {where}"):  # noqa: S608
         if kind == "PRIMARY KEY":
             table.primary = tuple(own)
-        elif kind == "FOREIGN KEY":
+        elif kind == "FOREIGN KEY" and not snapshot.is_left_out(other, schema):
             table.keys.append(Key(tuple(own), other, tuple(target)))
 
 
@@ -66,10 +67,10 @@ def table_files(folder: Path) -> dict[str, Path]:
     return found
 
 
-def copy_files(folder: Path, snapshot: Snapshot, leave_out: Sequence[str]) -> None:
+def copy_files(folder: Path, snapshot: Snapshot) -> None:
     """Copy the tables of a folder."""
     for name, path in table_files(folder).items():
-        if not snapshot.wants({name}, leave_out):
+        if not snapshot.wants(name):
             continue
         if text.extension(path) in text.DELIMITERS:
             _copy_text(name, path, snapshot)
@@ -83,7 +84,8 @@ def copy_files(folder: Path, snapshot: Snapshot, leave_out: Sequence[str]) -> No
 
 def _copy_text(name: str, path: Path, snapshot: Snapshot) -> None:
     """Copy a text file, all cells as text; rows that end early are filled up: exports may leave the last cells out."""
-    names, mark = text.read_names(path), text.DELIMITERS[text.extension(path)]
+    names = text.TextFile(path).names
+    mark = text.DELIMITERS[text.extension(path)]
     columns = ", ".join(f"{_string(column)}: 'VARCHAR'" for column in names)
     options = f"delim={_string(mark)}, quote='\"', escape='\"', header=true, auto_detect=false, null_padding=true"
     options += f", columns={{{columns}}}, nullstr=[{', '.join(map(_string, NOTHING))}]"
@@ -92,6 +94,7 @@ def _copy_text(name: str, path: Path, snapshot: Snapshot) -> None:
     try:
         snapshot.database.execute(f"CREATE TABLE {table.sql} AS SELECT * FROM {file}")  # noqa: S608
     except snapshot.failure as error:
+        text.refuse_wide(path)
         found = str(error).strip().splitlines()
         line = next((one for one in found if "Line" in one or "line" in one), found[0])
         raise InputError(str(path), "a table of text, in UTF-8, with the cells of its header", line) from None

@@ -7,10 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from infomax.errors import InputError, meant, number_of, shorten
-from infomax.io.column_names import listed
+from infomax.io.column_names import listed, plain, singular
 from infomax.io.database.schema import Key, Table, joined, quoted
 from infomax.io.database.snapshot import Snapshot
-from infomax.io.encoding.keys import plain, singular
 
 FOUND = 0.95
 """The share of the values of a column that must be there in a table for the column to be a key."""
@@ -28,11 +27,9 @@ def find_keys(snapshot: Snapshot, said: Sequence[str]) -> None:
             if not table.primary:
                 table.primary = find(snapshot, table)
     chosen = dict(_read(snapshot, one) for one in said)
-    gone = {name.rpartition(".")[2].lower() for name in snapshot.left_out}
     for table in snapshot.tables.values():
         own = {columns: key for (name, columns), key in chosen.items() if name == table.name}
-        kept = (key for key in table.keys if key.columns not in own and key.table.lower() not in gone)
-        declared = [_targeted(snapshot, table, key) for key in kept]
+        declared = [_targeted(snapshot, table, key) for key in table.keys if key.columns not in own]
         table.keys = [*declared, *(key for key in own.values() if key is not None)]
         taken = {column for columns in [*own, *(key.columns for key in table.keys)] for column in columns}
         if not table.is_view:

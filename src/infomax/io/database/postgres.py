@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from typing import Any
 
-from infomax.errors import InputError, library
+from infomax.errors import InputError, library, one_line
 from infomax.io.database.schema import Key, Table, quoted
 from infomax.io.database.snapshot import Snapshot
 
@@ -20,7 +19,9 @@ _COLUMNS = """
 SELECT attname::text, format_type(atttypid, atttypmod) FROM pg_attribute
 WHERE attrelid = {} AND attnum > 0 AND NOT attisdropped ORDER BY attnum"""
 _KEYS = """
-SELECT contype::text, (SELECT relname::text FROM pg_class WHERE oid = confrelid),
+SELECT contype::text,
+    (SELECT nspname::text FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace WHERE c.oid = confrelid),
+    (SELECT relname::text FROM pg_class WHERE oid = confrelid),
     (SELECT array_agg(attname::text ORDER BY place) FROM unnest(conkey) WITH ORDINALITY AS k(number, place)
         JOIN pg_attribute ON attrelid = conrelid AND attnum = number),
     (SELECT array_agg(attname::text ORDER BY place) FROM unnest(confkey) WITH ORDINALITY AS k(number, place)
@@ -41,7 +42,7 @@ def connect(address: str) -> Any:
     try:
         return dbapi.connect(address)
     except dbapi.Error as error:
-        raise InputError(shown(address), "a Postgres server that lets you in", _words(error)) from None
+        raise InputError(shown(address), "a Postgres server that lets you in", one_line(error)) from None
 
 
 def driver() -> Any:
@@ -49,8 +50,8 @@ def driver() -> Any:
     return library("adbc_driver_postgresql.dbapi", "postgres", "postgresql://", ", to read a Postgres server")
 
 
-def copy_postgres(address: str, snapshot: Snapshot, leave_out: Sequence[str]) -> None:
-    """Copy all tables that are not in ``leave_out``; of views only the names are read."""
+def copy_postgres(address: str, snapshot: Snapshot) -> None:
+    """Copy all tables that are wanted; of other views only the names are read."""
     import pyarrow as pa
 
     dbapi = driver()
@@ -59,7 +60,7 @@ def copy_postgres(address: str, snapshot: Snapshot, leave_out: Sequence[str]) ->
             cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
             cursor.execute(_TABLES)
             for schema, name, is_view, oid, allowed in cursor.fetchall():
-                if not snapshot.wants({name, f"{schema}.{name}"}, leave_out):
+                if not snapshot.wants(name, is_view, schema):
                     continue
                 if not allowed:
                     remedy = f"Grant SELECT on it, or leave it out: --table {name}=ignore."
@@ -67,19 +68,20 @@ def copy_postgres(address: str, snapshot: Snapshot, leave_out: Sequence[str]) ->
                 _copy(cursor, f"{quoted(schema)}.{quoted(name)}", Table(name, "", {}, is_view=is_view), oid, snapshot)
         except (dbapi.Error, pa.ArrowException, OSError) as error:
             remedy = "Nothing was written; the same command starts anew."
-            raise InputError(snapshot.where, "tables that can be read to their end", _words(error), remedy) from None
+            raise InputError(snapshot.where, "tables that can be read to their end", one_line(error), remedy) from None
 
 
 def _copy(cursor: Any, place: str, table: Table, oid: int, snapshot: Snapshot) -> None:
     cursor.execute(_COLUMNS.format(oid))
-    cells = {name: cell for name, kind in cursor.fetchall() if (cell := _cell(name, kind))}
+    kinds = dict(cursor.fetchall())
+    cells = {name: cell for name, kind in kinds.items() if (cell := _cell(name, kind))}
     cursor.execute(_KEYS.format(oid))
-    for kind, other, own, target in cursor.fetchall():
+    for kind, schema, other, own, target in cursor.fetchall():
         if kind == "p":
             table.primary = tuple(own)
-        else:
+        elif not snapshot.is_left_out(other, schema):
             table.keys.append(Key(tuple(own), other, tuple(target)))
-    if cells:
+    if cells and not snapshot.are_vectors(table, list(kinds)):
         cursor.execute(f"SELECT {', '.join(cells.values())} FROM {place}")  # noqa: S608
         batches = (dict(zip(batch.schema.names, batch.columns, strict=True)) for batch in cursor.fetch_record_batch())
         snapshot.copy(table, batches, names=list(cells))
@@ -95,8 +97,3 @@ def _cell(name: str, kind: str) -> str:
     whole = re.fullmatch(r"numeric\((\d+),0\)", kind)
     other = "int8" if whole and int(whole[1]) <= 18 else "float8" if kind.startswith("numeric") else "text"
     return f"{cell}::{other} AS {cell}"
-
-
-def _words(error: Exception) -> str:
-    """What a driver says, in one line."""
-    return re.sub(r"\s+", " ", str(error)).strip().rstrip(".")

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from infomax.errors import InputError, meant, shorten
-from infomax.io.column_names import listed
+from infomax.io.column_names import listed, plain, singular
 from infomax.io.database.schema import Key, Table
 from infomax.io.database.snapshot import Snapshot
-from infomax.io.encoding.keys import plain, singular
 
 ROLES = ("nodes", "facts", "edges", "lookup", "ignore")
 """Facts are nodes that no table refers to: train leaves them out unless it is told their type."""
@@ -58,9 +57,14 @@ def facts_among(choices: Mapping[str, str]) -> list[str]:
     return [type_name(name) for name, _, role in said if role == "facts"]
 
 
-def decide(snapshot: Snapshot, said: Sequence[str]) -> Plan:
-    """The role of each table: as said, NAME=ROLE, else by its keys."""
-    chosen = dict(_read(snapshot, one) for one in said)
+def decide(snapshot: Snapshot) -> Plan:
+    """The role of each table: as a person said, else by its keys."""
+    chosen = {name: role for name, role in snapshot.said.items() if name not in snapshot.left_out}
+    for name, role in chosen.items():
+        if role not in ROLES or name not in snapshot.tables:
+            remedy = meant(name, snapshot.tables) if role in ROLES else f"Roles are {', '.join(ROLES)}."
+            expected = f"TABLE=ROLE, of the tables {listed(list(snapshot.tables))}"
+            raise InputError("--table", expected, shorten(f"{name}={role}"), remedy)
     plan = Plan(snapshot, dict.fromkeys(snapshot.tables, "nodes"), set(snapshot.tables) - chosen.keys())
     for name, table in snapshot.tables.items():
         others = any(other is not table for other, _ in plan.referring(name))
@@ -77,15 +81,6 @@ def decide(snapshot: Snapshot, said: Sequence[str]) -> Plan:
     _give_edges(plan)
     _check(plan)
     return plan
-
-
-def _read(snapshot: Snapshot, said: str) -> tuple[str, str]:
-    name, _, role = said.rpartition("=")
-    if role not in ROLES or name not in snapshot.tables:
-        remedy = meant(name, snapshot.tables) if role in ROLES else f"Roles are {', '.join(ROLES)}."
-        expected = f"TABLE=ROLE, of the tables {listed(list(snapshot.tables))}"
-        raise InputError("--table", expected, shorten(said), remedy)
-    return name, role
 
 
 def _is_lookup(plan: Plan, table: Table) -> bool:
@@ -123,6 +118,8 @@ def _check(plan: Plan) -> None:
         raise InputError(where, "a name for each type", f"two tables called {shorten(twice)}", "Rename one.")
     edges = sum(len(plan.keys(table)) for name, table in plan.tables.items() if plan.roles[name] not in ROLES[3:])
     if not edges:
+        if plan.tables and not any(table.rows for table in plan.tables.values()):
+            raise InputError(where, "tables with rows", "none")
         found = f"the tables {listed(list(plan.tables))}" if plan.tables else "no table"
         remedy = "Keys that are neither declared nor called after a table: --key orders.buyer=customers."
         raise InputError(where, "tables with keys that refer to each other", found, remedy)

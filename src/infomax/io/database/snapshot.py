@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from infomax.errors import InputError, shorten
+from infomax.errors import InputError, one_line, shorten
 from infomax.io.database.schema import Table, quoted
 from infomax.io.prepare.database import Database
 
@@ -19,16 +19,18 @@ MEMORY = 10**9
 class Snapshot:
     """Tables by name; ``where`` names the database in messages, ``stamp`` is equal where nothing can have changed."""
 
-    def __init__(self, where: str, stamp: Any = None) -> None:
+    def __init__(self, where: str, stamp: Any = None, said: Mapping[str, str] | None = None) -> None:
         self.where, self.stamp = where, stamp
         self.tables: dict[str, Table] = {}
+        self.said: dict[str, str] = dict(said or {})
+        """The roles of tables that a person named."""
         self.left_out: set[str] = set()
         """The tables that a person does not want."""
         self._folder = TemporaryDirectory(prefix="infomax-")
         self.database = Database(Path(self._folder.name), MEMORY)
         self.failure = self.database.failure
         # One thread and joins in the order in which they are written keep rows in the order of their table.
-        for setting in ("threads = 1", "preserve_insertion_order = true"):
+        for setting in ("threads = 1", "preserve_insertion_order = true", "TimeZone = 'UTC'"):
             self.database.execute(f"SET {setting}")
         self.database.execute("SET disabled_optimizers = 'join_order,build_side_probe_side'")
         weakref.finalize(self, _close, self.database, self._folder)
@@ -37,7 +39,7 @@ class Snapshot:
         """Copy the rows of a table, in batches of Arrow columns; there may be none."""
         self.refuse_twice(table.name)
         table.sql = f"t{len(self.tables)}"
-        table.rows = self.database.create(table.sql, map(dict, batches))
+        table.rows = self.database.create(table.sql, map(dict, batches), f"{self.where}, table {table.name}")
         if not table.rows:
             columns = ", ".join(f"{quoted(name)} VARCHAR" for name in names)
             self.database.execute(f"CREATE TABLE {table.sql} ({columns})")
@@ -59,17 +61,38 @@ class Snapshot:
         try:
             found: list[tuple[Any, ...]] = self.database.execute(query).fetchall()
         except self.failure as error:
-            raise InputError(self.where, "tables that can be read", str(error)) from None
+            raise InputError(self.where, "tables that can be read", one_line(error)) from None
         return found
 
     def number(self, query: str) -> int:
         """The one number that a query gives."""
         return int(self.rows(query)[0][0] or 0)
 
-    def wants(self, names: set[str], leave_out: Sequence[str]) -> bool:
-        """Whether a table, which has these names, is to be read; notes that it is not."""
-        self.left_out |= names.intersection(leave_out)
-        return names.isdisjoint(leave_out)
+    def is_left_out(self, name: str, schema: str = "") -> bool:
+        """Whether a person does not want a table."""
+        unwanted = {table.lower() for table, role in self.said.items() if role == "ignore"}
+        return not unwanted.isdisjoint((name.lower(), f"{schema}.{name}".lower()))
+
+    def wants(self, name: str, is_view: bool = False, schema: str = "") -> bool:
+        """Whether a table is to be read; else notes it. A view, which may take long or fail, is not unless named."""
+        roles = {one: self.said[one] for one in (name, f"{schema}.{name}") if one in self.said}
+        if "ignore" in roles.values():
+            self.left_out |= {one for one, role in roles.items() if role == "ignore"}
+            return False
+        if is_view and not roles:
+            self.refuse_twice(name)
+            self.tables[name] = Table(name, "", {}, is_view=True)
+            return False
+        return True
+
+    def are_vectors(self, table: Table, columns: Sequence[str]) -> bool:
+        """Whether a table is one of vectors, as `writing` makes them: noted, and not read unless a person named it."""
+        ours = len(table.primary) == 1 and not table.keys and [*columns] == [*table.primary, "vector"]
+        if not ours or table.name in self.said:
+            return False
+        self.refuse_twice(table.name)
+        self.tables[table.name] = Table(table.name, "", dict.fromkeys(columns, ""), is_view=True)
+        return True
 
     def refuse_twice(self, name: str) -> None:
         """Refuse a second table of a name, from another schema."""
@@ -81,11 +104,7 @@ class Snapshot:
 class Query:
     """The rows of a query, to be read as those of a pyarrow table are.
 
-    Args:
-        snapshot: where it is asked.
-        columns: expressions of SQL by the names of columns.
-        rest: the query from FROM on.
-        num_rows: how many rows it has.
+    ``columns`` are expressions of SQL by the names of columns, ``rest`` is the query from FROM on.
     """
 
     def __init__(self, snapshot: Snapshot, columns: Mapping[str, str], rest: str, num_rows: int) -> None:

@@ -10,19 +10,20 @@ from infomax.io.column_names import apart
 from infomax.io.columns import NAME, TIME, Columns
 from infomax.io.database.keys import written
 from infomax.io.database.roles import Plan, lookup_column, name_columns, type_name
-from infomax.io.database.schema import Key, Table, joined, quoted
+from infomax.io.database.schema import Table, joined, quoted
 from infomax.io.database.snapshot import Query
 from infomax.io.database.times import Time, moment
 from infomax.io.sources import Source
 from infomax.io.typed import Tables, of_sources
 from infomax.io.unite import Ends
 
-_ELSEWHERE = ("id", "source", "target", "weight", "groups", "matrix", "types", "edge_type", "node_type", "edges_as")
-
 
 def tables_of(plan: Plan, times: dict[str, Time], columns: Columns) -> Tables:
     """The tables of the graph, with all choices among the columns, so that a later database is read alike."""
-    columns.refuse(_ELSEWHERE, f"tables with keys, rather than the database {plan.snapshot.where}: see --key, --table")
+    allowed = ("labels", "features", "ignore", "name", "time", "as_of", "kinds", "key", "table")
+    columns.refuse_others(
+        allowed, f"tables with keys, rather than the database {plan.snapshot.where}: see --key, --table"
+    )
     nodes, kinds, ids = dict[str, Source](), dict[str, str](), list[str]()
     for kind, table in plan.types.items():
         query, categories = _nodes(plan, times, kind, table, columns)
@@ -85,7 +86,7 @@ def _edges(plan: Plan) -> Iterator[tuple[Ends, Table, Query]]:
             rest = f"FROM {table.sql} AS t JOIN {other.sql} AS r ON {joined(table, key, other)}"
             cells = {"source": table.id(), "target": other.id("r")}
             query = Query(plan.snapshot, cells, rest, key.filled - key.lost)
-            yield (kind, _relation(key), type_name(other.name)), table, query
+            yield (kind, type_name(key.name), type_name(other.name)), table, query
     for table in plan.tables.values():
         if plan.roles[table.name] == "edges":
             one, two = plan.keys(table)
@@ -95,7 +96,3 @@ def _edges(plan: Plan) -> Iterator[tuple[Ends, Table, Query]]:
             count = plan.snapshot.number(f"SELECT count(*) {rest}")
             query = Query(plan.snapshot, {"source": first.id("r"), "target": last.id("s")}, rest, count)
             yield (type_name(first.name), type_name(table.name), type_name(last.name)), table, query
-
-
-def _relation(key: Key) -> str:
-    return type_name(key.name)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import re
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -17,19 +19,26 @@ MAGIC = b"SQLite format 3\0"
 ROWS = 1 << 16
 
 
-def copy_sqlite(path: Path, snapshot: Snapshot, leave_out: Sequence[str]) -> None:
-    """Copy all tables of a file, and its views; those in ``leave_out`` are not read."""
+def copy_sqlite(path: Path, snapshot: Snapshot) -> None:
+    """Copy all tables of a file that are wanted, and its views."""
     try:
-        address = f"file:{quote(str(path.resolve()))}?mode=ro"
+        address = f"file:{quote(str(path.resolve()))}?mode=ro{'&immutable=1' if _is_fixed(path.resolve()) else ''}"
         with closing(sqlite3.connect(address, uri=True, check_same_thread=False)) as connection:
             connection.execute("BEGIN")
             tables = connection.execute("PRAGMA main.table_list").fetchall()
             for _, name, kind, *_ in sorted(tables, key=lambda row: str(row[1])):
                 ours = kind in ("table", "view") and not name.startswith("sqlite_")
-                if ours and snapshot.wants({name}, leave_out):
+                if ours and snapshot.wants(name, kind == "view"):
                     _copy(connection, name, kind == "view", snapshot)
     except sqlite3.Error as error:
         raise InputError(str(path), "a SQLite database that can be read", str(error)) from None
+
+
+def _is_fixed(path: Path) -> bool:
+    """Whether nobody writes a file that has a write-ahead log, and SQLite cannot make one, as on read-only media."""
+    with path.open("rb") as file:
+        logged = file.read(20)[18:] == b"\2\2"
+    return logged and not Path(f"{path}-wal").exists() and not os.access(path.parent, os.W_OK)
 
 
 def _copy(connection: sqlite3.Connection, name: str, is_view: bool, snapshot: Snapshot) -> None:
@@ -43,10 +52,11 @@ def _copy(connection: sqlite3.Connection, name: str, is_view: bool, snapshot: Sn
     for number, _, table, own, target, *_ in connection.execute(f"PRAGMA foreign_key_list({quoted(name)})").fetchall():
         keys.setdefault(number, [table, [], []])[1].append(own)
         keys[number][2] += [target] if target else []
-    found = [Key(tuple(own), table, tuple(target)) for table, own, target in keys.values()]
+    wanted = (key for key in keys.values() if not snapshot.is_left_out(key[0]))
+    found = [Key(tuple(own), table, tuple(target)) for table, own, target in wanted]
     table = Table(name, "", {}, tuple(column for _, column in primary), found, is_view=is_view)
     query = f"SELECT {', '.join(map(quoted, types))} FROM {quoted(name)}"  # noqa: S608
-    if not types:
+    if not types or snapshot.are_vectors(table, [row[1] for row in about]):
         return
     while True:
         try:
@@ -66,13 +76,8 @@ class _OtherTypeError(Exception):
 
 def _type(declared: str) -> str:
     """The type to begin with, by the rules of SQLite; none for what is no feature."""
-    if "INT" in declared:
-        return "int64"
-    if any(word in declared for word in ("CHAR", "CLOB", "TEXT", "DATE", "TIME")):
-        return "string"
-    if any(word in declared for word in ("REAL", "FLOA", "DOUB")):
-        return "double"
-    return "" if "BLOB" in declared else "int64"
+    rules = {"INT": "int64", "CHAR|CLOB|TEXT|DATE|TIME": "string", "REAL|FLOA|DOUB": "double", "BLOB": ""}
+    return next((kind for words, kind in rules.items() if re.search(words, declared)), "int64")
 
 
 def _batches(rows: sqlite3.Cursor, types: dict[str, str]) -> Iterator[dict[str, Any]]:

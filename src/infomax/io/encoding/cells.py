@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,18 +19,11 @@ PAIRS = (("false", "true"), ("no", "yes"), ("f", "t"), ("n", "y"), ("0", "1"))
 LARGEST = float(np.finfo(np.float32).max) * (1 + 2.0**-25)
 """Numbers from this on are infinite as float32."""
 READABLE = "text, numbers, booleans, dates, times or lists"
-SPACES = b" ,"
-"""What is between words; not in codes and addresses."""
-_LONGEST = 1 + max(map(len, MISSING))
 _NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 _TIME = (
     r"^(\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:?\d\d)?)?|(19|20)\d\d-(0\d|1[0-2])|"
     r"\d\d:\d\d(:\d\d(\.\d{1,9})?)?)$"
 )
-_DIGITS = np.isin(np.arange(256), np.frombuffer(b"0123456789+-.", np.uint8))
-_LETTERS = np.isin(np.arange(256), [byte for byte in range(256) if byte > 127 or chr(byte).isalpha()])
-_OUTER = ~np.isin(np.arange(256), np.arange(33, 127))
-"""White space, or a byte of what may be."""
 _ZONE = r":\d\d.*(Z|[+-]\d\d:?\d\d)$"
 _DAY = 86_400_000_000
 
@@ -85,15 +78,9 @@ def plain(values: Any) -> Any:
             values = compute.if_else(compute.equal(compute.list_value_length(values), 0), None, values)
         return values.cast(pa.large_list(pa.float64() if numeric else pa.large_string()))
     if types.is_null(kind) or types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
-        words = values.cast(pa.large_string())
-        starts, data = utf8(words)
-        if _OUTER[_letters(data, starts[:-1])].any() or _OUTER[_letters(data, starts[1:] - 1)].any():
-            words = compute.utf8_trim_whitespace(words)
-            starts, _ = utf8(words)
-        if np.diff(starts).min(initial=_LONGEST) < _LONGEST:
-            missing = compute.is_in(words, pa.array(MISSING, pa.large_string()))
-            words = compute.if_else(missing, None, words) if missing.true_count else words
-        return words
+        words = compute.utf8_trim_whitespace(values.cast(pa.large_string()))
+        missing = compute.is_in(words, pa.array(MISSING, pa.large_string()))
+        return compute.if_else(missing, None, words) if missing.true_count else words
     raise UnreadableError(0, READABLE, f"type {kind}")
 
 
@@ -110,34 +97,30 @@ def single(values: Any, expected: str) -> Any:
     return pa.nulls(len(values))
 
 
-class Distinct(NamedTuple):
-    """The different cells of a column, plain; and which one ``[n]`` each row has, null for none."""
+def distinct(values: Any, repeated: bool = True) -> tuple[Any, Any]:
+    """The different cells of a column, plain, as they appear; and which one ``[n]`` each row has, null for none.
 
-    cells: Any
-    rows: Any
-
-
-def distinct(values: Any, repeated: bool = True) -> Distinct:
-    """The different cells of a column, in order of appearance; where they are not repeated each counts as another."""
+    Where they are not repeated each counts as another.
+    """
     import pyarrow as pa
     from pyarrow import types
 
     if not repeated:
         words = plain(values)
         there = words.is_valid().to_numpy(zero_copy_only=False)
-        return Distinct(words.drop_null(), pa.array(np.cumsum(there) - 1, mask=~there))
+        return words.drop_null(), pa.array(np.cumsum(there) - 1, mask=~there)
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks()
     if not types.is_string(values.type) and not types.is_large_string(values.type):
         coded = plain(values).dictionary_encode()
-        return Distinct(coded.dictionary, coded.indices)
+        return coded.dictionary, coded.indices
     coded = values.dictionary_encode()
     written = coded.dictionary.cast(pa.large_string())
     words = plain(written)
-    if words.null_count or len(utf8(words)[1]) < len(utf8(written)[1]):
-        again = words.dictionary_encode()  # white space was removed, and two may be one
-        return Distinct(again.dictionary, again.indices.take(coded.indices))
-    return Distinct(words, coded.indices)
+    if words.equals(written):
+        return words, coded.indices
+    again = words.dictionary_encode()  # white space was removed, and two may be one
+    return again.dictionary, again.indices.take(coded.indices)
 
 
 def shown(values: Any, row: int) -> str:
@@ -153,7 +136,7 @@ def texts(values: Any) -> Any:
 
     if str(values.type) != "large_string":
         return values.cast(pa.large_string())
-    if not _has_digits(values) or not compute.match_substring(values, ".0").true_count:
+    if not compute.match_substring(values, ".0").true_count:
         return values
     return compute.replace_substring_regex(values, r"^(-?\d+)\.0+$", r"\1")
 
@@ -166,42 +149,21 @@ def utf8(values: Any) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
     return starts - starts[0] if starts[0] else starts, np.frombuffer(data or b"", np.uint8)[starts[0] : starts[-1]]
 
 
-def _letters(data: NDArray[np.uint8], at: NDArray[np.int64]) -> NDArray[np.uint8]:
-    """The bytes ``[n]`` at these places; where a text is empty, one of a text beside it."""
-    return data.take(at, mode="clip") if len(data) else data
+def matched(values: Any, pattern: str) -> NDArray[np.bool_]:
+    """Which cells ``[n]`` of a plain column are text in which a regular expression is found."""
+    from pyarrow import compute
 
-
-def _has_digits(values: Any) -> bool:
-    """Whether any text begins with a digit, a sign or a point: else it needs no search for numbers and times."""
-    starts, data = utf8(values)
-    return bool(_DIGITS[_letters(data, starts[:-1])].any())
-
-
-def padded(values: Any) -> bool:
-    """Whether a plain column is text, and any of it begins with a zero and another digit, as 007 does."""
     if str(values.type) != "large_string":
-        return False
-    starts, data = utf8(values)
-    second = _letters(data, starts[:-1] + 1) - np.uint8(48)
-    return bool(((_letters(data, starts[:-1]) == 48) & (second < 10) & (np.diff(starts) > 1)).any())
+        return np.zeros(len(values), bool)
+    found: NDArray[np.bool_] = (
+        compute.match_substring_regex(values, pattern).fill_null(False).to_numpy(zero_copy_only=False)
+    )
+    return found
 
 
 def wordy(values: Any) -> bool:
     """Whether a plain column is text that never begins as numbers and times do."""
-    return str(values.type) == "large_string" and not _has_digits(values)
-
-
-def begin_with_letters(values: Any) -> NDArray[np.bool_]:
-    """Which texts ``[n]`` begin with a letter, as words do, and amounts, dates, phone numbers and JSON do not."""
-    starts, data = utf8(values)
-    return _LETTERS[_letters(data, starts[:-1])] if len(data) else np.ones(len(values), bool)
-
-
-def id_note(name: str) -> str:
-    """What to say of a column of whole numbers that are different or huge in every row."""
-    ignore = f"If it is one: --column {name}=ignore (in Python: columns={{{name!r}: 'ignore'}})"
-    dates = 'If they are dates, write them as in 2025-12-31 (pandas: to_datetime(column, unit="s"))'
-    return f"it looks like an id, with a different or huge number in every row. {ignore}. {dates}"
+    return str(values.type) == "large_string" and not matched(values, r"^[0-9+.-]").any()
 
 
 def numbers(values: Any) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
@@ -211,7 +173,7 @@ def numbers(values: Any) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
 
     known = values.is_valid().to_numpy(zero_copy_only=False)
     if types.is_large_string(values.type):
-        if not _has_digits(values):
+        if wordy(values):
             return np.full(len(values), np.nan), known
         try:
             values = values.cast(pa.float64())
@@ -248,7 +210,7 @@ def times(values: Any) -> tuple[Any, NDArray[np.bool_]]:
     known, when = values.is_valid().to_numpy(zero_copy_only=False), pa.timestamp("us")
     if types.is_timestamp(values.type):
         return values, known & False
-    if not types.is_large_string(values.type) or not _has_digits(values):
+    if not types.is_large_string(values.type) or wordy(values):
         return pa.nulls(len(values), when), known
     lengths = np.diff(utf8(values)[0])
     if ((lengths == 10) | (lengths > 15) | ~known).all():  # pyarrow reads an hour alone as well, 2013-05-27 08
@@ -272,11 +234,8 @@ def times(values: Any) -> tuple[Any, NDArray[np.bool_]]:
 
 def moments(values: Any) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """A plain column as times ``[n]`` in microseconds since 1970, `UNKNOWN` for none; and a mask ``[n]`` of others."""
-    from pyarrow import compute
-
     when, bad = times(values)
-    if str(values.type) == "large_string":  # an hour alone is no time
-        bad |= compute.match_substring_regex(values, r"^\d\d:").fill_null(False).to_numpy(zero_copy_only=False)
+    bad |= matched(values, r"^\d\d:")  # an hour alone is no time
     return when.cast("int64").fill_null(UNKNOWN).to_numpy(zero_copy_only=False), bad
 
 
@@ -304,17 +263,6 @@ def hours(values: Any) -> NDArray[np.float64]:
     """The part ``[n]`` of the day that has passed, of timestamps that are there."""
     at = days(values)
     return at - np.floor(at)
-
-
-def marked(values: Any, marks: bytes) -> NDArray[np.bool_]:
-    """Which texts ``[n]`` hold one of the marks, each of one byte."""
-    starts, data = utf8(values)
-    found = data == marks[0]
-    for mark in marks[1:]:
-        found |= data == mark
-    at = np.flatnonzero(found)
-    there: NDArray[np.bool_] = np.diff(np.searchsorted(at, starts)) > 0 if len(at) else np.zeros(len(values), bool)
-    return there
 
 
 def offsets(lengths: NDArray[Any]) -> NDArray[np.int64]:

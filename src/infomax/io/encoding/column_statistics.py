@@ -16,7 +16,7 @@ from infomax.io.encoding import cells
 from infomax.io.encoding.encoding import FINE, WIDTH, lists
 from infomax.io.encoding.kinds import EXPECTED, FEATURES
 from infomax.io.encoding.moments import Moments
-from infomax.io.encoding.words import KeptCells, Words, hashed
+from infomax.io.encoding.words import Words, hashed
 
 DISTINCT = 100_000
 """Different values that are counted; a column with more of them is no category."""
@@ -52,18 +52,17 @@ class ColumnStatistics:
         self.ranges = dict.fromkeys(("season", "weekday", "hour"), (math.inf, -math.inf))
         self.frequency, self.waiting = np.zeros(FINE, np.int64), list[tuple[Words, NDArray[np.int64]]]()
         self.vocabulary: Counter[bytes] | None = Counter()
-        self.kept = list[KeptCells]()
         self.bad: dict[str, tuple[str, str]] = {}
 
-    def add(self, values: Any, place: Callable[[int, str], str], keeps: bool) -> None:
-        """Look at some rows of the column; for ``place`` see `Survey.add`. If it ``keeps`` them, see `survey.KEPT`."""
+    def add(self, values: Any, place: Callable[[int, str], str]) -> None:
+        """Look at some rows of the column; for ``place`` see `Survey.add`."""
         is_list = cells.is_list(values.type)
         if is_list != self.is_list and self.rows > self.missing:  # the files of a table may differ
             told = "lists" if is_list else "single values"
             self.bad.setdefault("type", (place(0, self.name), f"{told}, unlike the rows before"))
             return
         try:
-            distinct, rows = found = cells.distinct(values, not is_list and self.counts is not None)
+            distinct, rows = cells.distinct(values, not is_list and self.counts is not None)
         except cells.UnreadableError as error:
             self.bad.setdefault("type", (place(0, self.name), str(error.found)))
             return
@@ -89,9 +88,7 @@ class ColumnStatistics:
         rest = rest if wordy else self._times(distinct, counts, rest)
         remember("date", rest)
         if rest.any():
-            words = self._words(distinct if rest.all() else distinct.filter(rest), counts[rest])
-            if keeps:
-                self.kept.append(KeptCells(values, found, words if rest.all() else None))
+            self._words(distinct if rest.all() else distinct.filter(rest), counts[rest])
 
     def _count(self, distinct: Any, counts: NDArray[np.int64]) -> None:
         if self.counts is None or (len(distinct) > DISTINCT and self.kind != "category"):
@@ -111,11 +108,11 @@ class ColumnStatistics:
         values, kinds = [values for values, _ in self.counts], {values.type for values, _ in self.counts}
         if len(kinds) > 1 or pa.large_string() in kinds:  # 1.0 is 1
             values = list(map(cells.texts, values))
-        if len(values) > 1 or values[0] is not self.counts[0][0]:  # else each is there once
-            together = pa.concat_arrays(values).dictionary_encode()
-            counts = np.bincount(together.indices, np.concatenate([often for _, often in self.counts])).astype(np.int64)
-            self.counts = [(together.dictionary, counts)]
-        self.pending, self.merged = 0, len(self.counts[0][1])
+        together = pa.concat_arrays(values).dictionary_encode()
+        counts = np.bincount(together.indices, np.concatenate([often for _, often in self.counts])).astype(np.int64)
+        self.counts = [(together.dictionary, counts)]
+        self.pending = 0
+        self.merged = len(counts)
         if self.merged > DISTINCT and self.kind != "category":
             self.counts = None
 
@@ -123,7 +120,7 @@ class ColumnStatistics:
         found, bad = cells.numbers(distinct)
         if bad.all():
             return bad
-        good, self.is_padded = found[~bad], self.is_padded or cells.padded(distinct)
+        good, self.is_padded = found[~bad], self.is_padded or bool(cells.matched(distinct, r"^0\d").any())
         self.numbers.add(found, counts)
         self.numeric += int(counts[~bad].sum())
         self.whole = self.whole and bool((good == np.floor(good)).all())
@@ -142,33 +139,31 @@ class ColumnStatistics:
             self.times.add(at, often)
             self.timed += int(often.sum())
             parts = {"season": compute.day_of_year, "weekday": compute.day, "hour": cells.hours}
-            for some in (when[:1000], when[1000:]):  # the first ones mostly tell that they differ
-                for name, (low, high) in self.ranges.items():
-                    if low >= high and len(some):
-                        part = np.asarray(parts[name](some))
-                        self.ranges[name] = min(low, float(part.min())), max(high, float(part.max()))
+            for name, (low, high) in self.ranges.items():
+                if low >= high:
+                    part = np.asarray(parts[name](when))
+                    self.ranges[name] = min(low, float(part.min())), max(high, float(part.max()))
         return rest & bad
 
-    def _words(self, values: Any, counts: NDArray[np.int64]) -> Words:
+    def _words(self, values: Any, counts: NDArray[np.int64]) -> None:
         from pyarrow import types
 
         words = Words(values)
         self.documents += int(counts.sum())
         self.words += int(counts @ np.diff(words.starts))
         if types.is_large_string(values.type):
-            self.separated += int(counts[cells.marked(values, b"|;")].sum())
-            self.spaced += int(counts[cells.marked(values, cells.SPACES)].sum())
-            self.coded += int(counts[~cells.begin_with_letters(values)].sum())
+            self.separated += int(counts[cells.matched(values, "[|;]")].sum())
+            self.spaced += int(counts[cells.matched(values, "[ ,]")].sum())  # codes and addresses have none
+            self.coded += int(counts[~cells.matched(values, r"^[^\x00-@\[-`{-\x7f]")].sum())  # no letter first
         self.waiting.append((words, counts))
         if self.counts is None or self.is_list or sum(words.starts[-1] for words, _ in self.waiting) > DISTINCT:
             self.weigh()
-        return words
 
     def weigh(self) -> None:
         """Count the texts that have a word, of each word: hashing takes long, and only text needs it."""
         for words, counts in self.waiting:
             found = words.added(np.ones(len(words.hashes), bool), words.hashes % FINE, FINE)  # each word once
-            often = None if (counts == 1).all() else np.repeat(counts, np.diff(found.indptr))
+            often = np.repeat(counts, np.diff(found.indptr))
             self.frequency += np.bincount(found.indices, often, FINE).astype(np.int64)
             if self.vocabulary is not None:
                 self.vocabulary.update(words.counted(counts))
@@ -264,9 +259,8 @@ class ColumnStatistics:
             often = self.frequent_values()
             return {"values": often, "rest": len(often) < self.merged}
         if kind == "date":
-            scale, spread = self.times.scale(), {part for part, (low, high) in self.ranges.items() if low < high}
-            parts = [part for part in ("season", "weekday", "hour") if part in spread]
-            return {"parts": ["time", *parts], "centre": scale["centre"][0], "deviation": scale["deviation"][0]}
+            parts = ["time", *(part for part, (low, high) in self.ranges.items() if low < high)]
+            return {"parts": parts, **{name: of_all[0] for name, of_all in self.times.scale().items()}}
         self.weigh()
         return {"documents": self.documents, "frequency": self.frequency.tolist(), "words": self.frequent()}
 
@@ -309,11 +303,11 @@ class ColumnStatistics:
         if self.distinct == 1 and not self.missing:
             return "it has one value only, so it is no feature"
         huge = self.numbers.low[0] >= 2**24
-        ids = self.whole and (huge or self.distinct is None or self.distinct > 0.99 * present)
-        if kind == "number" and present >= 10 and ids and not self.is_list:
-            return cells.id_note(self.name)
-        parts = kind == "id" and self.words > 1.5 * self.documents
-        coded = parts or (self.is_padded if kind == "number" else 2 * self.coded > present)
+        if kind == "number":
+            counted = self.whole and present >= 10
+            coded = self.is_padded or (counted and (huge or self.distinct is None or self.distinct > 0.99 * present))
+        else:
+            coded = 2 * self.coded > present or (kind == "id" and self.words > 1.5 * self.documents)
         if coded and not self.kind and not self.is_key:
             return CODE.replace("NAME", self.name)
         return "by its name it may tell a label" if kind in FEATURES and tells_label(self.name, labels) else ""

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import cached_property
-from itertools import accumulate, groupby, pairwise
-from types import MappingProxyType
-from typing import Any, NamedTuple
+from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +13,7 @@ from scipy import sparse
 from infomax.errors import InputError, shorten
 from infomax.io.encoding import cells
 from infomax.io.encoding.kinds import EXPECTED, FEATURES
-from infomax.io.encoding.words import KeptCells, Words, hashed
+from infomax.io.encoding.words import Words, hashed
 
 WIDTH = 256
 """Columns that the words of a text are hashed into. The inner product of two texts is then off by about 1/16 of their
@@ -25,8 +22,7 @@ FINE = 4096
 """Buckets in which the documents of a word are counted: more than columns, so that a rare word seldom shares one with
 a frequent word; few enough to be read in a JSON file."""
 _SOME = 1 << 11
-"""Rows that tell whether a date is repeated; and of which the features are written at once, so that they stay in the
-cache."""
+"""Rows that tell whether a date is repeated."""
 _CIRCLES = {"season": ("day_of_year", 365.25), "weekday": ("day_of_week", 7), "hour": ("", 1)}
 """The parts of a date that come round again: the field of pyarrow, and how many there are."""
 
@@ -73,9 +69,8 @@ class Column:
         elif self.kind == "category":
             names = [f"{name}={value}" for value in self.learnt["values"]] + self.learnt["rest"] * [f"{name}: rest"]
         elif self.kind == "date":
-            circles = [part for part in self.learnt["parts"] if part != "time"]
-            names = [f"{name}: time"] * ("time" in self.learnt["parts"])
-            names += [f"{name}: {part}, {side}" for part in circles for side in ("cosine", "sine")]
+            time, *circles = self.learnt["parts"]
+            names = [f"{name}: {time}", *(f"{name}: {part}, {side}" for part in circles for side in ("cosine", "sine"))]
         elif self.kind in ("text", "tokens"):
             names = [f"{name}[{at}]" for at in range(WIDTH)]
         return names + [f"{name}: missing"] * (self.missing > 0)
@@ -89,36 +84,29 @@ class Column:
         more = more == bool(hashed([words[at].encode()])[0] >> 31)
         return f"{self.name}: {words[at]}" if more else f"less of {self.name}: {words[at]}"
 
-    def encode(self, values: Any, kept: Sequence[KeptCells] = ()) -> list[FewPerRow | sparse.csr_array]:
-        """The features ``[n, .]`` of a column of pyarrow; `cells.UnreadableError` where a cell is of another kind.
-
-        Different cells and their words are taken from those that are ``kept``, if these rows are among them.
-        """
-        block: FewPerRow | NDArray[np.float32] | sparse.csr_array
+    def encode(self, values: Any) -> list[sparse.csr_array]:
+        """The features ``[n, .]`` of a column of pyarrow; `cells.UnreadableError` where a cell is of another kind."""
+        block: NDArray[np.float32] | sparse.csr_array
         if self.kind in ("number", "boolean", "category", "date"):
             values = cells.single(values, EXPECTED[self.kind])
-        seen = next((one for one in kept if one.values.equals(values)), None)
         if self.kind == "category":
-            distinct, rows = seen.distinct if seen else cells.distinct(values)
+            distinct, rows = cells.distinct(values)
             block = self._category(distinct, rows)
         elif self.kind == "date":
             # Each different cell once, where some of them tell that it pays.
             some = cells.plain(values[:_SOME])
             distinct, rows = cells.distinct(values, 2 * len(some.unique()) < len(some))
             block = self._date(distinct, rows)
-        elif seen and seen.words and self.kind in ("text", "tokens"):
-            rows = seen.distinct.rows
-            block = _of_rows(self._text(seen.words), rows)
+        elif self.kind in ("text", "tokens"):
+            rows = cells.plain(values)
+            block = self._text(Words(rows))
         else:
             rows = cells.plain(values)
-            block = getattr(self, f"_{self.kind}")(Words(rows) if self.kind in ("text", "tokens") else rows)
-        unknown = [FewPerRow(rows.is_null().to_numpy(zero_copy_only=False)[:, None])] * (self.missing > 0)
-        return [FewPerRow(block) if isinstance(block, np.ndarray) else block, *unknown]
-
-    def _number(self, values: Any) -> NDArray[np.float32]:
-        return self._scaled(*(cells.truths if self.kind == "boolean" else cells.numbers)(values), values)
-
-    _boolean = _number
+            readers = {"number": cells.numbers, "boolean": cells.truths}
+            read = readers.get(self.kind) or partial(lists, width=len(self.learnt["centre"]))
+            block = self._scaled(*read(rows), rows)
+        unknown = [_all(rows.is_null().to_numpy(zero_copy_only=False)[:, None])] * (self.missing > 0)
+        return [_all(block) if isinstance(block, np.ndarray) else block, *unknown]
 
     def _scaled(self, found: NDArray[np.float64], bad: NDArray[np.bool_], values: Any) -> NDArray[np.float32]:
         if bad.any():
@@ -132,32 +120,29 @@ class Column:
             z /= np.sqrt(len(centre))
         return z.astype(np.float32)
 
-    def _numbers(self, values: Any) -> NDArray[np.float32]:
-        return self._scaled(*lists(values, len(self.learnt["centre"])), values)
-
-    def _category(self, words: Any, rows: Any) -> FewPerRow:
+    def _category(self, words: Any, rows: Any) -> sparse.csr_array:
         import pyarrow as pa
         from pyarrow import compute
 
         known, rest = pa.array(self.learnt["values"], pa.large_string()), bool(self.learnt["rest"])
         at = compute.fill_null(compute.index_in(cells.texts(words), known), len(known)).to_numpy()
         columns = np.append(at, np.int32(len(known) + 1))[rows.fill_null(len(at)).to_numpy()][:, None]
-        return FewPerRow(columns < len(known) + rest, columns, len(known) + rest)
+        return _few(columns < len(known) + rest, columns, len(known) + rest)
 
     def _date(self, values: Any, rows: Any) -> NDArray[np.float32]:
         when, bad = cells.times(values)
         if bad.any():
             at = int(np.argmax(bad))
             raise cells.UnreadableError(rows.index(at).as_py(), EXPECTED["date"], cells.shown(values, at))
-        parts, found = self.learnt["parts"], []
-        if "time" in parts:
-            found.append((cells.days(when) - self.learnt["centre"]) / self.learnt["deviation"])
-        for part in parts:
-            found += _circle(part, when) if part != "time" else []
+        parts = self.learnt["parts"]
+        found = [(cells.days(when) - self.learnt["centre"]) / self.learnt["deviation"]]
+        for part in parts[1:]:
+            found += _circle(part, when)
         block = np.zeros((len(when) + 1, len(found)), np.float32)  # the last: nothing
         for at, part in enumerate(found):
             block[:-1, at] = part / np.sqrt(len(parts))
-        return block[:-1] if _all(rows, len(when)) else block[rows.fill_null(len(when)).to_numpy()]
+        found_rows: NDArray[np.float32] = block[rows.fill_null(len(when)).to_numpy()]
+        return found_rows
 
     def _text(self, words: Words) -> sparse.csr_array:
         weight = np.log((1 + self.learnt["documents"]) / (1 + np.array(self.learnt["frequency"], np.float64))) + 1
@@ -170,8 +155,6 @@ class Column:
         block.data /= np.repeat(np.where(length > 0, length, 1), sizes)
         block.data = block.data.astype(np.float32)
         return block
-
-    _tokens = _text
 
 
 def lists(values: Any, width: int) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
@@ -190,45 +173,20 @@ def lists(values: Any, width: int) -> tuple[NDArray[np.float64], NDArray[np.bool
     return found, known & ~right
 
 
-class FewPerRow(NamedTuple):
-    """Features ``[n, width]`` by some entries of each row: their values ``[n, k]``, and their columns, if not all."""
-
-    values: NDArray[Any]
-    columns: NDArray[Any] | None = None
-    width: int = 0
-
-
-def _all(rows: Any, n: int) -> bool:
-    """Whether rows have all of n different cells, and so have them in their order."""
-    return len(rows) == n and not rows.null_count
+def _few(values: NDArray[Any], columns: NDArray[Any], width: int) -> sparse.csr_array:
+    """Features ``[n, width]`` by k entries of each row, some of them zero: values ``[n, k]`` and columns ``[n, k]``."""
+    n, k = values.shape
+    starts = np.arange(0, n * k + 1, k, dtype=np.int32 if n * k < 2**31 else np.int64)
+    entries = values.astype(np.float32).ravel(), columns.astype(np.int32).ravel()  # copies, which are changed
+    found = sparse.csr_array((*entries, starts), shape=(n, width))
+    found.eliminate_zeros()
+    return found
 
 
-def _of_rows(block: sparse.csr_array, rows: Any) -> sparse.csr_array:
-    """The rows ``[n]`` of a block, in which a null is a row of zeros."""
-    if _all(rows, block.shape[0]):
-        return block
-    starts = np.append(block.indptr, block.indptr[-1])
-    wider = sparse.csr_array((block.data, block.indices, starts), shape=(block.shape[0] + 1, block.shape[1]))
-    return wider[rows.fill_null(block.shape[0]).to_numpy()]
-
-
-def _sparse(blocks: Sequence[FewPerRow]) -> sparse.csr_array:
-    """Blocks beside each other as CSR; scipy takes several times as long."""
-    n, sizes = len(blocks[0].values), [block.values.shape[1] for block in blocks]
-    widths = [size if block.columns is None else block.width for block, size in zip(blocks, sizes, strict=True)]
-    values, columns = np.empty((n, sum(sizes)), np.float32), np.empty((n, sum(sizes)), np.int32)
-    lefts, places = [0, *accumulate(widths)][:-1], [*pairwise(accumulate(sizes, initial=0))]
-    columns[:] = np.concatenate([left + np.arange(size) for left, size in zip(lefts, sizes, strict=True)])
-    for first in range(0, n, _SOME):
-        some = slice(first, first + _SOME)
-        for block, left, (at, to) in zip(blocks, lefts, places, strict=True):
-            values[some, at:to] = block.values[some]
-            if block.columns is not None:
-                columns[some, at:to] = left + block.columns[some]
-    there = values != 0
-    kept, starts = np.flatnonzero(there), cells.offsets(np.count_nonzero(there, axis=1))
-    starts = starts.astype(np.int32 if len(kept) < 2**31 else np.int64)  # as the columns, else scipy copies these
-    return sparse.csr_array((values.ravel().take(kept), columns.ravel().take(kept), starts), shape=(n, sum(widths)))
+def _all(values: NDArray[Any]) -> sparse.csr_array:
+    """Features ``[n, k]``."""
+    width = values.shape[1]
+    return _few(values, np.broadcast_to(np.arange(width, dtype=np.int32), values.shape), width)
 
 
 @dataclass(frozen=True)
@@ -264,11 +222,8 @@ class Encoding:
             at -= len(column.features)
         raise IndexError(at)
 
-    def transform(self, table: Any, kept: Mapping[str, Sequence[KeptCells]] = MappingProxyType({})) -> sparse.csr_array:
-        """The features ``[n, F]`` of rows of a pyarrow table; each row depends on that row alone.
-
-        ``kept`` is what a `Survey` has of these rows, or of others.
-        """
+    def transform(self, table: Any) -> sparse.csr_array:
+        """The features ``[n, F]`` of rows of a pyarrow table; each row depends on that row alone."""
         known = set(table.column_names if hasattr(table, "column_names") else table)
         if missing := [column.name for column in self.used if column.name not in known]:
             remedy = "Add them, or train without them: --column NAME=ignore."
@@ -276,15 +231,11 @@ class Encoding:
         blocks = []
         for column in self.used:
             try:
-                blocks += column.encode(table[column.name], kept.get(column.name, ()))
+                blocks += column.encode(table[column.name])
             except cells.UnreadableError as error:
                 error.column = column.name
                 raise
-        parts: list[sparse.csr_array] = []
-        for entries, group in groupby(blocks, lambda block: isinstance(block, FewPerRow)):
-            some = list(group)
-            parts += [_sparse(some)] if entries else some
-        return parts[0] if len(parts) == 1 else sparse.hstack(parts, format="csr")
+        return blocks[0] if len(blocks) == 1 else sparse.hstack(blocks, format="csr")
 
     def to_json(self) -> dict[str, Any]:
         """As JSON values; `from_json` reads them back exactly."""
@@ -296,20 +247,8 @@ class Encoding:
         try:
             columns = tuple(Column(**column) for column in values["columns"])
             found = cls(columns, bool(values["raw"]), values.get("called"))
-            for column in found.used:
-                if column.kind not in FEATURES:
-                    raise ValueError(f"kind {column.kind}")
-                names = ("centre", "deviation", "gap", "frequency", "documents")
-                numbers = [column.learnt.get(name, 0) for name in names]
-                if not all(np.isfinite(np.array(number, np.float64)).all() for number in numbers):
-                    raise ValueError("what is not a number")
-                texts = [*column.learnt.get("values", ()), *column.learnt.get("words", ())]
-                if not all(isinstance(value, str) for value in texts):
-                    raise TypeError("values that are no text")
-                if len(column.learnt.get("frequency", range(FINE))) != FINE or not {*_CIRCLES, "time"} >= {
-                    *column.learnt.get("parts", ())
-                }:
-                    raise ValueError("counts or parts of another kind")
+            if unknown := [column.kind for column in found.used if column.kind not in FEATURES]:
+                raise ValueError(f"kind {unknown[0]}")
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise InputError(where, "what was learnt of the columns of a table", str(error)) from None
         return found

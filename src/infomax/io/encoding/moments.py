@@ -89,15 +89,12 @@ class Moments:
             second += ((squares << 2 * _DIGIT) + (bc << _DIGIT + 1) + cc) << 2 * at
         return int(self.count[column]) or 1, first, second
 
-    @property
-    def too_fine(self) -> bool:
-        """Whether float32 would round them to steps that matter, as it does times in seconds since 1970."""
-        return bool(too_fine(self.low, self.high).any())
 
+def too_fine(low: NDArray[np.float64], high: NDArray[np.float64]) -> bool:
+    """Whether float32 rounds some numbers from ``low [W]`` to ``high [W]`` to steps of no small part of that range.
 
-def too_fine(low: NDArray[np.float64], high: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Whether float32 rounds numbers from ``low [W]`` to ``high [W]`` to steps that are no small part of that range."""
+    It does so with times in seconds since 1970.
+    """
     with np.errstate(invalid="ignore", over="ignore"):
         step = np.maximum(np.abs(low), np.abs(high)) * 2.0**-24
-        fine: NDArray[np.bool_] = (high > low) & (step > COARSE * (high - low))
-    return fine
+        return bool(((high > low) & (step > COARSE * (high - low))).any())

@@ -8,10 +8,7 @@ from typing import Any
 from infomax.io.encoding.column_statistics import ColumnStatistics, Fault
 from infomax.io.encoding.encoding import Column, Encoding
 from infomax.io.encoding.kinds import FEATURES
-from infomax.io.encoding.words import KeptCells
-
-KEPT = 1 << 26
-"""Bytes of texts whose different cells and words are kept, so that the features need not find them again."""
+from infomax.io.encoding.moments import too_fine
 
 
 class Survey:
@@ -46,14 +43,7 @@ class Survey:
     def add(self, table: Any, place: Callable[[int, str], str]) -> None:
         """Look at some rows of a pyarrow table; ``place`` names the place of a row and a column."""
         for name, found in self.found.items():
-            known = [part for other in self.found.values() for one in other.kept for part in one.distinct]
-            keeps = sum(part.nbytes for part in known) < KEPT
-            found.add(table[name], place, keeps)
-
-    @property
-    def kept(self) -> dict[str, list[KeptCells]]:
-        """The different cells and words that were found, of columns that are features."""
-        return {name: found.kept for name, found in self.found.items()}
+            found.add(table[name], place)
 
     def finish(self) -> tuple[Encoding, list[Fault]]:
         """The encoding, and the faults, one per column."""
@@ -61,13 +51,13 @@ class Survey:
         for name, found in self.found.items():
             found.merge()
             kind = found.kind or found.guess()
-            found.kept = found.kept if kind in FEATURES else []
             if fault := found.fault(kind):
                 faults.append(fault)
                 continue
             kinds[name] = kind
             if kind in FEATURES:
-                raw &= kind in ("number", "numbers", "boolean") and not found.missing and not found.numbers.too_fine
+                fine = too_fine(found.numbers.low, found.numbers.high)
+                raw &= kind in ("number", "numbers", "boolean") and not found.missing and not fine
         columns = []
         for name, kind in kinds.items():
             found = self.found[name]

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from pathlib import Path
 from typing import Any
 
-from infomax import machine
 from infomax.errors import InputError
 from infomax.io.atomic import locked, make_folder, refuse_existing, writable
 from infomax.io.columns import Columns
@@ -15,6 +13,7 @@ from infomax.io.known import read_like
 from infomax.io.prepare.database import ANEW
 from infomax.io.prepare.on_disk import GRAPH, Preparation
 from infomax.io.record import Record
+from infomax.memory import free_bytes
 from infomax.progress import Progress, silent
 
 __all__ = ["prepare"]
@@ -53,24 +52,19 @@ def prepare(
         memory: bytes to work in, about. None: 4 GB, or 80 % of the free memory where that is less.
         like: an earlier graph, by which columns become features, for a model that was fitted to it.
         progress: called after each stage.
-        columns: labels, features, ignore, columns, id, name, source, target, weight, types,
+        columns: labels, features, ignore, columns, id, name, source, target, weight, time, as_of, types,
             edge_type, node_type and edges_as as in `infomax.read_graph`.
     """
-    place, chosen = Path(out), Columns.of(**columns)
-    if like is not None:
-        chosen, directed = read_like(chosen, like), like.directed if directed is None else directed
+    place = Path(out)
+    chosen, directed = read_like(Columns.of(**columns), like, directed)
     work = place.with_name(f".{place.name}-prepare")
     if place.exists() and work.exists() and not (work / GRAPH).exists():
         shutil.rmtree(work, ignore_errors=True)  # stopped between moving the graph and cleaning up
     refuse_existing(place)
-    if os.sep == "/" and (odd := {"\\", "?"} & set(str(place.resolve()))):
-        found = f"one with {' and '.join(sorted(odd))} in it"
-        raise InputError(str(place), "a path that DuckDB can open", found, "Choose another place.")
     from infomax.io.finding import find_tables  # which works with what is here
 
-    chosen.refuse(["as_of"], "a graph that is read into memory")
     tables = find_tables(edges, nodes, chosen)
-    memory = memory or min(MEMORY, int(FREE * machine.free_bytes()))
+    memory = memory or min(MEMORY, int(FREE * free_bytes()))
     make_folder(work)
     with locked(work.with_name(f"{work.name}.lock"), place), writable(place, "a place where a folder can be written"):
         try:

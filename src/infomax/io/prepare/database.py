@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from infomax.errors import InputError
+from infomax.errors import InputError, one_line
 
 T = TypeVar("T")
 
@@ -30,20 +30,15 @@ SECONDS = 0.1
 ANEW = "The work files are removed: the same command starts anew."
 
 
-def text_column(cells: Any) -> Any:
-    """Cells ``[n]`` of text as a pyarrow array, if they are none yet."""
-    import pyarrow as pa
-
-    return pa.array(cells, pa.large_string()) if isinstance(cells, list | np.ndarray) else cells
-
-
 def _batch(columns: dict[str, Any]) -> Any:
     """Columns as a batch of pyarrow; `pyarrow.array` of numbers would load pandas, where it is installed."""
     import pyarrow as pa
 
     def arrow(cells: Any) -> Any:
-        if not isinstance(cells, np.ndarray) or cells.dtype == bool:
-            return pa.array(cells) if isinstance(cells, np.ndarray) else cells
+        if not isinstance(cells, np.ndarray):
+            return cells
+        if cells.dtype in (bool, object):
+            return pa.array(cells, pa.bool_() if cells.dtype == bool else pa.large_string())
         cells = np.ascontiguousarray(cells)
         return pa.Array.from_buffers(pa.from_numpy_dtype(cells.dtype), len(cells), [None, pa.py_buffer(cells)])
 
@@ -112,37 +107,25 @@ class Database:
         self.connection.close()
         self.thread.shutdown()
 
-    def note(self, stage: str) -> str | None:
-        """What a stage that is done left for later ones; None where it is not done."""
-        row = self.row("SELECT note FROM done WHERE stage = ?", [stage])
-        return None if row is None else str(row[0])
-
     def stage(self, name: str, work: Callable[[], str]) -> str:
         """Do a stage unless it is done, as one transaction; returns its note. In memory each is done once anyway."""
         try:
             if self.folder is None:
                 return work()
-            note = self.note(name)
-            if note is not None:
-                return note
-            self.begin()
-            note = work()
+            if done := self.row("SELECT note FROM done WHERE stage = ?", [name]):
+                return str(done[0])
+            self.execute("BEGIN")
+            try:
+                note = work()
+            except InputError:
+                self.execute("ROLLBACK")
+                raise
             self.execute("INSERT INTO done VALUES (?, ?)", [name, note])
             self.execute("COMMIT")
             self.execute("CHECKPOINT")
         except self.failure as error:
             raise self.explained(error) from error
         return note
-
-    def begin(self) -> None:
-        """Begin a transaction."""
-        if self.folder is not None:
-            self.execute("BEGIN")
-
-    def roll_back(self) -> None:
-        """Undo the transaction; in memory there is none, since a stage that fails is not done again."""
-        if self.folder is not None:
-            self.execute("ROLLBACK")
 
     def execute(self, statement: str, values: Any = None) -> Any:
         """Run a statement."""
@@ -156,10 +139,11 @@ class Database:
         """The only row of a query; None where there is none."""
         return next(iter(self.rows(query, values)), None)
 
-    def create(self, table: str, batches: Iterator[dict[str, Any]], condition: str = "") -> int:
+    def create(self, table: str, batches: Iterator[dict[str, Any]], where: str = "", condition: str = "") -> int:
         """Create a table from batches of columns, each a pyarrow or NumPy array ``[n]``; returns the number of rows.
 
-        Only rows of a ``condition``, in SQL, are kept.
+        ``where`` they are from is told where text is not UTF-8, as in some parquet files. Only rows of a ``condition``,
+        in SQL, are kept.
 
         One statement reads all batches: DuckDB keeps the rows of many statements in memory, whatever its limit is.
         Without a batch there is no table.
@@ -189,7 +173,7 @@ class Database:
             if raised:
                 raise raised[0] from None  # DuckDB's error only quotes it
             if "unicode" in str(error).lower():
-                raise UnicodeError(str(error)) from None
+                raise InputError(where, "text in UTF-8", "other bytes", "Write the file again, in UTF-8.") from None
             raise
         self.connection.unregister("batches")
         return rows
@@ -208,22 +192,17 @@ class Database:
 
     def explained(self, error: Exception) -> InputError:
         """An error of DuckDB in plain words; raised here where going on is of no use, and work files are removed."""
-        message = re.sub(r"\s+", " ", str(error)).strip()
+        message = one_line(error)
+        memory = "out of memory" in message.lower()
         if self.folder is None:
-            if "out of memory" not in message.lower():
-                raise InputError("tables", "what DuckDB can read and join", message) from None
-            remedy = "Make a graph folder of them, which needs less memory: infomax prepare."
-            raise InputError("tables", "memory to read and join them", message, remedy) from None
-        where = str(self.folder.parent)
-        if re.search(
-            "no space left|disk full|could not write|not enough (disk )?space|max_temp_directory", message, re.I
-        ):
-            remedy = "Make room there, or choose another place; the same command goes on where it stopped."
-            return InputError(where, "a disk with room for the graph and for sorting it", message, remedy)
-        if "out of memory" in message.lower():
-            remedy = "Raise --memory; the same command goes on where it stopped."
-            return InputError(where, "memory to sort and join the tables", message, remedy)
-        raise InputError(where, "tables and work files that DuckDB can read, sort and join", message, ANEW) from None
+            remedy = "Make a graph folder of them, which needs less memory: infomax prepare." if memory else ""
+            raise InputError("tables", "what DuckDB can read and join in memory", message, remedy) from None
+        full = re.search("no space|disk full|could not write|not enough|max_temp_directory", message, re.IGNORECASE)
+        expected = "tables and work files that DuckDB can read, sort and join"
+        if not memory and not full:
+            raise InputError(str(self.folder.parent), expected, message, ANEW) from None
+        remedy = "Raise --memory, or make room on the disk; the same command goes on where it stopped."
+        return InputError(str(self.folder.parent), expected, message, remedy)
 
     def _heeding_signals(self, work: Callable[[], T], interrupt: Callable[[], None]) -> T:
         """Have another thread do the work, so that a signal ends it at once, as what its handler raises.

@@ -13,21 +13,20 @@ from scipy import sparse
 from infomax.arrays import folder as layout
 from infomax.arrays.adjacency import MappedAdjacency
 from infomax.arrays.blocks import row_blocks
-from infomax.arrays.checks import check_sums
-from infomax.arrays.made import MADE, Kind, degree_features
-from infomax.arrays.parquet_columns import StoredColumns, StoredIds
+from infomax.arrays.edge_features import EDGE_FEATURE_NAMES, EdgeFeatures, degree_features
+from infomax.arrays.parquet_columns import StoredColumns, stored_ids
 from infomax.arrays.positions import WIDTH, fill_positions
 from infomax.arrays.relations import Relation
 from infomax.arrays.sparsity import dense
 from infomax.io.array_files import GROUP, FeatureWriter
 from infomax.io.features import check_rows, finite, matrix_names, read_matrix
 from infomax.io.folder import SIDES, place
-from infomax.io.prepare.merging import Entries
-from infomax.io.prepare.writing import open_senders, write_entries
-from infomax.io.unite import Ends, TypedIds, union_rows
+from infomax.io.prepare.writing import Entries, open_senders, write_entries
+from infomax.io.union import TypedIds, union_rows
+from infomax.io.unite import Ends
 
 
-class MadeFeatures:
+class EdgeFeaturesOnDisk:
     """Features of nodes that have none, made of all edges, those of several types together.
 
     ``types`` are the folder of each type and the names of its splits, ``work`` a folder for files that go when the
@@ -36,7 +35,7 @@ class MadeFeatures:
 
     def __init__(self, types: Mapping[str, tuple[Path, list[str]]], work: Path) -> None:
         self.types, self.work = types, work
-        self.ids = TypedIds({kind: StoredIds(folder / layout.NODES) for kind, (folder, _) in types.items()})
+        self.ids = TypedIds({kind: stored_ids(folder / layout.NODES) for kind, (folder, _) in types.items()})
         self.sizes = {kind: len(ids) for kind, ids in self.ids.ids.items()}
 
     def union(self, folder: Path, relations: Sequence[Ends]) -> MappedAdjacency:
@@ -47,35 +46,33 @@ class MadeFeatures:
             first, *others = (open_senders(path) for path in places if path.exists())
             opened.append(Relation(*ends, MappedAdjacency(first, bool(others), *others)))
         write_entries(self.work / "union", sum(self.sizes.values()), _entries(union_rows(opened, self.sizes)))
-        edges = MappedAdjacency(open_senders(self.work / "union"))
-        if edges.weighted:
-            check_sums(edges.senders, self.ids.named)
-        return edges
+        return MappedAdjacency(open_senders(self.work / "union"))
 
-    def write(self, edges: MappedAdjacency, made: Kind, kinds: Sequence[str], *, halved: bool) -> dict[str, list[str]]:
+    def write(
+        self, edges: MappedAdjacency, word: EdgeFeatures, kinds: Sequence[str], *, halved: bool
+    ) -> dict[str, list[str]]:
         """Write the features of some types; returns their names."""
         features: Any = edges.degrees()
-        if made == "positions":
+        if word == "positions":
             paths, shape = [self.work / f"positions-{name}" for name in ("total", "now", "then")], (edges.n, WIDTH)
             features, now, then = (np.memmap(path, np.float32, "w+", shape=shape) for path in paths)
             fill_positions(features, now, then, edges, self.ids, self._seen())
         for kind in kinds:
             first, last = self.ids.rows[kind].start, self.ids.rows[kind].stop
-            with FeatureWriter(self.types[kind][0], len(MADE[made]), "features", halved=halved) as writer:
+            with FeatureWriter(self.types[kind][0], "features", halved=halved) as writer:
                 for start in range(first, last, GROUP):
                     block = features[start : min(start + GROUP, last)]
-                    writer.append(block if made == "positions" else degree_features(block))
-        return {kind: list(MADE[made]) for kind in kinds}
+                    writer.append(block if word == "positions" else degree_features(block))
+        return {kind: list(EDGE_FEATURE_NAMES[word]) for kind in kinds}
 
     def _seen(self) -> NDArray[np.bool_] | None:
         """Which nodes training sees; None: all."""
-        masks = {
-            kind: StoredColumns(folder / layout.NODES, layout.SPLIT, tuple(splits)).get("seen")
-            for kind, (folder, splits) in self.types.items()
-        }
-        if all(mask is None for mask in masks.values()):
-            return None
-        return np.concatenate([np.ones(self.sizes[one], bool) if mask is None else mask for one, mask in masks.items()])
+        masks = list[NDArray[np.bool_]]()
+        for kind, (folder, splits) in self.types.items():
+            mask = StoredColumns(folder / layout.NODES, layout.SPLIT, tuple(splits)).get("seen")
+            masks.append(np.ones(self.sizes[kind], bool) if mask is None else mask)
+        seen = np.concatenate(masks)
+        return None if seen.all() else seen
 
 
 def _entries(blocks: Iterator[sparse.csr_array]) -> Iterator[Entries]:
@@ -88,11 +85,13 @@ def _entries(blocks: Iterator[sparse.csr_array]) -> Iterator[Entries]:
         first += block.shape[0]
 
 
-def copy_features(path: Path, folder: Path, n: int, *, halved: bool) -> list[str]:
-    """Copy the features ``[n, F]`` of a file, every value finite; returns their names."""
+def copy_features(path: Path, folder: Path, there: NDArray[np.bool_], *, halved: bool) -> list[str]:
+    """Copy the features ``[n, F]`` of a file, all finite, for the rows of a mask ``[n]``; returns their names."""
     matrix = read_matrix(path)
-    check_rows(path, matrix, n)
-    with FeatureWriter(folder, matrix.shape[1], str(path), halved=halved) as writer:
+    first = 0
+    check_rows(path, matrix, len(there))
+    with FeatureWriter(folder, str(path), halved=halved) as writer:
         for rows in row_blocks(matrix):
-            writer.append(finite(path, dense(rows), writer.rows))
+            block = finite(path, dense(rows), first)
+            writer.append(block[there[first : (first := first + len(block))]])
     return matrix_names(matrix.shape[1])

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import closing, nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,93 +14,61 @@ from numpy.typing import NDArray
 
 from infomax.arrays.sparsity import pack, stack
 from infomax.errors import InputError, within
-from infomax.io.blocks import NotNumbersError, number_groups, numpy_of, typed
+from infomax.io.blocks import number_groups, numpy_of
 from infomax.io.features import check_rows, matrix_names, read_features
 from infomax.io.prepare.database import Database
-from infomax.io.prepare.reading import NodeKeeper
 from infomax.io.prepare.stages import Link, Stages
 from infomax.io.record import Record
-from infomax.io.refusals import id_twice, no_nodes
 from infomax.io.sources import NodeTable, Source
 from infomax.io.typed import Tables
 from infomax.io.unite import Ends, Links, unite
-from infomax.progress import silent
 
 
 def read_tables(tables: Tables, *, directed: bool, matrix: Any = None) -> Record:
     """The graph of tables; ``matrix [N, F]`` are the features of the only node table, in place of its columns."""
-    stages = InMemory(tables, Database(), directed=directed)
-    try:
-        graph = stages.graph(matrix)
-    finally:
-        stages.database.close()
-    return graph if tables.columns.as_of is None else graph.as_of(tables.columns.as_of)
+    with closing(Database()) as database:
+        return InMemory(tables, database, directed=directed).graph(matrix)
 
 
 def read_node_table(source: Source) -> dict[str, Any]:
-    """What `Record.from_scipy` takes of a node table by itself, each id once; no database is needed for it."""
-    try:
-        return _read_alone(source)
-    except NotNumbersError:
-        if not source.learn():
-            raise
-    return _read_alone(source)
+    """What `Record.from_scipy` takes of a node table by itself, each id once."""
+    with closing(Database()) as database:
+        return InMemory(Tables({"": source}, {}, source.columns), database, directed=False).nodes_alone()
 
 
-def _read_alone(source: Source) -> dict[str, Any]:
-    rows, ids, numbers = NodeLists(), list[Any](), list[int]()
-    with source.readable():
-        for block in source.nodes():
-            ids += block.ids.to_pylist()
-            numbers += block.numbers.tolist()
-            rows.add(block)
-    if not ids:
-        raise no_nodes(source)
-    seen: dict[Any, int] = {}
-    for identifier, number in zip(ids, numbers, strict=True):
-        if (first := seen.setdefault(identifier, number)) != number:
-            raise id_twice(source, source.chosen.identifier, identifier, first, number)
-    source.warn_of_nodes(rows.blocks[0].features)
-    return {"ids": typed(ids) if source.lines else ids, **rows.fields(None)}
-
-
-class NodeLists(NodeKeeper):
+class NodeLists:
     """Keeps the columns and the features of nodes in memory."""
 
     def __init__(self) -> None:
         self.blocks: list[NodeTable] = []
 
-    def __exit__(self, *_: object) -> None:
-        """Nothing is open."""
-
     def add(self, rows: NodeTable) -> list[Any]:
-        """See `NodeKeeper.add`."""
+        """See `Stages._keeper`."""
         features = None if rows.features is None else pack(rows.features)
-        self.blocks.append(replace(rows, ids=None, features=features))
+        self.blocks.append(replace(rows.cut(), ids=None, features=features))
         return []
-
-    @property
-    def labels(self) -> dict[str, NDArray[Any]]:
-        """The labels by name, ``[N]`` or ``[N, C]``."""
-        return {name: np.concatenate([one.labels[name] for one in self.blocks]) for name in self.blocks[0].labels}
 
     def fields(self, matrix: Any) -> dict[str, Any]:
         """What `Record.from_scipy` takes of the nodes; they have the features ``matrix [N, F]``, if any."""
         first = self.blocks[0]
-        source, count = first.source, sum(len(one.numbers) for one in self.blocks)
+        there = np.concatenate([one.there for one in self.blocks])
+        source = first.source
+        count = len(there)
         names, features = list[str](), None
         if matrix is not None:
             check_rows(Path("features"), matrix, count)
-            names, features = matrix_names(matrix.shape[1]), matrix
-        elif source.columns.matrix is not None and source.columns.made is None:
+            names = matrix_names(matrix.shape[1])
+            features = matrix if there.all() else matrix[there]
+        elif source.columns.matrix is not None and source.columns.edge_features is None:
             names, features = read_features(source.columns.matrix, count, source.columns.features)
+            features = features if there.all() else features[there]
         elif first.features is not None:
             names, features = source.feature_names, stack([one.features for one in self.blocks])
         groups = [] if first.groups is None else [name for one in self.blocks for name in one.groups]
         return {
             "features": features,
             "feature_names": None if features is None else names,
-            "labels": self.labels,
+            "labels": {name: np.concatenate([one.labels[name] for one in self.blocks]) for name in first.labels},
             "splits": {name: np.concatenate([one.splits[name] for one in self.blocks]) for name in first.splits},
             "groups": None if first.groups is None else number_groups(groups),
             "node_names": None if first.names is None else np.concatenate([one.names for one in self.blocks]),
@@ -116,25 +87,27 @@ class InMemory(Stages):
 
     def graph(self, matrix: Any) -> Record:
         """The graph."""
-        self._run(silent)
+        self._run()
         fields = {kind: self._fields(kind, matrix) for kind in self.kinds}
-        if self.several:
-            directed = list(self.joined) if self.directed else self.tables.directed
-            graph = unite(fields, self.joined, directed=directed, made=self.columns.made)
-            return replace(graph, table_columns=self.columns.named())
-        (own,), ((rows, weight),) = fields.values(), self.joined.values()
-        if own.get("features") is None:
-            own["features"] = self.columns.made
+        directed = list(self.joined) if self.directed else self.tables.directed
         edges = self.edges[0]
-        with within(edges.path):
-            graph = Record.from_arrays(rows, weight=weight, num_nodes=len(own["ids"]), directed=self.directed, **own)
+        with nullcontext() if self.several else within(edges.path):
+            graph = unite(fields, self.joined, directed=directed, edge_features=self.columns.edge_features)
+        if self.several:
+            return replace(graph, table_columns=self.columns.named())
         chosen = next(iter(self.nodes.values()), edges).columns
         ends = None if chosen.names_ends(edges.ends) else edges.ends
         return replace(graph, edge_columns=ends, table_columns=chosen.named())
 
-    def _keeper(self, kind: str) -> NodeKeeper:
+    def nodes_alone(self) -> dict[str, Any]:
+        """What `graph` takes of the nodes of the only type."""
+        self._read_nodes("")
+        self._do("numbers", "", "checking ids", partial(self._number_nodes, ""))
+        return self._fields("", None)
+
+    def _keeper(self, kind: str) -> nullcontext[Callable[[NodeTable], list[Any]]]:
         self.lists[kind] = NodeLists()
-        return self.lists[kind]
+        return nullcontext(self.lists[kind].add)
 
     def _keep_edges(self, link: Link) -> None:
         self.joined[link.ends] = self._pairs(weighted=self._weighted(link))
@@ -150,7 +123,7 @@ class InMemory(Stages):
 
     def _fields(self, kind: str, matrix: Any) -> dict[str, Any]:
         """What `Record.from_scipy` and `unite` take of a type."""
-        ids = read_ids(self.database, self._table(kind), integers=self._of_nodes(kind)["integers"])
+        ids = read_ids(self.database, f"{self._table(kind)} WHERE node >= 0", integers=self._of_nodes(kind)["integers"])
         rows = self.lists.get(kind)
         found = {} if rows is None else rows.fields(matrix)
         if self.several and found.get("groups") is not None:

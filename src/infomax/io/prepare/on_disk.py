@@ -5,22 +5,22 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from infomax.arrays import folder as layout
 from infomax.arrays.adjacency import MappedAdjacency
-from infomax.arrays.checks import check_sums
-from infomax.arrays.made import usual
+from infomax.errors import InputError, place
 from infomax.io.array_files import FeatureWriter
 from infomax.io.folder import finish, finish_types
-from infomax.io.prepare.checks import refuse_unstorable
-from infomax.io.prepare.database import Database, text_column
-from infomax.io.prepare.features import MadeFeatures, copy_features
-from infomax.io.prepare.reading import NodeKeeper
+from infomax.io.prepare.database import Database
+from infomax.io.prepare.features import EdgeFeaturesOnDisk, copy_features
 from infomax.io.prepare.stages import Link, Stages
 from infomax.io.prepare.writing import open_senders, write_entries, write_nodes, write_sides
 from infomax.io.sources import NodeTable
@@ -52,8 +52,9 @@ class Preparation(Stages):
 
     def run(self, progress: Progress) -> None:
         """Do all stages that are not done yet."""
+        self.progress = progress
         try:
-            self._run(progress)
+            self._run()
             for kind in self.kinds:
                 self._do("columns", kind, "writing ids and labels", partial(self._write_nodes, kind))
             self._do("features", "", "writing features", self._write_features)
@@ -71,8 +72,19 @@ class Preparation(Stages):
         place.mkdir(parents=True, exist_ok=True)
         return place
 
-    def _keeper(self, kind: str) -> NodeKeeper:
-        return _NodeFiles(self._place(kind), half=self.half)
+    @contextmanager
+    def _keeper(self, kind: str) -> Iterator[Callable[[NodeTable], list[Any]]]:
+        """Features are written to their file; the database keeps labels, splits, names and times."""
+        with FeatureWriter(self._place(kind), str(self.nodes[kind].path), halved=self.half) as writer:
+
+            def keep(rows: NodeTable) -> list[Any]:
+                _refuse_unstorable(rows)
+                if rows.features is not None:
+                    writer.append(rows.features)
+                others = [column for column in (rows.names, rows.times) if column is not None]
+                return [*rows.labels.values(), *rows.splits.values(), *others]
+
+            yield keep
 
     def _keep_edges(self, link: Link) -> dict[str, Any]:
         """Write the files of a relation: its rows are the nodes that send to a node."""
@@ -80,10 +92,7 @@ class Preparation(Stages):
         sizes = (self.notes[f"numbers {first}"], self.notes[f"numbers {last}"])
         directed = self.directed or link.ends in self.tables.directed
         weighted, both_ways = self._weighted(link), first == last and not directed
-        found = write_sides(self.database, self.folder, link.ends, sizes, weighted=weighted, both_ways=both_ways)
-        if not self.several and found["weighted"]:
-            check_sums(self._edges().senders, self._id, f"{self.edges[0].path}, ")
-        return found
+        return write_sides(self.database, self.folder, link.ends, sizes, weighted=weighted, both_ways=both_ways)
 
     def _about(self, kind: str) -> dict[str, Any]:
         """What graph.json says of the nodes of a type, and of the edges where there is one."""
@@ -103,9 +112,6 @@ class Preparation(Stages):
             **({"encoding": nodes["encoding"]} if nodes["encoding"] else {}),
         }
 
-    def _id(self, node: int) -> Any:
-        return self.database.row("SELECT id FROM nodes0 WHERE node = ?", [node])[0]
-
     def _write_nodes(self, kind: str) -> None:
         """Write nodes.parquet of a type and, of several, that it has no edges by itself."""
         if self.several:
@@ -117,16 +123,16 @@ class Preparation(Stages):
         names: dict[str, list[str]] = {kind: self._of_nodes(kind)["features"] for kind in sorted(self.kinds)}
         for kind in names:
             matrix = self.nodes[kind].columns.matrix if kind in self.nodes else None
-            if not names[kind] and matrix is not None and not self.columns.made:
-                count = self.notes[f"numbers {kind}"]
-                names[kind] = copy_features(matrix, self._place(kind), count, halved=self.half)
+            if not names[kind] and matrix is not None and not self.columns.edge_features:
+                rows = self.database.rows(f"SELECT node >= 0 FROM {self._table(kind)} ORDER BY number")  # noqa: S608
+                there = np.array(rows, bool)[:, 0]
+                names[kind] = copy_features(matrix, self._place(kind), there, halved=self.half)
         bare = [kind for kind, own in names.items() if not own]
-        if bare or (self.several and any(self.notes[f"rows {at}"]["weighted"] for at in range(len(self.links)))):
+        if bare:
             places = {kind: (self._place(kind), self._of_nodes(kind)["splits"]) for kind in names}
-            made = MadeFeatures(places, self.folder.parent)
-            edges = made.union(self.folder, [link.ends for link in self.links]) if self.several else self._edges()
-            if bare:
-                names |= made.write(edges, self.columns.made or usual(False), bare, halved=self.half)
+            maker = EdgeFeaturesOnDisk(places, self.folder.parent)
+            edges = maker.union(self.folder, [link.ends for link in self.links]) if self.several else self._edges()
+            names |= maker.write(edges, self.columns.edge_features or "positions", bare, halved=self.half)
         return names
 
     def _edges(self) -> MappedAdjacency:
@@ -134,25 +140,16 @@ class Preparation(Stages):
         return MappedAdjacency(open_senders(self.folder), self.directed)
 
 
-class _NodeFiles(ExitStack, NodeKeeper):
-    """Writes features to their file; the database keeps labels, splits and names."""
-
-    def __init__(self, folder: Path, *, half: bool) -> None:
-        super().__init__()
-        self.folder, self.half = folder, half
-        self.writer: FeatureWriter | None = None
-
-    def add(self, rows: NodeTable) -> list[Any]:
-        """See `NodeKeeper.add`."""
-        refuse_unstorable(rows.source, rows)
-        if rows.features is not None:
-            if self.writer is None:
-                width, where = rows.features.shape[1], str(rows.source.path)
-                self.writer = self.enter_context(FeatureWriter(self.folder, width, where, halved=self.half))
-            self.writer.append(rows.features)
-        names = [] if rows.names is None else [text_column(rows.names)]
-        times = [] if rows.times is None else [rows.times]
-        return [*map(text_column, rows.labels.values()), *rows.splits.values(), *names, *times]
+def _refuse_unstorable(rows: NodeTable) -> None:
+    """Refuse what a graph folder cannot hold: several graphs, and labels that are lists."""
+    source = rows.source
+    if source.chosen.groups is not None:
+        found = f"a column {source.chosen.groups}"
+        raise InputError(str(source.path), "no groups, as a graph folder holds one graph", found)
+    for name, column in rows.labels.items():
+        if column.ndim > 1:
+            where = place(source.path, column=source.chosen.labels[name])
+            raise InputError(where, "one label per node, in a graph folder", "lists", "Give each label its column.")
 
 
 def _keep_if_same(work: Path, asked: str) -> None:

@@ -7,28 +7,40 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from infomax.arrays import folder as layout
 from infomax.errors import InputError
-from infomax.io.blocks import NotNumbersError
+from infomax.io.blocks import FILE, NotNumbersError, are_integers
 from infomax.io.encoding.cells import MISSING
-from infomax.io.learning import ColumnsError, read_all
-from infomax.io.prepare.checks import is_node, refuse_twice, refuse_unknown
+from infomax.io.learning import warn_missing
 from infomax.io.prepare.database import Database
-from infomax.io.prepare.reading import NodeKeeper, read_edges, read_nodes
 from infomax.io.prepare.relations import divided
-from infomax.io.refusals import listed_in, refuse_missing_header, refuse_other_type, refuse_two_kinds, warn_nameless
-from infomax.io.sources import FILE, Source
+from infomax.io.refusals import (
+    id_unknown,
+    no_nodes,
+    no_rows_until,
+    no_times,
+    refuse_missing_header,
+    refuse_other_type,
+    refuse_twice,
+    refuse_two_kinds,
+)
+from infomax.io.sources import NodeTable, Source
 from infomax.io.typed import Tables, refuse_between
 from infomax.io.unite import Ends
-from infomax.progress import Progress
+from infomax.progress import Progress, silent
 
 LARGEST = 1 << 31
 """There are fewer nodes than this."""
+NEVER = int(np.iinfo(np.int64).max)
+LATER = -1
+"""The node that a row is which is not there yet, as of the day that was asked for."""
 
 
 class Link(NamedTuple):
@@ -57,25 +69,25 @@ class Stages(ABC):
         self.edges = [*tables.edges.values()]
         self.directed, self.database = directed, database
         self.several = None in tables.edges or any(ends and ends[0] for ends in tables.edges)
+        self.progress: Progress = silent
         self.notes: dict[str, Any] = {}
         self.kinds = [*self.nodes]
         self.links: list[Link] = []
 
     @abstractmethod
-    def _keeper(self, kind: str) -> NodeKeeper:
-        """What keeps the columns and the features of the nodes of a type while they are read."""
+    def _keeper(self, kind: str) -> AbstractContextManager[Callable[[NodeTable], list[Any]]]:
+        """What is called with all rows of a node table; it returns the columns ``[n]`` that the database is to keep."""
 
     @abstractmethod
     def _keep_edges(self, link: Link) -> Any:
         """Keep the edges of a relation, table pairs; returns a note."""
 
-    def _run(self, progress: Progress) -> None:
+    def _run(self) -> None:
         """Do all stages that are not done yet."""
-        self.progress = progress
         for at in range(len(self.edges)):
-            read = partial(read_edges, self.database, f"edges{at}", self.edges[at], alone=not self.nodes)
-            self._do("edges", at, "reading edges", read)
-        read_all({kind: partial(self._do_nodes, kind) for kind in self.nodes})
+            self._do("edges", at, "reading edges", partial(self._read_edges, at))
+        for kind in self.nodes:
+            self._read_nodes(kind)
         links = self._do("relations", "", "finding relations", self._find_relations)
         self.links = [Link(tuple(ends), *rest) for ends, *rest in links]
         found = {kind for link in self.links for kind in link.ends[::2]}
@@ -106,30 +118,82 @@ class Stages(ABC):
         note = self.notes[f"{'nodes' if kind in self.nodes else 'first'} {kind}"]
         return {"labels": [], "splits": [], "names": [], "times": [], "features": [], "encoding": None, **note}
 
-    def _do_nodes(self, kind: str) -> None:
-        try:
-            self._do("nodes", kind, "reading nodes", partial(self._read_nodes, kind))
-        except ColumnsError:
-            self.database.roll_back()  # so that the next table can be read, for its faults
-            raise
+    def _read_edges(self, at: int) -> dict[str, Any]:
+        """Table edges0, edges1, ...: number, source, target and, where edges have them, weight and relation."""
+        table = f"edges{at}"
+        source = self.edges[at]
+        count = self.database.create(table, source.edges(), str(source.path))
+        source.columns.warn_unused(source.path, source.names)
+        if not count:
+            if not self.nodes:
+                remedy = "A graph without edges needs a node table."
+                raise InputError(str(source.path), "at least one edge below the header", "none", remedy)
+            self.database.execute(f"CREATE OR REPLACE TABLE {table} (number BIGINT, source BIGINT, target BIGINT)")
+        named = count > 0 and source.columns.edge_type is not None
+        weighted = count > 0 and source.weighted
+        integers = source.integers
+        return {"count": count, "weighted": weighted, "integers": integers, "ends": source.ends, "named": named}
 
-    def _read_nodes(self, kind: str) -> dict[str, Any]:
+    def _read_nodes(self, kind: str) -> None:
         """The table of a type, see `_table`; where features are no numbers, what they become is learnt first."""
-        database, table, source = self.database, self._table(kind), self.nodes[kind]
-        try:
-            return read_nodes(database, table, source, self._keeper(kind))
-        except NotNumbersError:
-            if not source.learn():
-                raise
-        database.roll_back()
-        database.begin()
-        return read_nodes(database, table, source, self._keeper(kind))
+        for again in (False, True):
+            try:
+                self._do("nodes", kind, "reading nodes", partial(self._copy_nodes, kind))
+                return
+            except NotNumbersError:
+                if again or not self.nodes[kind].learn():
+                    raise
+
+    def _copy_nodes(self, kind: str) -> dict[str, Any]:
+        source = self.nodes[kind]
+        integers = True
+        first = NEVER
+        with self._keeper(kind) as keep:
+
+            def batches() -> Iterator[dict[str, Any]]:
+                nonlocal integers, first
+                read = 0
+                count = 0
+                numbered = source.columns.numbered
+                for rows in source.nodes():
+                    cells = {f"l{column}": cells for column, cells in enumerate(keep(rows))}
+                    if rows.times is not None:
+                        first = int(rows.times.min(initial=first))
+                    at = np.where(rows.there, count + np.cumsum(rows.there) - 1, LATER)
+                    count += int(np.count_nonzero(rows.there))
+                    ids = np.arange(read, read := read + len(at)) + source.first_id if numbered else rows.ids
+                    integers = integers and (numbered or are_integers(rows.ids, lines=source.lines))
+                    yield {"node": at, "number": rows.numbers, "id": ids, **cells}
+
+            if not self.database.create(self._table(kind), batches(), str(source.path)):
+                raise no_nodes(source)
+        if not self._count(kind):
+            raise no_rows_until(kind, self.columns.as_of, first, of_database=bool(self.columns.table))
+        source.warn_of_nodes()
+        chosen = source.chosen
+        encoding = source.columns.encoding
+        return {
+            "id": chosen.identifier,
+            "integers": integers,
+            "features": source.feature_names if chosen.features else [],
+            "labels": list(chosen.labels),
+            "splits": list(chosen.splits),
+            "names": [] if chosen.name is None else [layout.NAME],
+            "times": [] if chosen.time is None else [layout.TIME],
+            "named": source.columns.named(),
+            "encoding": encoding and encoding.to_json(),
+        }
 
     def _find_relations(self) -> list[Link]:
         """The edges of each relation; those of a table of several are told apart."""
         found = []
+        if self.columns.as_of is not None and not any(self._of_nodes(kind)["times"] for kind in self.nodes):
+            raise no_times()
         for at, (ends, source) in enumerate(self.tables.edges.items()):
             note = self.notes[f"edges {at}"]
+            if source.columns.edges_as and self.columns.as_of is not None:
+                later = f"SELECT number FROM {self._table(source.columns.edges_as)} WHERE node = {LATER}"  # noqa: S608
+                self.database.execute(f"DELETE FROM edges{at} WHERE number IN ({later})")  # noqa: S608
             if not self.tables.listed and not (ends and ends[0]) and not self.columns.types:
                 refuse_two_kinds(source, note["ends"], partial(self._overlap, at))
             if ends is None:
@@ -170,7 +234,8 @@ class Stages(ABC):
         if not integers:
             nothing = "SELECT id::VARCHAR FROM first WHERE list_contains(?, id::VARCHAR)"
             found = self.database.rows(nothing, [list(MISSING)])
-            warn_nameless(self.edges[ends[0][0].table], [word for (word,) in found])
+            path = self.edges[ends[0][0].table].path
+            warn_missing(str(path), [word for (word,) in found], "a node called", "remove its edges")
         return {"integers": integers}
 
     def _integers(self, link: Link, end: int) -> bool:
@@ -184,23 +249,28 @@ class Stages(ABC):
             self.database.create(table, self._in_order())
             self.database.execute("DROP TABLE first")
         else:
-            refuse_twice(self.database, table, source, self._of_nodes(kind)["id"])
-        count = int(self.database.row(f"SELECT count(*) FROM {table}")[0])  # noqa: S608  our own names
+            self._refuse_twice(kind)
+        count = self._count(kind)
         if count >= LARGEST:
             raise InputError(str((source or self.edges[0]).path), f"fewer than {LARGEST:,} nodes", f"{count:,}")
         return count
 
+    def _count(self, kind: str) -> int:
+        """The number of nodes of a type in its table."""
+        return int(self.database.row(f"SELECT count(*) FROM {self._table(kind)} WHERE node >= 0")[0])  # noqa: S608
+
+    def _refuse_twice(self, kind: str) -> None:
+        """Refuse an id that two rows of the node table of a type have."""
+        table = self._table(kind)
+        twice = f"SELECT id FROM {table} GROUP BY id HAVING count(*) > 1"  # noqa: S608  our own names
+        self.database.execute(f"CREATE TEMP TABLE twice AS {twice}")
+        rows = self.database.rows(f"SELECT id, number FROM {table} SEMI JOIN twice USING (id) ORDER BY number")  # noqa: S608
+        self.database.execute("DROP TABLE twice")
+        refuse_twice(self.nodes[kind], self._of_nodes(kind)["id"], rows)
+
     def _listed(self, kind: str) -> str:
         """Where the ids of a type are listed, in a message."""
-        if kind not in self.nodes:
-            return ""
-        first = self.database.row(f"SELECT id FROM {self._table(kind)} ORDER BY number LIMIT 1")[0]  # noqa: S608
-        return listed_in(self.nodes[kind], integers=self._of_nodes(kind)["integers"], first=first)
-
-    def _candidates(self, kind: str) -> Iterable[Any]:
-        """The ids that nodes of a type have, as text."""
-        known = self.database.execute(f"SELECT id::VARCHAR FROM {self._table(kind)} ORDER BY node")  # noqa: S608
-        return (found for some in iter(lambda: known.fetchmany(10_000), []) for (found,) in some)
+        return f"listed in {self.nodes[kind].path}" if kind in self.nodes else "of an edge"
 
     def _in_order(self) -> Iterator[dict[str, Any]]:
         """The ids of the edges in the order in which they appear first."""
@@ -227,30 +297,31 @@ class Stages(ABC):
             f"FROM ({query}) AS one LEFT JOIN (SELECT node, {key}::{as_type} AS id FROM {self._table(kind)}) AS listed "
             f"ON listed.id = one.{column}::{as_type}"
         )
-        if end == 0:
-            # The unknown sources are told with the targets, whichever comes first: the ids are kept till then.
-            database.execute(
-                f"CREATE TABLE strangers AS SELECT number, source::VARCHAR AS id FROM ({link.query}) "  # noqa: S608
-                "SEMI JOIN (SELECT number FROM half WHERE source IS NULL) AS lost USING (number)"
-            )
-            if link is [one for one in self.links if one.table == link.table][-1]:
-                database.execute(f"DROP TABLE edges{link.table}")
-        else:
-            kinds = link.ends[::2]
-            listed, known = (lambda end: self._listed(kinds[end])), (lambda end: self._candidates(kinds[end]))
-            refuse_unknown(database, edges, names, listed, known)
-            for table in ("half", "strangers"):
-                database.execute(f"DROP TABLE {table}")
+        lost = database.row(
+            f"SELECT number, {column}::VARCHAR FROM ({query}) SEMI JOIN "  # noqa: S608
+            f"(SELECT number FROM {after} WHERE {column} IS NULL) AS lost USING (number) ORDER BY number LIMIT 1"
+        )
+        if lost is not None:
+            raise id_unknown(edges, names[end], lost[1], lost[0], self._listed(kind))
+        if self.columns.as_of is not None:
+            database.execute(f"DELETE FROM {after} WHERE {column} = {LATER}")  # noqa: S608
+        if end == 1:
+            database.execute("DROP TABLE half")
+        elif link is [one for one in self.links if one.table == link.table][-1]:
+            database.execute(f"DROP TABLE edges{link.table}")
 
     def _check_ids(self, link: Link, edges: Source, names: list[str]) -> None:
         """Refuse ids of edges of another type than those of nodes, and two of them in place of a header."""
         for end, kind in enumerate(link.ends[::2]):
-            if kind in self.nodes and self.notes[f"edges {link.table}"]["count"]:
+            if kind in self.nodes and link.row != end and self.notes[f"edges {link.table}"]["count"]:
                 of_edges, of_nodes = self._integers(link, end), self._of_nodes(kind)["integers"]
-                if link.row != end:
-                    refuse_other_type(edges, self.nodes[kind], of_edges=of_edges, of_nodes=of_nodes)
-        tables = [self._table(kind) for kind in link.ends[::2]]
-        refuse_missing_header(edges, names, lambda end, name: is_node(self.database, tables[end], name))
+                refuse_other_type(edges, self.nodes[kind], of_edges=of_edges, of_nodes=of_nodes)
+
+        def is_node(end: int, name: str) -> bool:
+            query = f"SELECT 1 FROM {self._table(link.ends[2 * end])} WHERE id::VARCHAR = ? LIMIT 1"  # noqa: S608
+            return self.database.row(query, [name]) is not None
+
+        refuse_missing_header(edges, names, is_node)
 
     def _weighted(self, link: Link) -> bool:
         return link.row is None and bool(self.notes[f"edges {link.table}"]["weighted"])

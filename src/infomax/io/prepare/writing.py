@@ -8,14 +8,25 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from infomax.arrays import folder as layout
 from infomax.arrays.adjacency import Senders
 from infomax.io.array_files import GROUP, ArrayWriter
 from infomax.io.folder import SIDES, place
 from infomax.io.prepare.database import Database
-from infomax.io.prepare.merging import Entries, Keys, merge
 from infomax.io.unite import Ends
+
+Entries = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32] | None]
+"""Rows ``[n]``, columns ``[n]`` and values ``[n]`` of a matrix, ascending; no values where all are 1."""
+
+
+Keys = tuple[NDArray[np.int64], NDArray[np.float32] | None]
+"""Keys ``[e]`` of edges, ascending, and their weights ``[e]``; None: each counts once, however often it is listed.
+
+A key is ``2 (row * N + column) + back``: an edge listed from row to column has back = 0, one that was listed the other
+way 1.
+"""
 
 
 def write_sides(
@@ -31,15 +42,15 @@ def write_sides(
         f"SELECT count(*) FILTER ({loop}), count(*) FILTER (NOT ({loop}) AND {zero}) FROM pairs"  # noqa: S608  our own names
     )
     kept = f"FROM pairs WHERE NOT ({loop}) AND NOT ({zero})"
-    sides = SIDES[: 1 if both_ways or not ends[1] else 2]
-    places = [place(folder, ends, side) if ends[1] else folder for side in sides]
+    sides = SIDES[: 1 if both_ways or not ends[0] else 2]
+    places = [place(folder, ends, side) if ends[0] else folder for side in sides]
     duplicates = []
     for path, (row, column), (n, width) in zip(
         places, (("target", "source"), ("source", "target")), (sizes[::-1], sizes), strict=False
     ):
         dropped = Counter[str]()
         keys = _keys(database, kept, row, column, width, weighted=weighted, both_ways=both_ways)
-        entries = write_entries(path, n, merge(keys, width, dropped, turned=row == "target"))
+        entries = write_entries(path, n, merge(keys, width, dropped))
         duplicates.append(dropped["duplicates"])
     found = {"entries": entries, "weighted": (places[0] / layout.WEIGHTS).exists()}
     return found | {"self_loops": loops, "duplicates": duplicates[0], "zero_weights": zeros}
@@ -105,6 +116,45 @@ def write_nodes(database: Database, table: str, path: Path, note: dict[str, Any]
     fields += [pa.field(name, pa.int64()) for name in note["times"]]
     cells = ", ".join(["id", *(f"l{column}" for column in range(len(fields) - 1))])
     with parquet.ParquetWriter(path, pa.schema(fields), write_page_checksum=True) as writer:
-        for batch in database.stream(f"SELECT {cells} FROM {table} ORDER BY node"):  # noqa: S608  our own names
+        for batch in database.stream(f"SELECT {cells} FROM {table} WHERE node >= 0 ORDER BY node"):  # noqa: S608  our own names
             columns = [pa.array(column).cast(field.type) for column, field in zip(batch.columns, fields, strict=True)]
             writer.write_table(pa.table(columns, schema=pa.schema(fields)), row_group_size=GROUP)
+
+
+def merge(batches: Iterable[Keys], n: int, dropped: Counter[str]) -> Iterator[Entries]:
+    """The entries of a matrix of N columns, from batches of its keys, in order; ``dropped`` counts the duplicates.
+
+    Weights of the same key add up, then the larger of both directions is taken.
+    """
+    rest: Keys | None = None
+    for keys, weights in batches:
+        if rest is not None:
+            keys = np.concatenate([rest[0], keys])
+            weights = None if weights is None or rest[1] is None else np.concatenate([rest[1], weights])
+        # The last pair may go on in the next batch.
+        stop = int(np.searchsorted(keys >> 1, keys[-1] >> 1)) if len(keys) else 0
+        rest = keys[stop:].copy(), None if weights is None else weights[stop:].copy()
+        if stop:
+            yield _merged(keys[:stop], None if weights is None else weights[:stop], n, dropped)
+    if rest is not None and len(rest[0]):
+        yield _merged(*rest, n, dropped)
+
+
+def _merged(keys: NDArray[np.int64], weights: NDArray[np.float32] | None, n: int, dropped: Counter[str]) -> Entries:
+    """The entries of complete pairs."""
+    starts = _first_of_each(keys)
+    distinct = keys[starts]
+    forward = int(np.count_nonzero(keys & 1 == 0))
+    dropped["duplicates"] += forward - int(np.count_nonzero(distinct & 1 == 0))
+    pairs = distinct >> 1
+    firsts = _first_of_each(pairs)
+    rows, columns = np.divmod(pairs[firsts], n)
+    if weights is None:
+        return rows, columns, None
+    sums = np.add.reduceat(weights.astype(np.float64), starts).astype(np.float32)
+    return rows, columns, np.maximum.reduceat(sums, firsts)
+
+
+def _first_of_each(values: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The places where ascending values ``[n]`` change, the first place included."""
+    return np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1]]))

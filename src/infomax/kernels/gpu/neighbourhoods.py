@@ -1,4 +1,4 @@
-"""Neighbourhoods on a GPU; see `infomax.kernels.neighbourhoods`."""
+"""Neighbourhoods on a GPU; see `infomax.views.neighbourhoods`."""
 
 from __future__ import annotations
 

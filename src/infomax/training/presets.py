@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
-from inspect import signature
 from numbers import Real
 from typing import Any
 
 import torch
 
 from infomax.arrays.scaling import Scale, check_scale
+from infomax.arrays.times import parse_half_lives
 from infomax.errors import InputError, whole
 from infomax.graphs.graph import Graph
 from infomax.parts.corruptions import (
@@ -26,14 +25,12 @@ from infomax.parts.corruptions import (
 )
 from infomax.parts.discriminators import Bilinear
 from infomax.parts.encoders import GCN, DenseSkipMeanPool, Encoder, MeanPool, PathMean, SkipMeanPool, TwoHops
-from infomax.parts.methods import DeepGraphInfomax, Method
+from infomax.parts.methods import DeepGraphInfomax, Method, Part
 from infomax.parts.objectives import binary_cross_entropy, jensen_shannon
 from infomax.parts.readouts import DiffPool, Set2Set, SigmoidMean
 from infomax.parts.vectors import check_vectors
 from infomax.views import Batches, ManyGraphs, Patches, Sizes, Views, WholeGraph
 from infomax.views.patches import BATCH, FAN_OUT
-
-Part = Callable[..., Any]
 
 MOST_DIMENSIONS = 2**24
 """The largest width that is taken seriously: one vector of it has 67 MB."""
@@ -66,6 +63,8 @@ class Preset:
     """Epochs without a lower training loss before training stops; None: train all epochs and keep the last weights."""
     vectors: str = "recipe"
     """What vectors are made of, see `infomax.training.recipe`: "recipe", "paper", or names of parts with commas."""
+    half_life: str | None = None
+    """Half-lives of the pooled parts, with commas, see `infomax.training.decay`; None: one part, of plain means."""
 
     name: str = ""
     """The name under which infomax knows it."""
@@ -87,25 +86,18 @@ class Preset:
         return self.regime.bytes(graph, sizes, device, **partial(self.views).keywords)
 
     def build_encoder(self, in_dim: int, generator: torch.Generator) -> Any:
-        """Build the encoder; raise InputError for one of your own that lacks something."""
+        """Build the encoder; raise InputError for one of your own that is none."""
         encoder = self.encoder(in_dim, self.dim, generator=generator)
-        where = f"encoder {type(encoder).__name__}"
-        kind = type(encoder)
         if not isinstance(encoder, Encoder):
+            where = f"encoder {type(encoder).__name__}"
             raise InputError(where, "a subclass of infomax.parts.encoders.Encoder", "another class")
-        missing = [name for name in ("rule", "depth", "out_dim") if not hasattr(encoder, name)]
-        missing += ["layer"] if kind.layer is Encoder.layer else []
-        if missing:
-            raise InputError(where, "rule, depth, out_dim and layer", f"no {' and no '.join(missing)}")
-        for name in ("depth", "out_dim"):
-            whole(f"{where}, {name}", getattr(encoder, name), 1)
         return encoder
 
     def make_method(self) -> Method:
         """Make the method; raise InputError for one of your own that is none."""
         if self.method is None:
             return DeepGraphInfomax(self.readout, self.discriminator, self.objective)
-        if not callable(self.method) or not isinstance(method := self.method(), Method):
+        if not isinstance(method := self.method(), Method):
             raise InputError("method", "a subclass of infomax.parts.methods.Method", repr(self.method))
         return method
 
@@ -123,11 +115,11 @@ class Preset:
         encoder = partial(self.encoder)
         if not _along_paths(encoder.func):
             return self
+        several = "a graph of several types of nodes"
         if not graph.kind:
-            raise InputError(
-                f"encoder {encoder.func.__name__}", "a graph of several types of nodes", "one type of nodes"
-            )
-        where, corruption = ", in a graph of several types of nodes", partial(self.corruption).func
+            raise InputError(f"encoder {encoder.func.__name__}", several, "one type of nodes")
+        where = f", in {several}"
+        corruption = partial(self.corruption).func
         if self.regime in (Patches, ManyGraphs):
             raise InputError("views", f"WholeGraph or Batches{where}", self.regime.__name__)
         if corruption in PARTS.values() and corruption is not shuffle_features:
@@ -148,22 +140,18 @@ class Preset:
     def describe(self) -> dict[str, Any]:
         """Return the settings as JSON values; a part is its name and its bound arguments."""
         values = {field.name: _describe(getattr(self, field.name)) for field in dataclasses.fields(self)}
-        if self.method is None:
-            del values["method"]  # a run of infomax's own method is named by its parts
+        for name in ("method", "half_life"):
+            if values[name] is None:
+                del values[name]  # a run without them is named by its other settings
         return {"preset": values.pop("name"), **values}
 
     def checked(self) -> Preset:
         """Return the preset with plain numbers; raise InputError for a bad number or part, or parts that do not fit."""
-        for name in _CALLS:
-            if not callable(part := getattr(self, name)):
-                remedy = f"Pass the part itself, such as {getattr(Preset, name).__name__}."
-                raise InputError(name, "a class or a function", repr(part), remedy)
-            _check_call(name, part)
-        for name in ("encoder", "readout", "discriminator"):  # infomax builds these; an objective may be an instance
-            if isinstance(part := getattr(self, name), torch.nn.Module):
-                kind = type(part).__name__
-                remedy = f"Pass {kind} itself; bind its arguments with functools.partial."
-                raise InputError(name, "a class or a function", f"an instance of {kind}", remedy)
+        for name in ("encoder", "readout", "discriminator", "method"):  # infomax builds these
+            part = getattr(self, name)
+            if isinstance(part, torch.nn.Module) or (part is not None and not callable(part)):
+                remedy = "Pass the class itself; bind its arguments with functools.partial."
+                raise InputError(name, "a class or a function", f"one of type {type(part).__name__}", remedy)
         if any(one.requires_grad for one in getattr(self.objective, "parameters", tuple)()):
             raise InputError("objective", "one without weights", "one with some", "Put them into the discriminator.")
         self.make_method()
@@ -183,6 +171,7 @@ class Preset:
             epochs=whole("epochs", self.epochs, 0),
             patience=None if self.patience is None else whole("patience", self.patience, 1),
             vectors=check_vectors(self.vectors),
+            half_life=None if self.half_life is None else ",".join(parse_half_lives(self.half_life)),
         )
 
 
@@ -218,16 +207,6 @@ _KNOWN = (
     ),
 )
 PRESETS = {preset.name: preset for preset in _KNOWN}
-
-_CALLS = {
-    "views": ("graph", "rule", "corruption", "backend"),
-    "encoder": ("in_dim", "dim", "generator="),
-    "corruption": ("view", "generator"),
-    "readout": ("dim", "generator="),
-    "discriminator": ("dim", "generator="),
-    "objective": ("scores", "scores_negative"),
-}
-"""The arguments with which each part is called."""
 
 _OURS: tuple[Part, ...] = (
     WholeGraph, Batches, Patches, ManyGraphs,
@@ -265,25 +244,6 @@ def restore(settings: dict[str, Any], own: dict[str, Part]) -> Preset:
                 raise InputError(f"{field} {name}", "a part of infomax", "one of your own", remedy)
             values[field] = partial(PARTS[name], **bound) if bound else PARTS[name]
     return Preset(**values)
-
-
-def _check_call(field: str, part: Part) -> None:
-    """Raise InputError for a part that cannot be called as `Preset` says."""
-    words = _CALLS[field]
-    name = getattr(partial(part).func, "__name__", field)
-    try:
-        takes = signature(part)
-    except (TypeError, ValueError):
-        if isinstance(part, partial):  # its bound arguments do not fit
-            raise InputError(field, f"arguments that {name} takes", ", ".join(part.keywords)) from None
-        return  # a built-in, which has no signature
-    try:
-        named = {word.rstrip("="): None for word in words if word.endswith("=")}
-        takes.bind(*words[: len(words) - len(named)], **named)
-    except TypeError as error:
-        missing = "missing" in str(error)
-        remedy = f"Bind its other arguments: functools.partial({name}, ...)." if missing else "Let it take these."
-        raise InputError(field, f"a part that takes ({', '.join(words)})", f"{name}, {error}", remedy) from None
 
 
 def _describe(value: Any) -> Any:

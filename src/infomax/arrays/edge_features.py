@@ -1,4 +1,4 @@
-"""The features of nodes that have none: positions in the graph, or bins of degrees."""
+"""Features made of the edges, of nodes that have none: positions in the graph, or bins of degrees."""
 
 from __future__ import annotations
 
@@ -11,51 +11,46 @@ from scipy import sparse
 
 from infomax.arrays.adjacency import Adjacency
 from infomax.arrays.blocks import require_room
-from infomax.arrays.positions import ENTRIES, FIRST, LAST, POSITION_NAMES, WIDTH, positions
+from infomax.arrays.positions import FIRST, LAST, POSITION_NAMES, WIDTH, positions, positions_bytes
 
-Kind = Literal["degrees", "positions"]
+EdgeFeatures = Literal["degrees", "positions"]
 DEGREE_NAMES = tuple(f"degree {2**b - 1}-{2 ** (b + 1) - 2}" for b in range(32))
 """The names of the features of `degree_features`."""
-MADE: dict[Kind, tuple[str, ...]] = {"degrees": DEGREE_NAMES, "positions": POSITION_NAMES}
-_TOLD: dict[Kind, str] = {
+EDGE_FEATURE_NAMES: dict[EdgeFeatures, tuple[str, ...]] = {"degrees": DEGREE_NAMES, "positions": POSITION_NAMES}
+_IN_WORDS: dict[EdgeFeatures, str] = {
     "degrees": "no features: 32 bins of degrees",
     "positions": f"no features: {WIDTH} positions in the graph (signs by id, averaged over {FIRST} to {LAST} hops)",
 }
 
 
-def made(names: Sequence[str]) -> Kind | None:
-    """The kind of made features that have these names; None: they were not made."""
-    return next((kind for kind, known in MADE.items() if tuple(names) == known), None)
+def from_edges(names: Sequence[str]) -> EdgeFeatures | None:
+    """Which edge features have these names; None: they were not made of the edges."""
+    return next((word for word, known in EDGE_FEATURE_NAMES.items() if tuple(names) == known), None)
 
 
-def asked(names: Sequence[str]) -> Kind | None:
-    """The kind that is asked for: by its own name, by its features' names or by no name. None: other features are."""
-    return next((kind for kind, known in MADE.items() if set(names) <= {kind, *known}), None)
+def asked_edge_features(names: Sequence[str]) -> EdgeFeatures | None:
+    """Those that are asked for: as one word, by their names or by no name. None: other features are."""
+    return next((word for word, known in EDGE_FEATURE_NAMES.items() if set(names) <= {word, *known}), None)
 
 
-def told(names: Sequence[str]) -> str:
+def edge_features_in_words(names: Sequence[str]) -> str:
     """How features of these names were made, in words; "" where they were not made."""
-    kind = made(names)
-    return "" if kind is None else _TOLD[kind]
+    word = from_edges(names)
+    return "" if word is None else _IN_WORDS[word]
 
 
-def usual(several: bool) -> Kind:
+def default_edge_features(several: bool) -> EdgeFeatures:
     """What is made where nothing is asked for: positions, which are not comparable between several graphs."""
     return "degrees" if several else "positions"
 
 
-def make(kind: Kind, edges: Adjacency, ids: Any, seen: NDArray[np.bool_] | None) -> Any:
+def make_edge_features(word: EdgeFeatures, edges: Adjacency, ids: Any, seen: NDArray[np.bool_] | None) -> Any:
     """The features ``[N, F]`` of the edges in memory; training sees the nodes of a mask ``[N]``, or all."""
-    if kind == "degrees":
+    if word == "degrees":
         return degree_features(edges.degrees())
     remedy = "Take --features degrees; or infomax prepare, which makes them on disk."
     require_room(positions_bytes(edges), f"make positions of {edges.n:,} nodes", remedy, "memory")
     return positions(edges, ids, seen)
-
-
-def positions_bytes(edges: Adjacency) -> int:
-    """Estimate the peak bytes of making positions in memory: three tables, three of the rows of some edges, P."""
-    return 3 * 4 * WIDTH * (edges.n + min(edges.n, ENTRIES)) + 24 * edges.nnz * (1 + edges.directed)
 
 
 def degree_features(degrees: NDArray[np.int64]) -> sparse.csr_array:

@@ -9,8 +9,8 @@ from types import SimpleNamespace
 import psutil
 import pytest
 
-from infomax import machine
-from infomax.machine import free_bytes, has_limit, peak_bytes, size
+from infomax import memory
+from infomax.memory import free_bytes, has_limit, peak_bytes, size
 
 GB = 10**9
 VERSION_2 = ("memory.max", "memory.current", "inactive_file")
@@ -20,9 +20,9 @@ VERSION_1 = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_f
 @pytest.fixture
 def groups(tmp_path, monkeypatch):
     """A machine with 100 GB free and no limits; its control groups are in a folder of the test."""
-    monkeypatch.setattr(machine, "_CONTROL_GROUPS", tmp_path / "groups")
-    monkeypatch.setattr(machine, "_OWN_GROUPS", tmp_path / "own")
-    monkeypatch.setattr(machine, "_free_in_limits", lambda: iter(()))
+    monkeypatch.setattr(memory, "_CONTROL_GROUPS", tmp_path / "groups")
+    monkeypatch.setattr(memory, "_OWN_GROUPS", tmp_path / "own")
+    monkeypatch.setattr(memory, "_free_in_limits", lambda: iter(()))
     monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=100 * GB))
     return tmp_path / "groups"
 
@@ -72,7 +72,7 @@ def test_a_group_without_a_limit_limits_nothing(groups):
 @pytest.mark.parametrize(("name", "held"), [("RLIMIT_AS", 3), ("RLIMIT_DATA", 2)])
 def test_a_limit_of_the_process_counts(name, held, tmp_path, monkeypatch):
     resource = pytest.importorskip("resource")
-    monkeypatch.setattr(machine, "_OWN_GROUPS", tmp_path / "none")
+    monkeypatch.setattr(memory, "_OWN_GROUPS", tmp_path / "none")
     process = SimpleNamespace(memory_info=lambda: SimpleNamespace(vms=3 * GB, data=2 * GB))
     monkeypatch.setattr(psutil, "Process", lambda: process)
     monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=100 * GB))
@@ -88,7 +88,7 @@ def test_what_a_process_holds_counts_against_its_limit(name):
     pytest.importorskip("resource")
     script = f"""
 import resource
-from infomax.machine import has_limit
+from infomax.memory import has_limit
 assert not has_limit()
 resource.setrlimit(resource.{name}, (10**12, resource.RLIM_INFINITY))
 assert has_limit()
@@ -100,7 +100,7 @@ def test_the_peak_is_the_one_that_the_system_remembers(tmp_path, monkeypatch):
     """On Linux, else on other Unix systems, which count in kB but for macOS, else on Windows."""
     resource = pytest.importorskip("resource")
     (tmp_path / "status").write_text("VmPeak:\t  99 kB\nVmHWM:\t   7 kB\nVmSize:\t  88 kB\n")
-    monkeypatch.setattr(machine, "_STATUS", tmp_path / "status")
+    monkeypatch.setattr(memory, "_STATUS", tmp_path / "status")
     assert peak_bytes() == 7 * 1024
     (tmp_path / "status").unlink()
     process = SimpleNamespace(memory_info=lambda: SimpleNamespace(rss=3, peak_wset=5))

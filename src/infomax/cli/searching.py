@@ -1,0 +1,231 @@
+"""The vectors that `infomax neighbours` searches: of a run, of a file or of parts; and what it finds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from infomax import index
+from infomax.arrays.blocks import require_room
+from infomax.arrays.parquet_columns import ID_ROWS
+from infomax.cli import show
+from infomax.cli.runs import vectors
+from infomax.embeddings import Embeddings, Searched, StoredEmbeddings, rows_of
+from infomax.errors import InputError, shorten
+from infomax.graphs.graph import Graph
+from infomax.io import text
+from infomax.io.column_names import called
+from infomax.io.columns import Columns
+from infomax.io.parts import has_parts
+from infomax.io.prepare.in_memory import read_node_table
+from infomax.io.sources import Source
+from infomax.training import runs
+
+EXACT = 100_000
+"""Up to this number of nodes ``--all`` compares all pairs, on a CPU."""
+AGREEING = 3
+"""Columns that --why names for each neighbour."""
+_APART = "Only nodes of one type are searched at a time; TYPE:NODE says of which a node is."
+Found = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]
+"""The rows ``[n]`` of what is asked for, and the rows and cosines ``[n, k]`` of the nearest."""
+
+
+@dataclass(frozen=True)
+class Search:
+    """What is searched, in memory, on disk or by an index; and what is asked for: nodes of it, or all of others."""
+
+    searched: Searched
+    asked: Searched
+    nodes: list[str]
+
+    @classmethod
+    def of(cls, source: Path, wanted: list[str], vector: Path | None, use_index: bool | None) -> Search:
+        """Read the vectors of a run, of a file or of parts; nodes of another type are asked for by their positions."""
+        source, wanted, other = _of_one_type(source, wanted)
+        searched: Searched
+        if other is not None:
+            return cls(_positions(other, []), _positions(source, wanted), wanted)
+        if has_parts(source):
+            searched = _of_parts(source, StoredEmbeddings.open(source), use_index)
+        else:
+            searched = Embeddings.read(source) if source.is_file() else _of_run(source, use_index, wanted)
+        return cls(searched, searched if vector is None else Embeddings.read(vector), wanted)
+
+    def nearest(self, k: int) -> Iterator[Found]:
+        """The neighbours of the nodes that were asked for."""
+        if self.asked is self.searched:
+            rows = rows_of(self.searched.ids, self.searched.node_names, self.nodes)
+            yield (rows, *self.searched.nearest(rows, k))
+        else:
+            yield (np.arange(len(self.asked)), *self.searched.nearest(self.asked.vectors, k))
+
+    def all(self, k: int, use_index: bool | None, device: str) -> Iterator[Found]:
+        """The neighbours of all nodes, some nodes at a time; says how they were searched."""
+        from infomax.kernels.device import choose_device
+        from infomax.neighbours.of_all import nearest
+
+        chosen = choose_device(device)
+        n, width = self.searched.vectors.shape
+        remedy = "Ask for some nodes: --nodes FILE; or allow more memory."
+        require_room(12 * n * (width + k), "hold all vectors and neighbours", remedy, "neighbours --all")
+        vectors = self.searched.vectors[:]
+        with show.Steps("neighbours", n) as steps:
+            exact = use_index is False or (use_index is None and (n <= EXACT or chosen.type == "cuda"))
+            if exact or not index.has_faiss():
+                rows, cosines = nearest(vectors, k, device=chosen, progress=steps.at)
+                show.out.print("all pairs compared: exact")
+            else:
+                rows, cosines, how = index.nearest_of_all(vectors, k, steps.at)
+                show.out.print(how)
+        for first in range(0, n, ID_ROWS // 8):
+            some = np.arange(first, min(first + ID_ROWS // 8, n))
+            yield some, rows[some], cosines[some]
+
+    def show(self, rows: NDArray[Any], found: NDArray[Any], cosines: NDArray[Any], *, why: bool) -> None:
+        """A table per row of those that were asked for; with ``why``, also the share of each part in the cosines."""
+        names = self.searched.node_names
+        parts = _with_parts(self.searched) if why and self.asked is self.searched else None
+        heads = ["node", *(() if names is None else ("name",)), "cosine"]
+        heads += ["closer than ... of random pairs"] if parts is None else [*parts.parts, "agree in"]
+        shares = self.searched.standing(cosines.ravel().tolist()).reshape(cosines.shape)
+        for row, near, similar, closer in zip(rows, found, cosines, shares, strict=True):
+            cells: list[Any] = [self.searched.ids[near].tolist(), *([] if names is None else [names[near]])]
+            cells.append([f"{cosine:.3f}" for cosine in similar])
+            if parts is None:  # of a share of sampled pairs, the last few are left to luck
+                cells.append(["over 99.9 %" if share > 0.999 else f"{100 * share:.1f} %" for share in closer])
+            else:
+                cells += [[f"{one:.3f}" for one in part] for part in parts.shares(int(row), near).values()]
+                cells.append([", ".join(agree) for agree in parts.agreeing(int(row), near, AGREEING)])
+            node = self.asked.ids[[row]][0]
+            own = "" if self.asked.node_names is None else self.asked.node_names[[row]][0]
+            show.table(f"Nearest to {node}{own and f' ({own})'}", heads, zip(*cells, strict=True))
+
+    def columns(self, blocks: Iterator[Found]) -> Iterator[dict[str, Any]]:
+        """The columns of a result: node, rank, neighbour, cosine, and both names where there are any."""
+        (ids, names), (own_ids, own_names) = (
+            (one.ids[:], None if one.node_names is None else one.node_names[:]) for one in (self.searched, self.asked)
+        )
+        for rows, found, cosines in blocks:
+            k = found.shape[1]
+            own, other = np.repeat(rows, k), found.ravel()
+            yield {
+                "id": own_ids[own],
+                **({} if own_names is None else {"name": own_names[own]}),
+                "rank": np.tile(np.arange(1, k + 1), len(rows)),
+                "neighbour": ids[other],
+                **({} if names is None else {"neighbour_name": names[other]}),
+                "cosine": cosines.ravel(),
+            }
+
+
+def nodes_in(file: Path) -> list[str]:
+    """The nodes in a file: ids of a table, or a line for each."""
+    if file.suffix.lower() in (".csv", ".tsv", ".parquet") and file.is_file():
+        return list(map(str, read_node_table(Source([file], Columns(features=())))["ids"]))
+    with text.opened(file) as lines:
+        found = [line.rstrip("\r\n") for line in lines if line.strip()]
+    if not found:
+        raise InputError(str(file), "a node in every line", "none")
+    return found
+
+
+def _of_one_type(source: Path, wanted: list[str]) -> tuple[Path, list[str], Path | None]:
+    """The run of one type and its nodes, where the run is of several types; nodes may be given as TYPE:NODE.
+
+    Where these are of another type than the one whose nodes are to be near them, the run of that one is the last.
+    """
+    kinds = runs.types_of(source)
+    one = ""
+    if not kinds and source.name in (beside := runs.types_of(source.parent)):  # RUN/TYPE, or --type TYPE
+        one = source.name
+        source = source.parent
+        kinds = beside
+    if not kinds:
+        return source, wanted, None
+    if not wanted and not one:
+        raise InputError("neighbours", f"--type TYPE, one of {', '.join(kinds)}", "none", _APART)
+    apart = [(word, *word.partition(":")[::2]) for word in wanted]
+    pairs = [(kind, node) if (kind := called(said, kinds)) else (one, word) for word, said, node in apart]
+    said = {kind for kind, _ in pairs} or {one}
+    own = said.pop() if len(said) == 1 else ""
+    own = own or _type_of_nodes(runs.first_in(source), kinds, pairs)
+    return source / own, [node for _, node in pairs], source / one if one and own != one else None
+
+
+def _type_of_nodes(run: Path, kinds: Sequence[str], pairs: Sequence[tuple[str, str]]) -> str:
+    """The one type that has all nodes, each with its type or "", by their ids or names; refused where there is none."""
+    graph = runs.read_training_graph(run)
+    found: list[dict[str, str]] = []
+    for said, node in pairs:
+        here = {}
+        whole = {}  # a whole name comes before a part of another
+        for kind in [said] if said else kinds:
+            one = graph.target(kind)
+            with suppress(InputError):
+                row = rows_of(one.ids, one.node_names, [node])[0]
+                here[kind] = f"{kind}:{one.ids[row]}"
+                names = (str(one.ids[row]), "" if one.node_names is None else str(one.node_names[row]))
+                if node.casefold() in map(str.casefold, names):
+                    whole[kind] = here[kind]
+        here = whole or here
+        if not here:
+            raise InputError("node", f"the id or the name of a node of type {said or ', '.join(kinds)}", shorten(node))
+        found.append(here)
+    common = set(found[0]).intersection(*found)
+    if len(common) != 1:
+        each = [shown for here in found for shown in here.values()]
+        raise InputError("neighbours", "nodes of one type", ", ".join(each[:10]), _APART)
+    return common.pop()
+
+
+def _positions(run: Path, nodes: Sequence[str]) -> Embeddings:
+    """The positions of some nodes of a run, or of all, in the space that all types share."""
+    found = _with_parts(_of_run(run, False, nodes))
+    if "positions" not in found.parts:
+        remedy = "Only positions stand in one space: train with them, by the default --vectors."
+        raise InputError(str(run), "vectors with positions", ",".join(found.parts), remedy)
+    some = rows_of(found.ids, found.node_names, [*dict.fromkeys(nodes)]) if nodes else slice(None)
+    names = None if found.node_names is None else found.node_names[some]
+    return Embeddings(found.vectors[some, found.columns["positions"]], found.ids[some], names)
+
+
+def _with_parts(searched: Searched) -> Embeddings:
+    """The vectors, if they are in memory and have parts."""
+    if not isinstance(searched, Embeddings) or not searched.parts:
+        found = "the encoder's alone" if isinstance(searched, Embeddings) else "an index, or vectors on disk"
+        raise InputError("--why", "vectors of several parts, in memory", found, "Leave it out, or take --exact.")
+    return searched
+
+
+def _of_parts(folder: Path, stored: StoredEmbeddings, use_index: bool | None) -> Searched:
+    """The vectors of a folder of parts, which stay on disk, or the index beside them."""
+    indexed = None
+    if use_index is not False:
+        with show.Steps("indexing", len(stored)) as steps:
+            indexed = index.open_stored_index(folder, stored, make=bool(use_index), progress=steps.at)
+    if indexed is None and use_index is None and len(stored) > index.LIMIT:
+        show.log.print(f"searching all {len(stored):,} vectors; --index builds an index for faster answers")
+    return indexed or stored
+
+
+def _of_run(run: Path, use_index: bool | None, nodes: Sequence[str]) -> Searched:
+    """The vectors of a run, or their index. Those of a graph folder are written into the run folder once."""
+    runs.check(run)
+    graph = runs.read_training_graph(run)
+    rows_of(graph.ids, graph.node_names, nodes)  # refuses a node that is not there before the work
+    if not graph.table.mapped and (graph.num_nodes > index.LIMIT if use_index is None else use_index):
+        return index.open_index(run, graph.ids, partial(vectors, run, graph), graph.node_names, partial(_tell, graph))
+    found = vectors(run, graph)
+    return _of_parts(run / "vectors", found, use_index) if isinstance(found, StoredEmbeddings) else found
+
+
+def _tell(graph: Graph, builds: bool) -> None:
+    why = "an index is built only once" if builds else "no index can be kept in the run folder"
+    show.log.print(f"searching {graph.num_nodes:,} vectors; {why}")
