@@ -51,9 +51,10 @@ TOYS = {
         "--users 500 --items 50 --ratings 2e3 --folder FOLDER --dim 8 --steps 2", device=False, library="duckdb"
     ),
     "benchmarks.shop": Toy("--customers 500 --products 50 --lines 2e3 --folder FOLDER --dim 8 --steps 2", device=False),
-    "benchmarks.compared": Toy(
-        "--graph communities:300 --method infomax --method infomax-paper --json FOLDER/rows.json", device=False
+    "benchmarks.questions": Toy(
+        "--questions 200 --customers 500 --products 50 --lines 2e4 --folder FOLDER", device=False, library="duckdb"
     ),
+    "benchmarks.compared": Toy("--graph communities:300 --method infomax --json FOLDER/rows.json", device=False),
     "benchmarks.measured": Toy("--machine toy --work batches --toy --json FOLDER/rows.json"),
     "benchmarks.types": Toy("--dim 8 --repeats 1 --peers=pyg", "heco"),
     "benchmarks.epoch": Toy("--dataset generated:60 --dim 8 --repeats 1"),
@@ -64,7 +65,7 @@ TOYS = {
     "benchmarks.neighbours": Toy("--nodes 2e3 --width 8"),
     "benchmarks.update": Toy("--nodes 2e3 --folder FOLDER", device=False),
     "benchmarks.together": Toy("--nodes 200 --epochs 2 --repeats 1"),
-    "benchmarks.growth": Toy("--nodes 50,100 --fixed 60"),
+    "benchmarks.growth": Toy("--nodes 50,100 --fixed 60 --repeats 1"),
     "benchmarks.largest": Toy("--nodes 1e3 --features 5 --degree 4 --dim 4 --steps 2"),
     "benchmarks.ranks": Toy("--scale 0.005 --ranks 1 --dim 8 --batch 256 --steps 1 --repeats 1"),
     "benchmarks.columns": Toy("--nodes 1e3 --folder FOLDER --rounds 1", device=False, library="duckdb"),

@@ -17,8 +17,8 @@ from infomax.estimator import build
 from infomax.graphs.graph import Graph
 from infomax.kernels import Backend
 from infomax.kernels.ranks import ALONE, Ranks
-from infomax.presets import PRESETS
 from infomax.training.loop import Training
+from infomax.training.presets import PRESETS
 from infomax.views import Batches
 
 STEPS = {"cpu": 4, "cuda": 128}

@@ -69,7 +69,7 @@ def measure(path: Path, identifier: str) -> tuple[Encoding, int, list[float]]:
         survey.add(batch, lambda row, name: name)
     encoding, _ = survey.finish()
     times.append(time.process_time())
-    rows = sum(encoding.transform(batch, survey.kept).shape[0] for batch in table.to_batches(ROWS))
+    rows = sum(encoding.transform(batch).shape[0] for batch in table.to_batches(ROWS))
     times.append(time.process_time())
     return encoding, rows, [after - before for before, after in pairwise(times)]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -75,10 +76,11 @@ def table(rows: Rows) -> str:
     graphs = [graph for graph in NAMES if any(graph == known for known, _ in rows)]
     head = ["", "uses", "lines", *(GRAPHS[graph] for graph in graphs)]
     lines = [head, ["---"] * len(head)]
+    usual = usual_machine(rows)
     best = {graph: max((_accuracy(rows, graph, method) for method in METHODS), default=0) for graph in graphs}
     for method in METHODS:
         uses = "edges" if method in USES_EDGES_ALONE else "features" if method == "svd" else "both"
-        cells = [_cell(rows.get((graph, method)), best[graph]) for graph in graphs]
+        cells = [_cell(rows.get((graph, method)), best[graph], usual) for graph in graphs]
         count = next((str(row["lines"]) for (_, one), row in rows.items() if one == method), "")
         lines.append([TITLES[method], uses, count, *cells])
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
@@ -88,13 +90,19 @@ def _accuracy(rows: Rows, graph: str, method: str) -> float:
     return float(rows.get((graph, method), {}).get("accuracy", 0))
 
 
-def _cell(row: dict[str, Any] | None, best: float) -> str:
+def usual_machine(rows: Rows) -> str:
+    """The machine of most rows that have figures: only its seconds are compared."""
+    return Counter(row["machine"] for row in rows.values() if "accuracy" in row).most_common(1)[0][0]
+
+
+def _cell(row: dict[str, Any] | None, best: float, machine: str) -> str:
     if row is None:
         return ""
     if "failed" in row:
         return "-"
     shown = f"{row['accuracy']:.1f}"
-    return f"{f'**{shown}**' if row['accuracy'] > best - 0.05 else shown} ({seconds(row['cpu_s'])})"
+    other = "" if row["machine"] == machine else "°"
+    return f"{f'**{shown}**' if row['accuracy'] > best - 0.05 else shown} ({seconds(row['cpu_s'])}{other})"
 
 
 def seconds(value: float) -> str:
@@ -104,7 +112,8 @@ def seconds(value: float) -> str:
 
 def every_row(rows: Sequence[dict[str, Any]]) -> str:
     """All that was measured of each row."""
-    head = ["graph", "method", "accuracy", "edges", "neighbours", "CPU s", "wall s", "load", "MB", "width", "commit"]
+    head = ["graph", "method", "accuracy", "edges", "neighbours", "CPU s", "wall s", "MB", "width"]
+    head += ["machine", "load", "commit"]
     lines = [head, ["---"] * len(head)]
     for row in rows:
         if "failed" in row:
@@ -119,9 +128,10 @@ def every_row(rows: Sequence[dict[str, Any]]) -> str:
                 f"{row['neighbours']:.1f}",
                 seconds(row["cpu_s"]),
                 seconds(row["wall_s"]),
-                f"{row['load']:.0f}",
                 f"{row['peak_mb']:,.0f}",
                 str(row["width"]),
+                row["machine"],
+                f"{row['load']:.0f}",
                 row["commit"],
             ]
         )
@@ -146,13 +156,15 @@ def source(document: dict[str, Any]) -> str:
 
 
 def draw(rows: Rows, path: Path) -> None:
-    """Draw accuracy against CPU seconds, a panel for each graph; all have one scale of seconds."""
+    """Draw accuracy against CPU seconds of one machine, a panel for each graph; all have one scale of seconds."""
     import matplotlib as mpl
 
     mpl.use("Agg")
     import matplotlib.pyplot as plt
 
-    panels = [graph for graph in PANELS if any(graph == known for known, _ in rows)]
+    usual = usual_machine(rows)
+    rows = {key: row for key, row in rows.items() if row["machine"] == usual}
+    panels = [graph for graph in PANELS if sum(graph == known for known, _ in rows) > 1]
     high = -(-len(panels) // 3)
     figure, axes = plt.subplots(high, 3, figsize=(13, 4.2 * high), sharex=True, squeeze=False, constrained_layout=True)
     for axis in axes.flat[len(panels) :]:
@@ -162,7 +174,7 @@ def draw(rows: Rows, path: Path) -> None:
         for method, row in points.items():
             colour = "#c1432e" if method.startswith("infomax") else "#4a6b8a"
             axis.scatter(row["cpu_s"], row["accuracy"], s=60, color=colour, zorder=3)
-        axis.set(xscale="log", title=GRAPHS[graph], xlabel="CPU seconds", ylabel="accuracy, %", xlim=(0.15, 2000))
+        axis.set(xscale="log", title=GRAPHS[graph], xlabel="CPU seconds", ylabel="accuracy, %", xlim=(0.08, 2000))
         axis.xaxis.set_major_formatter("{x:g}")
         axis.tick_params(labelbottom=True)
         axis.margins(y=0.12)

@@ -18,7 +18,7 @@ from benchmarks.problem import load
 from infomax import DGI
 from infomax.graphs.graph import Graph
 from infomax.kernels import Backend
-from infomax.training.embed import Embedder, InMemory, blocks
+from infomax.training.embed import Embedder
 from infomax.training.recipe import Recipe
 from infomax.views import WholeView
 
@@ -71,8 +71,8 @@ class Ours(Contender):
     def compute(self, prepared: WholeView) -> Tensor:
         """Layer by layer, in blocks of nodes."""
         recipe = Recipe(self.model.model_.encoder, self.model.scaler_)
-        engine = Embedder(recipe, InMemory(prepared, self.graph.table))
-        return torch.cat([engine.rows(*block) for block in blocks(engine.source)])
+        engine = Embedder(recipe, prepared, self.graph.table)
+        return torch.cat([engine.rows(*block) for block in engine.blocks()])
 
     def embed(self) -> NDArray[np.float32]:
         """Call `DGI.transform`, as a user does."""

@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 
 from benchmarks.command import CannotRun
 from benchmarks.problem import LEARNING_RATE, Problem
+from infomax.kernels import Backend
+from infomax.views import SYMMETRIC
 from infomax.views.operands import SparseOperand, operand
 from infomax.views.propagation import Propagation
 
@@ -49,16 +51,16 @@ class Floor:
     """A training in C."""
 
     def __init__(self, problem: Problem) -> None:
-        from infomax.kernels.cpu_products import BLOCK, FEWEST
+        from infomax.kernels.cpu import BLOCK, FEWEST
 
         if problem.device.type != "cpu":
             raise CannotRun("floor.c is for a CPU")
         self.library, self.generator, self.step = built(), problem.generator(), 0
         self.held: list[NDArray] = []
-        x = operand(problem.graph.features, problem.device)
+        x = operand(problem.graph.features, Backend(problem.device))
         if not isinstance(x, SparseOperand):
             raise CannotRun("floor.c takes sparse features")
-        p = Propagation.of(problem.graph, "symmetric", problem.device).operand
+        p = Propagation.of(problem.graph, SYMMETRIC, Backend(problem.device)).operand
         (f, d), n = problem.theta.shape, problem.graph.num_nodes
         height = max(1, BLOCK // (4 * d))
         pays = x.matrix.values().numel() >= FEWEST * f * -(-n // height)

@@ -55,6 +55,7 @@ def main(arguments: list[str] | None = None) -> None:
     options = parser(__doc__)
     options.add_argument("--nodes", type=numbers, default=[1_000, 10_000, 100_000, 1_000_000])
     options.add_argument("--fixed", type=numbers, default=[100_000], help="nodes while edges or width grow")
+    options.add_argument("--repeats", type=int, default=15, help="rounds at most")
     options.add_argument("--folder", type=Path, help="measure graph folders, with all files of a size in this folder")
     settings = options.parse_args(arguments)
     if settings.folder is not None:
@@ -71,7 +72,7 @@ def main(arguments: list[str] | None = None) -> None:
     }
     rows, exponents = [], {}
     for growing, shapes in series.items():
-        found = [{"growing": growing, **measure(*shape, settings.device)} for shape in shapes]
+        found = [{"growing": growing, **measure(*shape, settings.device, settings.repeats)} for shape in shapes]
         sizes, times = ([row[key] for row in found] for key in (growing, "median_ms"))
         for row, slope in zip(found, ["", *(f"{slope:.2f}" for slope in slopes(sizes, times))], strict=True):
             row["slope"] = slope
@@ -86,10 +87,10 @@ def main(arguments: list[str] | None = None) -> None:
     )
 
 
-def measure(n: int, degree: int, dim: int, device: str) -> dict[str, Any]:
+def measure(n: int, degree: int, dim: int, device: str, most: int) -> dict[str, Any]:
     """Measure one graph; returns its row. Long epochs get fewer rounds."""
     graph = generated(n, degree=degree)
-    repeats = int(np.clip(2e7 / (n * dim), 3, 15))
+    repeats = min(most, max(3, int(2e7 / (n * dim))))
     (row,) = race({"ours": Ours(Problem.of(graph, dim, device))}, repeats, STRETCH[device])
     return {"nodes": n, "edges": graph.num_edges, "dim": dim, **row}
 

@@ -18,8 +18,9 @@ from infomax.datasets import load_dataset
 from infomax.estimator import build
 from infomax.graphs.graph import Graph
 from infomax.kernels import Backend
-from infomax.presets import PRESETS, Preset
 from infomax.training.loop import Training
+from infomax.training.presets import PRESETS, Preset
+from infomax.views import MEAN
 from infomax.views.propagation import Propagation
 
 PRESET = PRESETS["many-graphs"]
@@ -54,7 +55,7 @@ class Plain:
     def __init__(self, graph: Graph, preset: Preset, device: torch.device) -> None:
         self.model = build(preset, graph.num_features, torch.Generator().manual_seed(0)).to(device)
         parts = [graph.part(graph.groups == group) for group in np.unique(graph.groups)]
-        self.matrices = [Propagation.of(part, "mean", device).operand.matrix for part in parts]
+        self.matrices = [Propagation.of(part, MEAN, Backend(device)).operand.matrix for part in parts]
         self.features = [torch.from_numpy(np.asarray(part.features)).to(device) for part in parts]
         self.optimiser = torch.optim.Adam(self.model.parameters(), lr=preset.lr)
 

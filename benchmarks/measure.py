@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 import torch
 
-from infomax.machine import peak_bytes
+from infomax.memory import peak_bytes
 
 WARM_UP = 2
 """Turns per contender that are not counted."""

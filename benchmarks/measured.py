@@ -140,9 +140,10 @@ def _short(value: float | str) -> str:
 TEXT = """# Measured
 
 Every figure with its command, its machine and a commit. The page is made from `benchmarks/measured.json` by `python -m
-benchmarks.measured --page`; `python -m benchmarks.measured --machine NAME` measures all rows of a machine again. N1 is
-two cores of a Neoverse N1, Xeon two virtual cores of a Xeon of 2.5 GHz with AVX-512, H200 one NVIDIA H200. "ours" is
-infomax; [benchmarks/README.md](../benchmarks/README.md) describes the others.
+benchmarks.measured --page`; `python -m benchmarks.measured --machine NAME` measures all rows of a machine again. EPYC
+is two virtual cores of an AMD EPYC with AVX-512, whose times vary by a fifth from run to run, N1 two cores of a
+Neoverse N1, Xeon two virtual cores of a Xeon of 2.5 GHz with AVX-512, H200 one NVIDIA H200. "ours" is infomax;
+[benchmarks/README.md](../benchmarks/README.md) describes the others.
 
 - A commit with a day is that of the code that was measured, by the command above.
 - **"written in"**: the figure was taken over from earlier docs. The commit is the one that wrote it there; the code

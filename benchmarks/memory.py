@@ -10,7 +10,7 @@ from typing import Any
 
 # No heavy imports here: on Linux a child process inherits the peak of its parent.
 from benchmarks.command import WHOLE_GRAPH, paper_dim, parser, report
-from infomax.machine import peak_bytes
+from infomax.memory import peak_bytes
 
 EPOCHS = 3
 

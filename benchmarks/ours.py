@@ -13,8 +13,8 @@ from torch import Tensor
 from benchmarks.problem import LEARNING_RATE, PatchProblem, Problem
 from infomax.estimator import build
 from infomax.kernels import Backend
-from infomax.presets import Preset
 from infomax.training.loop import Training
+from infomax.training.presets import Preset
 
 FOREVER = 10**9
 

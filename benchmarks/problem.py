@@ -16,10 +16,11 @@ from torch import Tensor
 from infomax.arrays.scaling import Scaler
 from infomax.estimator import build
 from infomax.graphs.graph import Graph
+from infomax.kernels import Backend
 from infomax.kernels.initialisation import glorot
 from infomax.parts.methods import Model
-from infomax.presets import PRESETS, Preset
-from infomax.views import Patches
+from infomax.training.presets import PRESETS, Preset
+from infomax.views import MEAN, Patches
 
 LEARNING_RATE = 1e-3
 
@@ -81,7 +82,7 @@ class PatchProblem:
         views = partial(Patches, fan_out=tuple(fan_out), batch=min(256, seen.num_nodes))
         encoder = partial(PRESETS["patches"].encoder, layers=len(fan_out))
         preset = dataclasses.replace(PRESETS["patches"], views=views, encoder=encoder, dim=dim)
-        return cls(seen, scaler, preset, preset.views(seen, "mean", preset.corruption, place), place)
+        return cls(seen, scaler, preset, preset.views(seen, MEAN, preset.corruption, Backend(place)), place)
 
     def model(self) -> Model:
         """Build a model with initial weights, the same at every call."""

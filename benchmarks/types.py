@@ -21,7 +21,7 @@ from infomax.estimator import assembly
 from infomax.graphs.graph import Graph
 from infomax.kernels.ranks import Ranks
 from infomax.parts.encoders import PathMean
-from infomax.presets import PRESETS
+from infomax.training.presets import PRESETS
 from infomax_paper.heterogeneous import PATHS
 
 WHAT = {
@@ -178,7 +178,7 @@ def _dense(graph: Graph) -> Tensor:
 def _width(step: Step) -> int:
     """How many nodes may send along a step."""
     relation = step.relation
-    return len((relation.to_source if step.kind == relation.target else relation.to_target).indptr) - 1
+    return len((relation.edges.receivers if step.kind == relation.target else relation.edges.senders).indptr) - 1
 
 
 def _edges(step: Step, graph: Graph, *, csr: bool) -> Tensor:

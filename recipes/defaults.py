@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import argparse
 import time
-from functools import partial
 
 import numpy as np
 import torch
@@ -35,12 +34,10 @@ from infomax.datasets.fetch import data_path
 from infomax.evaluation import links
 from infomax.evaluation.probes import paper_probe, validated_probe
 from infomax.evaluation.splits import PARTS, encode_labels, splits_for
-from infomax.io.unite import whole_adjacency
+from infomax.io.union import whole_adjacency
 from infomax.neighbours.of_all import nearest
-from infomax.parts.encoders import PathMean
 from infomax.reports.comparison import untrained
 from infomax.training.recipe import directions
-from infomax_paper.heterogeneous import PATHS
 
 NAMED = ("cora", "citeseer", "pubmed", "debian")
 HECO = {"heco-acm": "paper", "heco-dblp": "author"}
@@ -96,10 +93,9 @@ def row(name: str, encoders: int, dim: int | None, device: str) -> str:
     """The line of a data set."""
     graph, trained, fitted = load(name), 0.0, 0.0
     scorer = Scorer(name, graph, device)
-    along = {"encoder": partial(PathMean, paths=PATHS[name])} if name in HECO else {}
     for seed in range(encoders):
         began = time.perf_counter()
-        model = DGI(dim, seed=seed, device=device, **along).fit(graph)
+        model = DGI(dim, seed=seed, device=device).fit(graph)
         seconds = model.health_["seconds"]
         trained, fitted = trained + seconds, fitted + time.perf_counter() - began - seconds
         default = model.transform(graph)
@@ -141,11 +137,10 @@ def hits(vectors: np.ndarray, adjacency: sparse.csr_array, edges: np.ndarray, ty
 def edges_row(name: str, dim: int | None, device: str) -> str:
     """The line of a data set in the table of neighbours."""
     graph = load(name).hold_out_edges(0.1)
-    along = {"encoder": partial(PathMean, paths=PATHS[name])} if name in HECO else {}
-    model = DGI(dim, device=device, **along).fit(graph)
+    model = DGI(dim, device=device).fit(graph)
     values = next(iter(graph.labels.values()))
     codes = values if values.dtype.kind == "i" else encode_labels(values)[0]
-    adjacency = whole_adjacency(graph)
+    adjacency = whole_adjacency(graph.nodes, graph.relations)
     types = np.repeat(np.arange(len(graph.nodes)), [graph.nodes[kind].num_nodes for kind in sorted(graph.nodes)])
     pairs = links.draw_pairs(adjacency, graph.held_out, types=types)
     some = graph.held_out[:, np.random.default_rng(0).permutation(graph.held_out.shape[1])[:2000]]

@@ -91,7 +91,7 @@ def questions(found: dict[str, pd.DataFrame], task: str) -> dict[str, pd.DataFra
             elif task == "top 3":
                 answer = (answers["position"].min() <= 3).astype(int)
             else:
-                answer = (answers["statusId"].agg(lambda status: (status != 1).any())).astype(int)
+                answer = (window["statusId"] != 1).groupby(window["driverId"]).any().astype(int)
             parts.append(pd.DataFrame({"driverId": answer.index, "date": day, "answer": answer.to_numpy()}))
         out[split] = pd.concat(parts, ignore_index=True)
     assert (len(out["train"]), len(out["test"])) == COUNTED[task]

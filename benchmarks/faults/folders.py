@@ -21,8 +21,9 @@ from infomax.arrays import integrity
 from infomax.io import parts
 from infomax.io.prepare import prepare
 from infomax.training import embed as engine
-from infomax.training import resuming, runs, writing
-from infomax.training.card import CARD
+from infomax.training import resuming, runs
+from infomax.training import vectors as embedding
+from infomax.training.health import CARD
 
 TOLD = 2
 """The exit code of a process that raised an `InputError`."""
@@ -57,7 +58,7 @@ def train(tables: Path, out: Path) -> None:
 
 def embed(tables: Path, out: Path) -> None:
     """Embed the graph folder to parts, on the CPU; there are files of passes too."""
-    writing.PART, engine.BLOCK_ON_DISK = 300, {"cpu": 100}
+    embedding.PART, engine.BLOCK_ON_DISK = 300, {"cpu": 100}
     model = DGI.load(tables / "run", device="cpu")
     model.write_vectors(model.graph_, out / "vectors")
 

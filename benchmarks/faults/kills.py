@@ -16,7 +16,7 @@ import torch
 from benchmarks.faults.children import Trials, run, start
 from infomax import DGI, Graph, InputError
 from infomax.training import resuming, runs
-from infomax.training.card import CARD
+from infomax.training.health import CARD
 
 FINISHED = {runs.CONFIG, runs.GRAPH, runs.MODEL, runs.VECTORS, runs.POSITIONS, runs.HEALTH, runs.METRICS, CARD}
 KILLED = 77

@@ -19,11 +19,15 @@ from pyarrow import parquet
 from benchmarks.faults.children import Trials, run
 from infomax import Graph, InputError, read_graph
 from infomax.io.prepare import prepare
-from infomax.io.text import quoted
 
 BATCH = 25
 _WORDS = np.array(["1", "2", "3", "007", "x", " y", "c\rd", "é", "10000000000000000000"], dtype=object)
 _MARKS = np.array(["1", "0", "", "\ttrue", "False\r", " 1\n", "\x1cTRUE"], dtype=object)
+
+
+def quoted(cell: object) -> str:
+    """A cell in double quotes."""
+    return '"' + str(cell).replace('"', '""') + '"'
 
 
 def _put(path: Path, columns: dict[str, Any]) -> None:
@@ -31,7 +35,7 @@ def _put(path: Path, columns: dict[str, Any]) -> None:
         parquet.write_table(pa.table(columns), path)
         return
     lines = [columns, *zip(*columns.values(), strict=True)]
-    path.write_text("".join(",".join(quoted(str(cell), ",") for cell in line) + "\n" for line in lines), newline="")
+    path.write_text("".join(",".join(map(quoted, line)) + "\n" for line in lines), newline="")
 
 
 def _typed(words: Any, numbers: bool) -> Any:

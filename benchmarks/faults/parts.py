@@ -22,7 +22,7 @@ from benchmarks.faults.mutations import mutate
 from infomax import DGI, Embeddings, Graph, InputError, index
 from infomax.embeddings import StoredEmbeddings
 from infomax.training import embed as engine
-from infomax.training import writing
+from infomax.training import vectors as embedding
 
 BATCH = 300
 _NODE = 7
@@ -30,7 +30,7 @@ _NODE = 7
 
 def write(folder: Path, nodes: int = 120) -> DGI:
     """Write a graph folder, the vectors of a model in three parts, and an index of them where one can be built."""
-    writing.PART, engine.BLOCK_ON_DISK = 50, {"cpu": 20}
+    embedding.PART, engine.BLOCK_ON_DISK = 50, {"cpu": 20}
     rng = np.random.default_rng(0)
     features = rng.normal(size=(nodes, 6)).astype(np.float32)
     Graph.from_scipy(sparse.random_array((nodes, nodes), density=0.05, rng=rng), features).save(folder / "g.graph")
