@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -58,15 +59,18 @@ def prepare(
     place = Path(out)
     chosen, directed = read_like(Columns.of(**columns), like, directed)
     work = place.with_name(f".{place.name}-prepare")
-    if place.exists() and work.exists() and not (work / GRAPH).exists():
-        shutil.rmtree(work, ignore_errors=True)  # stopped between moving the graph and cleaning up
+    lock = work.with_name(f"{work.name}.lock")
+    if place.exists() and not (work / GRAPH).exists():  # stopped, maybe, between moving the graph and cleaning up
+        shutil.rmtree(work, ignore_errors=True)
+        with suppress(OSError):  # Windows keeps one that is held
+            lock.unlink(missing_ok=True)
     refuse_existing(place)
     from infomax.io.finding import find_tables  # which works with what is here
 
     tables = find_tables(edges, nodes, chosen)
     memory = memory or min(MEMORY, int(FREE * free_bytes()))
     make_folder(work)
-    with locked(work.with_name(f"{work.name}.lock"), place), writable(place, "a place where a folder can be written"):
+    with locked(lock, place), writable(place, "a place where a folder can be written"):
         try:
             Preparation(work, tables, bool(directed), half, memory).run(progress)
         except InputError as error:
