@@ -12,7 +12,8 @@ from infomax import DGI
 from infomax.evaluation.links import cosines, draw_pairs, score
 
 SEEN = "These edges were seen in training"
-METHODS = ["DGI", "DGI", "Random-Init", "Random-Init", "Raw features", "Raw features", "Common neighbours"]
+SCORED = ("DGI", "Encoder alone", "Positions alone", "Random-Init", "Raw features")
+METHODS = [*(name for name in SCORED for _ in ("cosine", "regression")), "Common neighbours"]
 
 
 @pytest.fixture(scope="module")

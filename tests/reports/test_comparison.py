@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 from sample_graphs import random_graph
@@ -25,6 +27,15 @@ def test_what_scores_higher_is_told(method, told):
     other = Row(method, "accuracy", 31, 0, 1, None, 0)
     assert advice([Row("DGI", "accuracy", 30, 0, 1, None, 0), other]) == [f"{told}: 31.0 against 30.0."]
     assert advice([Row("DGI", "accuracy", 32, 0, 1, None, 0), other]) == []
+
+
+def test_a_part_alone_is_named_where_it_is_higher_by_more_than_splits_differ():
+    ours, alone = (
+        Row(method, "accuracy", mean, 0, 1, None, 0, 10, 1.5) for method, mean in (("DGI", 83), ("Positions alone", 92))
+    )
+    told = "Positions alone: 92.0 against 83.0. To write them: infomax embed RUN --vectors positions"
+    assert advice([ours, alone]) == [told]
+    assert advice([ours, dataclasses.replace(alone, mean=84.4)]) == []
 
 
 def test_what_is_no_better_than_the_majority_is_told():

@@ -74,7 +74,8 @@ def evaluate(
 
     With labels the score is accuracy, or micro-F1 where a node may have several labels; beside accuracy stand macro-F1
     and AUC, in which rare classes count like others. Without labels it is how well the vectors separate edges from
-    random pairs of nodes. A run is scored beside the same encoder untrained (Random-Init) and beside its raw features.
+    random pairs of nodes. A run is scored beside parts of its vectors alone, the same encoder untrained (Random-Init),
+    and its raw features.
     """
     from infomax.cli.labels import Asked
 

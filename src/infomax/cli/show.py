@@ -171,7 +171,6 @@ def scores(title: str, rows: Sequence[dict[str, Any]]) -> None:
         },
         "paper": [score_text(**row["paper"], metric=row["metric"]) if row["paper"] else "" for row in rows],
         "runs": [] if several else [row["runs"] for row in rows],
-        "splits": [row["splits"] if several else "" for row in rows],
         "C": [_range(row.get("costs", ())) for row in rows],
         "seconds": [f"{row['seconds']:.1f}" for row in rows],
     }

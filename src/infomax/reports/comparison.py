@@ -29,6 +29,8 @@ from infomax.training.health import flat, read_report, read_scores
 RANDOM = "Random-Init"
 RAW = "Raw features"
 GUESS = "Majority class"
+ALONE = {"encoder": "Encoder alone", "positions": "Positions alone"}
+"""Parts that are scored for themselves as well, and what their rows are called."""
 _LESS = {RANDOM: "The encoder before training scores", RAW: "Raw features alone score"}
 ROW = 100
 """Steps of the progress that a row of the comparison is."""
@@ -43,7 +45,7 @@ def compare(
     raw: bool = True,
     progress: Progress = silent,
 ) -> list[Row]:
-    """Score a trained model on its training graph, beside the same encoder untrained, raw features and the majority.
+    """Score a trained model on its training graph, beside parts alone, Random-Init, raw features and the majority.
 
     ``raw=False`` leaves raw features out.
     """
@@ -53,7 +55,7 @@ def compare(
         codes, splits = codes[nodes], [{name: mask[nodes] for name, mask in split.items()} for split in splits]
     rows: list[Row] = []
     began = time.perf_counter()
-    total = ROW * (raw + 2)
+    total = ROW * (1 + len(scored_alone(model)) + 1 + raw)
     progress(0, "vectors", total)
     for method, vectors in vectors_by_method(model, nodes, raw=raw):
         told = part(progress, ROW * len(rows), ROW, method, total)
@@ -79,12 +81,13 @@ def compare_links(model: DGI, *, progress: Progress = silent) -> tuple[list[dict
     def add(method: str, by: str, values: NDArray[Any]) -> None:
         rows.append({"method": method, "score": by, **links.score(pairs, values)})
 
-    progress(0, "vectors", 3)
+    total = 1 if graph.kind else 3 + len(scored_alone(model))
+    progress(0, "vectors", total)
     found = vectors_by_method(model)
     if graph.kind:
         found = iter([("Positions", np.concatenate([model.positions(kind).vectors for kind in graph.types]))])
     for done, (method, vectors) in enumerate(found):
-        progress(done, method, 3)
+        progress(done, method, total)
         add(method, "cosine", links.cosines(vectors, pairs))
         add(method, "regression", links.regression(vectors, pairs))
     if graph.kind:
@@ -114,7 +117,11 @@ def untrained(model: DGI) -> DGI:
 
 
 def advice(rows: Sequence[Row]) -> list[str]:
-    """What the rows of `compare` say to a user: whether less than DGI scores higher, or guessing as high."""
+    """What the rows of `compare` say to a user: whether less than DGI scores higher, or guessing as high.
+
+    A part alone is named where it is higher by more than its scores differ between splits.
+    """
+    parts = {name: part for part, name in ALONE.items()}
     ours = rows[0]
     own = score_text(ours.mean, None, ours.metric)
     lines = []
@@ -125,18 +132,35 @@ def advice(rows: Sequence[Row]) -> list[str]:
             lines.append(f"{ours.method} is no better than the majority: {own} against {theirs}.{ranked}")
         elif row.method in _LESS and row.mean > ours.mean and theirs != own:
             lines.append(f"{_LESS[row.method]} higher: {theirs} against {own}.")
+        elif row.method in parts and row.mean > ours.mean + row.split_std and theirs != own:
+            told = f"{row.method}: {theirs} against {own}"
+            lines.append(f"{told}. To write them: infomax embed RUN --vectors {parts[row.method]}")
     return lines
+
+
+def scored_alone(model: DGI) -> list[str]:
+    """The parts of a model's vectors that are scored for themselves as well."""
+    parts = model._recipe().parts
+    return [name for name in ALONE if name in parts and len(parts) > 1]
 
 
 def vectors_by_method(
     model: DGI, rows: NDArray[np.int64] | None = None, *, raw: bool = True
 ) -> Iterator[tuple[str, Any]]:
-    """The vectors ``[N, d]``, or those of some rows, of a model, of Random-Init and of raw features; one at a time."""
-    yield "DGI", model.transform(model.graph_, rows=rows).vectors
+    """The vectors ``[N, d]``, or those of some rows, of a model and of what it is compared with; one at a time."""
+    yield from _trained(model, rows)
     yield RANDOM, untrained(model).transform(model.graph_, rows=rows).vectors
     if raw:
         table = model.graph_.table.scaled(model.graph_.scaler(model.preset_.scale))
         yield RAW, table[slice(None) if rows is None else rows]
+
+
+def _trained(model: DGI, rows: NDArray[np.int64] | None) -> Iterator[tuple[str, Any]]:
+    """All parts of a model's vectors ``[N, d]``, and some of them alone."""
+    found = model.transform(model.graph_, rows=rows)
+    yield "DGI", found.vectors
+    for name in scored_alone(model):
+        yield ALONE[name], found.vectors[:, found.columns[name]]
 
 
 def vectors_row(
