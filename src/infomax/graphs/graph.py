@@ -22,6 +22,7 @@ from infomax.io.choices import Choices
 from infomax.io.columns import Columns
 from infomax.io.folder import open_folder
 from infomax.io.frames import read_frames, write_frames
+from infomax.io.past import as_of
 from infomax.io.record import Record
 from infomax.io.union import whole_adjacency
 from infomax.io.writing import write_graph
@@ -96,6 +97,15 @@ class Graph(Record):
         What trains and embeds in batches reads the rows that it needs; `loaded` reads all of it into memory.
         """
         return cls.of(open_folder(Path(folder)))
+
+    def as_of(self, when: Any) -> Graph:
+        """The graph as it was at a time: rows with a later one are dropped, with their edges.
+
+        Args:
+            when: a day or a time, as text (``"2010-01-01"``), a date or microseconds; rows of that very time stay.
+                What is left of a graph folder is read into memory.
+        """
+        return as_of(self, when)
 
     def hold_out_edges(self, share: float, seed: int = 0) -> Graph:
         """The graph without a random share of its edges, of all relations together, which become ``held_out``.

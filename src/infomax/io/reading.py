@@ -27,6 +27,7 @@ from infomax.io.folder import open_folder
 from infomax.io.many import join
 from infomax.io.nodes import Nodes
 from infomax.io.npz import read_npz
+from infomax.io.past import as_of
 from infomax.io.prepare.in_memory import read_node_table, read_tables
 from infomax.io.record import Record
 from infomax.io.sources import EXTENSIONS, Source
@@ -118,7 +119,7 @@ def _as_asked(graph: Record, columns: Columns, directed: bool | None, where: str
         return graph
     if columns.learns:
         _refuse_later_rows(graph, parse_time(columns.as_of, "as_of"), where)
-    return graph.as_of(columns.as_of)
+    return as_of(graph, columns.as_of)
 
 
 def _refuse_later_rows(graph: Record, until: int, where: str) -> None:

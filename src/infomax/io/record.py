@@ -21,11 +21,9 @@ from infomax.arrays.held_out import check_held_out
 from infomax.arrays.relations import RELATION, Relation
 from infomax.arrays.scaling import Scale, Scaler
 from infomax.arrays.table import Features, Table
-from infomax.arrays.times import parse_time
 from infomax.errors import InputError, number_of, shorten, within
 from infomax.io.encoding.encoding import Encoding
 from infomax.io.nodes import Nodes
-from infomax.io.refusals import no_rows_until, no_times
 from infomax.io.union import edge_features_of_types, whole_adjacency
 
 
@@ -259,27 +257,6 @@ class Record:
             if "seen" in nodes.splits:
                 graph = graph.target(kind).part(nodes.splits["seen"])
         return graph.target(self.kind)
-
-    def as_of(self, when: Any) -> Self:
-        """The graph as it was at a time: rows with a later one are dropped, with their edges.
-
-        Args:
-            when: a day or a time, as text (``"2010-01-01"``), a date or microseconds; rows of that very time stay.
-                What is left of a graph folder is read into memory.
-        """
-        time, graph = parse_time(when, "as_of"), self
-        timed = {kind: nodes.times for kind, nodes in self.nodes.items() if nodes.times is not None}
-        if not timed:
-            raise no_times()
-        for kind, times in timed.items():
-            kept = times[:] <= time
-            if not kept.any():
-                raise no_rows_until(kind, time, int(times[:].min()), of_database="table" in self.table_columns)
-            graph = graph if kept.all() else graph.target(kind).part(kept)
-        if graph is self:
-            return self
-        cut = dataclasses.replace(graph.loaded(), kind=self.kind, kind_is_first=self.kind_is_first)
-        return cut.with_edge_features()
 
     def scaler(self, scale: Scale = "auto") -> Scaler:
         """The scaler of the features, fitted to the nodes that training may see; ``auto`` leaves positions and encoded
