@@ -307,6 +307,12 @@ class Embeddings(Searched):
         return cls(vectors, ids, names)
 
 
+def columns_in_words(names: Sequence[str]) -> str:
+    """The names of the columns of a part; those that are only numbered as the first and the last."""
+    named = [name for name in names if not _NUMBERED.search(name)]
+    return ", ".join(named) or f"{names[0]} to {names[-1]}"
+
+
 def slices(parts: Mapping[str, Sequence[str]]) -> dict[str, slice]:
     """The columns of each part in a vector, from the names of the columns of each."""
     found = dict[str, slice]()

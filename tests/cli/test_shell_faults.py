@@ -109,7 +109,7 @@ def train(folder, run, *words, epochs=3):
         (". --labels kind --corruption shuffle --rho 0.3", ["flip or both, found shuffle"]),
         (". --labels kind --scale x", ["scale", "rows"]),
         (". --labels kind --lr fast", ["--lr", "fast"]),
-        (". --labels kind --set lr=0.1", ["No such option"]),
+        (". --labels kind --set lr=0.1", ["No such option: --set.", "--lr"]),
         (". --labels kind --fan-out 3,2", ["--fan-out: expected --preset patches, found --preset auto"]),
         (". --labels kind --preset patches --fan-out 3,x", ["--fan-out", "10,10,25", "found 3,x"]),
         (". --labels kind --preset huge", ["preset", "whole-graph", "huge"]),

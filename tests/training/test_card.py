@@ -57,6 +57,8 @@ def test_the_page_says_what_the_run_is_and_how_to_load_it(tmp_path, monkeypatch)
         "| epochs | 3 |",
         "| dead dimensions | ",
         "Verdict",
+        "| encoder | encoder 1 of 8 to encoder 8 of 8 |",
+        "mean of x0 over two hops, ",
     ):
         assert words in text, words
     assert str(tmp_path) not in text  # it can be shown to others

@@ -42,6 +42,14 @@ UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 """What a mistyped command or option raises; typer has no public name for it."""
 
 
+GONE = {
+    "--own": "Vectors have the nodes' own features: --vectors encoder,own.",
+    "--smooth": "Vectors are smoothed; --vectors paper gives those that are not.",
+    "--variants": "Parts of vectors have rows of their own; some of them alone: --vectors encoder,own.",
+    "--set": "Each setting has an option, such as --lr or --encoder.",
+}
+"""Options of earlier versions, and what took their place."""
+
 OUT_OF_MEMORY = ("allocate memory", "not enough memory", "out of memory", "failed to map segment", "start new thread")
 """Words by which libraries and the system say that memory is used up; few of them raise a MemoryError."""
 
@@ -155,5 +163,6 @@ def _failure(error: Exception) -> str:
 
 def _usage(error: Any) -> str:
     command = error.ctx.command_path if error.ctx else "infomax"
-    message = error.format_message()
+    gone = getattr(error, "option_name", "")
+    message = f"No such option: {gone}. {GONE[gone]}" if gone in GONE else error.format_message()
     return f"{message}{'' if message.endswith(('.', '?')) else '.'} See: {command} --help"

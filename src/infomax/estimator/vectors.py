@@ -16,7 +16,7 @@ from infomax.arrays.checks import check_feature_names
 from infomax.arrays.edge_features import from_edges
 from infomax.arrays.resemblance import resemblance
 from infomax.arrays.scaling import Scaler
-from infomax.embeddings import Embeddings
+from infomax.embeddings import Embeddings, columns_in_words
 from infomax.errors import InputError, warn
 from infomax.estimator.assembly import check_graph
 from infomax.graphs.graph import Graph
@@ -246,6 +246,7 @@ class Fitted:
         recipe = self._recipe()
         if parts := recipe.parts:
             told["parts"] = {name: len(columns) for name, columns in parts.items()}
+            told["columns"] = {name: columns_in_words(columns) for name, columns in parts.items()}
         if "own" not in parts and seen.kind not in recipe.ends and not from_edges(seen.feature_names):
             told["columns_lost"] = seen.num_features
         if not seen.kind and not from_edges(seen.feature_names):  # positions of neighbours are always alike

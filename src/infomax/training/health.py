@@ -124,6 +124,7 @@ def write_card(folder: Path, config: dict[str, Any], health: dict[str, Any]) -> 
         _table("Settings", {"seed": config["seed"], **flat(settings)}.items()),
         _table("Health", figures(health)),
         words(health["verdict"]),
+        *([_table("Columns", health["columns"].items())] if "columns" in health else []),
         *(_table(title, ((name, f"{score:.4g}") for name, score in rows.items()))
           for title, rows in read_scores(folder).items()),
         "## To load it\n\n```python\nfrom infomax import DGI\n\n"
