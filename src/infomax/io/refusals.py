@@ -23,9 +23,9 @@ def no_times() -> InputError:
     return InputError("as_of", "a graph whose rows have times", "one without", remedy)
 
 
-def no_rows_until(kind: str, day: Any, first: int, *, of_database: bool) -> InputError:
+def no_rows_until(kind: str, day: Any, first: int, *, may_leave_out: bool) -> InputError:
     """The error for a type of nodes of which all rows, the first of this time, are later than a day."""
-    remedy = f"Take a later day, or leave them out: --table {kind}=ignore." if of_database else ""
+    remedy = f"Take a later day, or leave them out: --table {kind}=ignore." if may_leave_out else "Take a later day."
     expected = f"rows of {kind or 'nodes'} up to {told_time(parse_time(day, 'as_of'))}"
     return InputError("as_of", expected, f"none; the first is of {told_time(first)}", remedy)
 

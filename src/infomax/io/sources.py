@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from infomax.arrays.times import parse_time
-from infomax.errors import InputError, place, readable, shorten
+from infomax.errors import InputError, number_of, place, readable, shorten, warn
 from infomax.io import parquet, text
 from infomax.io.blocks import FILE, FILL_IN, Block, NotNumbersError, are_integers
 from infomax.io.column_names import EdgeColumns, NodeColumns
@@ -102,6 +102,8 @@ class Source:
     """The least and the largest value ``[2, F]`` of each feature that is a number as it is."""
     classes: dict[str, set[str]] = field(default_factory=dict)
     """Different labels, or some of them, by column."""
+    unlike: dict[str, tuple[int, str]] = field(default_factory=dict)
+    """By column, the number of cells that are not what it held when it was learnt, and the first of them."""
     only: tuple[str, str] | None = None
     """A column and the word in it of the rows that are read; None: all are."""
     first_id: int = 1
@@ -163,7 +165,7 @@ class Source:
         """The rows of a node table."""
         begun = 0 if self.columns.encoding is None else LEARNING
         self.range = np.empty((2, 0))
-        self.classes = {}
+        self.classes, self.unlike = {}, {}
         for block in self._blocks(self._node_columns):
             with self.readable(block.path):
                 nodes = self._nodes(block)
@@ -211,10 +213,17 @@ class Source:
             if columns.learns and (columns.kinds or columns.keys(self.chosen.features)):
                 raise NotNumbersError(str(self.path), "numbers", "columns of other kinds", FILL_IN)
             return self._numbers(block.features(self.widths, self.remedy, columns.gaps))
-        try:
-            return columns.encoding.transform(block.arrow())
-        except UnreadableError as error:
-            raise InputError(block.place(error.row, error.column), error.expected, error.found) from None
+        table = block.arrow()
+        while True:
+            try:
+                return columns.encoding.transform(table)
+            except UnreadableError as error:
+                refused = InputError(block.place(error.row, error.column), error.expected, error.found)
+                if not columns.mixed or error.bad is None:
+                    raise refused from None
+                count, told = self.unlike.get(error.column, (0, str(refused)))
+                self.unlike[error.column] = count + int(np.count_nonzero(error.bad)), told
+                table = _without(table, error.column, error.bad)
 
     def _numbers(self, block: NDArray[np.float64]) -> NDArray[np.float32]:
         """Numbers ``[n, F]`` as they are, in float32; the range of each feature is noted."""
@@ -269,7 +278,9 @@ class Source:
         return parquet.feature_names(self.chosen.features, self.widths)
 
     def warn_of_nodes(self) -> None:
-        """Name odd labels, and features that may tell a label."""
+        """Name odd labels, cells that were left out, and features that may tell a label."""
+        for count, told in self.unlike.values():
+            warn(f"{told} {number_of(count, 'cell')} of the column, unlike those that it was learnt from, are gaps.")
         for column, found in self.classes.items():
             warn_of_classes(place(self.path, column=column), found)
         if self.chosen.features and self.columns.learns and self.columns.features is None:
@@ -346,3 +357,12 @@ class Source:
             if here != there:
                 expected, remedy = f"{there}, as in {first}", "Give the columns of all files one type."
                 raise InputError(place(path, column=column), expected, here, remedy)
+
+
+def _without(table: Any, column: str, bad: NDArray[np.bool_]) -> Any:
+    """The rows of a pyarrow table, with nothing in some cells of a column."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    left = compute.if_else(pa.array(bad), None, table[column])
+    return table.set_column(table.column_names.index(column), column, left)

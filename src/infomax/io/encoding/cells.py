@@ -29,11 +29,11 @@ _DAY = 86_400_000_000
 
 
 class UnreadableError(ValueError):
-    """A cell, by its row, that is not what its column holds."""
+    """A cell, by its row, that is not what its column holds; and a mask ``[n]`` of all such rows, if it is not all."""
 
-    def __init__(self, row: int, expected: str, found: str) -> None:
+    def __init__(self, row: int, expected: str, found: str, bad: NDArray[np.bool_] | None = None) -> None:
         super().__init__(row, expected, found)
-        self.row, self.column, self.expected, self.found = row, "", expected, found
+        self.row, self.column, self.expected, self.found, self.bad = row, "", expected, found, bad
 
 
 def is_list(kind: Any) -> bool:

@@ -111,9 +111,9 @@ class Column:
     def _scaled(self, found: NDArray[np.float64], bad: NDArray[np.bool_], values: Any) -> NDArray[np.float32]:
         if bad.any():
             row = int(np.argmax(bad))
-            raise cells.UnreadableError(row, EXPECTED[self.kind], cells.shown(values, row))
+            raise cells.UnreadableError(row, EXPECTED[self.kind], cells.shown(values, row), bad)
         centre = np.array(self.learnt["centre"], np.float64)
-        z = found.reshape(len(found), -1) - centre
+        z = found.reshape(len(found), len(centre)) - centre
         z[np.isnan(z).any(axis=1)] = np.array(self.learnt.get("gap", centre), np.float64) - centre
         z /= np.array(self.learnt["deviation"], np.float64)
         if len(centre) > 1:
@@ -132,8 +132,10 @@ class Column:
     def _date(self, values: Any, rows: Any) -> NDArray[np.float32]:
         when, bad = cells.times(values)
         if bad.any():
-            at = int(np.argmax(bad))
-            raise cells.UnreadableError(rows.index(at).as_py(), EXPECTED["date"], cells.shown(values, at))
+            at = rows.fill_null(len(bad)).to_numpy()
+            bad = np.append(bad, False)[at]
+            row = int(np.argmax(bad))
+            raise cells.UnreadableError(row, EXPECTED["date"], cells.shown(values, at[row]), bad)
         parts = self.learnt["parts"]
         found = [(cells.days(when) - self.learnt["centre"]) / self.learnt["deviation"]]
         for part in parts[1:]:

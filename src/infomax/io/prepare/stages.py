@@ -168,7 +168,8 @@ class Stages(ABC):
             if not self.database.create(self._table(kind), batches(), str(source.path)):
                 raise no_nodes(source)
         if not self._count(kind):
-            raise no_rows_until(kind, self.columns.as_of, first, of_database=bool(self.columns.table))
+            may_leave_out = bool(self.columns.table) and not self.columns.of_types
+            raise no_rows_until(kind, self.columns.as_of, first, may_leave_out=may_leave_out)
         source.warn_of_nodes()
         chosen = source.chosen
         encoding = source.columns.encoding
