@@ -14,6 +14,7 @@ from sample_shop import TABLES, duckdb_file, folder, sqlite_file
 
 from infomax import DGI, Graph, read_database, read_graph
 from infomax.arrays.sparsity import dense
+from infomax.arrays.times import UNKNOWN
 from infomax.errors import InputError, InputWarning
 from infomax.io.columns import Columns
 from infomax.io.database import is_database, planned, sqlite
@@ -149,6 +150,29 @@ def test_a_later_database_is_read_with_the_choices_of_the_first(tmp_path: Path) 
         assert later.target(kind).feature_names == first.target(kind).feature_names
 
 
+def test_later_cells_of_another_kind_are_gaps_and_told(tmp_path: Path) -> None:
+    """As of a day a column has numbers or dates alone, as places in Formula 1 until one team was excluded."""
+    codes = {"place": [*map(str, range(10)), "E", "E"], "paid": [*TABLES["orders"]["ordered"][:10], "never", None]}
+    tables = TABLES | {"orders": TABLES["orders"] | codes}
+    path = shop(tmp_path, "csv", tables=tables)
+    choices: dict[str, Any] = {"time": "orders.ordered"}
+    early = read_database(path, **choices, as_of="2024-01-10")
+    with pytest.warns(InputWarning) as told:
+        later = read_database(path, like=early)
+    words = [str(one.message) for one in told]
+    assert any(
+        'column "place": expected a finite number' in one and '"E". 2 cells of the column' in one for one in words
+    ), words
+    assert any('column "paid": expected a date' in one and '"never". 1 cell of the column' in one for one in words), (
+        words
+    )
+    found, known = (dense(one.target("orders").features) for one in (later, early))
+    np.testing.assert_array_equal(found[:10], known)
+    assert np.isfinite(found).all()
+    with pytest.raises(InputError, match=r"rows of lines up to 2023-01-01, found none.*Take a later day\.$"):
+        read_database(path, like=early, as_of="2023-01-01")
+
+
 def test_found_keys_tell_how_many_values_are_missing(tmp_path: Path) -> None:
     orders = {"id": list(range(60)), "customer_id": [1] * 59 + [99], "total": [n / 2 for n in range(60)]}
     path = folder(tmp_path / "csv", "csv", {"orders": orders, "customers": TABLES["customers"]})
@@ -181,6 +205,24 @@ def test_undeclared_keys_are_found_by_name_and_values(tmp_path: Path, name: str,
     path = folder(tmp_path / "f", "csv", {**tables, "x": {"id": [1], "z": [2.5]}, "y": {"x_id": [1], "q": [1.5]}})
     plan, _ = planned(path, Columns())
     assert [key.table for key in plan.tables["results"].keys] == ([table] if found else [])
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "frames"])
+def test_integers_that_pandas_has_made_floats_are_keys(tmp_path: Path, kind: str) -> None:
+    buyers = [None, *map(float, TABLES["orders"]["customer_id"][1:])]
+    tables = TABLES | {"orders": TABLES["orders"] | {"customer_id": buyers}}
+    if kind == "csv":
+        path = shop(tmp_path, kind, tables=tables)
+        words = "\n".join(f"{n + 1},{buyer or ''},2024-01-{n + 1:02}" for n, buyer in enumerate(buyers))
+        (path / "orders.csv").write_text(f"id,customer_id,ordered\n{words}\n")
+        graph = read_database(path)
+    elif kind == "parquet":
+        graph = read_database(shop(tmp_path, kind, tables=tables))
+    else:
+        graph = Graph.from_frames(nodes={name: pa.table(columns) for name, columns in tables.items()})
+    (edges,) = (one.edges for one in graph.relations if one.ends == ("orders", "customer_id", "customers"))
+    assert edges.count == 11
+    assert graph.nodes["customers"].ids[edges.receivers.indices[:3]].tolist() == [2, 3, 4]
 
 
 def test_frames_with_keys_are_a_database(tmp_path: Path) -> None:
@@ -218,6 +260,16 @@ MOMENT = np.datetime64("2023-12-31T22:00", "us").astype(np.int64)
 def test_a_written_time_zone_counts(tmp_path: Path, kind: str) -> None:
     tables = with_times([f"2024-01-{n + 1:02}T00:00:00+02:00" for n in range(12)])
     assert read_database(shop(tmp_path, kind, tables=tables)).nodes["orders"].times[0] == MOMENT
+
+
+def test_times_of_a_type_with_a_zone_are_read_and_infinite_ones_are_none(tmp_path: Path) -> None:
+    moments = [int(MOMENT)] * 10 + [2**63 - 1, 1 - 2**63]
+    cells = pa.array(moments, pa.int64()).cast(pa.timestamp("us", "UTC"))
+    path = shop(tmp_path, "parquet", tables=with_times(cells))
+    with pytest.warns(InputWarning, match=r"no time in 2 cells of 12, such as \"infinity\""):
+        graph = read_database(path)
+    assert graph.nodes["orders"].times.tolist() == [MOMENT] * 10 + [UNKNOWN] * 2
+    assert np.isfinite(dense(graph.target("orders").features)).all()
 
 
 @pytest.mark.parametrize("scale", [1, 1.0, 1000])

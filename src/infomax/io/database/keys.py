@@ -114,8 +114,11 @@ def _with_counts(snapshot: Snapshot, table: Table, key: Key) -> Key:
     filled = " AND ".join(f"t.{quoted(column)} IS NOT NULL" for column in key.columns)
     there = f"SELECT 1 FROM {other.sql} AS r WHERE {joined(table, key, other)}"  # noqa: S608
     query = f"SELECT count(*) FROM {table.sql} AS t WHERE {filled}"  # noqa: S608
-    lost = snapshot.number(f"{query} AND NOT EXISTS ({there})")
-    return replace(key, filled=snapshot.number(query), lost=lost)
+    key = replace(key, filled=snapshot.number(query), lost=snapshot.number(f"{query} AND NOT EXISTS ({there})"))
+    if table.is_text and key.lost == key.filled and not key.is_float:
+        as_integers = _with_counts(snapshot, table, replace(key, is_float=True))
+        return as_integers if as_integers.lost < key.lost else key
+    return key
 
 
 def _found(snapshot: Snapshot, table: Table, taken: set[str]) -> Iterator[Key]:

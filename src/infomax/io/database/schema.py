@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass, field
 
 _INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
+_NUMBERS = (*_INTEGERS, "FLOAT", "DOUBLE")
 _UNREADABLE = re.compile(r"BLOB|BIT\b|STRUCT|MAP|UNION|GEOMETRY|VARIANT|JSON|\]\[")
 _DATES = ("DATE", "TIMESTAMP")
 
@@ -23,6 +24,8 @@ class Key:
     """The number of rows that have a value."""
     lost: int = 0
     """The number of those whose value no row of the other table has."""
+    is_float: bool = False
+    """Whether its values are text such as 12.0, as pandas writes integers some of which are missing."""
 
     @property
     def name(self) -> str:
@@ -69,7 +72,9 @@ class Table:
     def cell(self, column: str, alias: str = "t") -> str:
         """A column in SQL, as a type that becomes features."""
         kind, cell = self.columns[column], f"{alias}.{quoted(column)}"
-        if "INT" in kind or kind in ("VARCHAR", "FLOAT", "DOUBLE", "BOOLEAN") or kind.startswith(("DECIMAL", *_DATES)):
+        if kind.startswith(_DATES):  # infinity, and what is read of it, are no dates
+            return f"CASE WHEN year({cell}) BETWEEN 1 AND 9999 THEN {cell} END"
+        if "INT" in kind or kind in ("VARCHAR", "FLOAT", "DOUBLE", "BOOLEAN") or kind.startswith("DECIMAL"):
             return f"CAST({cell} AS DOUBLE)" if "HUGEINT" in kind else cell
         return cell if kind.endswith("]") or kind == "TIME" else f"CAST({cell} AS VARCHAR)"
 
@@ -92,7 +97,8 @@ def joined(own: Table, key: Key, other: Table, alias: str = "r", row: str = "t")
     pairs = []
     for column, target in zip(key.columns, key.target, strict=True):
         one, two = f"{row}.{quoted(column)}", f"{alias}.{quoted(target)}"
+        one = f"regexp_replace({one}, '\\.0$', '')" if key.is_float else one
         kinds = {own.columns[column], other.columns[target]}
-        alike = len(kinds) == 1 or kinds.issubset(_INTEGERS)
+        alike = len(kinds) == 1 or kinds.issubset(_NUMBERS)
         pairs.append(f"{one} = {two}" if alike else f"CAST({one} AS VARCHAR) = CAST({two} AS VARCHAR)")
     return " AND ".join(pairs)
