@@ -38,3 +38,5 @@ def test_without_events_there_is_no_future() -> None:
         score_future(model, 0.2)
     with pytest.raises(InputError, match="a share of the events between 0 and 1"):
         score_future(model, 2)
+    with pytest.raises(InputError, match=r"Of these types there are some: --type node\."):
+        score_future(DGI(4, epochs=1).fit(_calls(60).target("event")), 0.2)

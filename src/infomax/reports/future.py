@@ -70,16 +70,12 @@ def score_future(model: DGI, share: float, seed: int = 0) -> tuple[str, dict[str
 
 def _pairs(graph: Graph) -> _Pairs:
     """The most numerous events that join rows of the graph's type with rows that have no times themselves."""
-    found: list[tuple[int, Step, Step]] = []
-    for here in steps(graph.relations, graph.kind):
-        if graph.nodes[here.sender].times is None or graph.own.times is not None:
-            continue
-        for there in steps(graph.relations, here.sender):
-            if there.relation is not here.relation and graph.nodes[there.sender].times is None:
-                found.append((there.relation.edges.nnz, here, there))
+    found = _joins(graph, graph.kind)
     if not found:
         expected = f"rows with times that join {graph.kind or 'nodes'} with others"
         remedy = "Name the column of times, of an edge table as well: infomax train GRAPH --time COLUMN."
+        if kinds := [kind for kind in graph.types if _joins(graph, kind)]:
+            remedy = f"Of these types there are some: --type {' or --type '.join(kinds)}."
         raise InputError("future", expected, "none", remedy)
     _, here, there = max(found, key=lambda one: one[0])
     back = Step(here.relation, here.sender)
@@ -89,6 +85,19 @@ def _pairs(graph: Graph) -> _Pairs:
     times = np.asarray(graph.nodes[here.sender].times[:])  # type: ignore[index]
     first, second = (np.asarray(one)[whole].astype(np.int64) for one in rows)
     return _Pairs(here.sender, there.sender, first, second, times[whole])
+
+
+def _joins(graph: Graph, kind: str) -> list[tuple[int, Step, Step]]:
+    """The events that join rows of a type with rows that have no times: how many, and the steps to both."""
+    if graph.nodes[kind].times is not None:
+        return []
+    return [
+        (there.relation.edges.nnz, here, there)
+        for here in steps(graph.relations, kind)
+        if graph.nodes[here.sender].times is not None
+        for there in steps(graph.relations, here.sender)
+        if there.relation is not here.relation and graph.nodes[there.sender].times is None
+    ]
 
 
 def _by_vectors(model: DGI, other: str, first: Rows, asked: Rows) -> NDArray[Any]:
