@@ -336,6 +336,12 @@ def test_bad_databases_are_refused(tmp_path: Path) -> None:
     twice = duckdb_file(tmp_path / "twice.duckdb", *more)
     with pytest.raises(InputError, match="in two schemas"):
         read_database(twice)
+    (tmp_path / "text.sqlite").write_text("no database")
+    for address, found in (("text.sqlite", "another file"), ("none.db", "nothing of that name")):
+        with pytest.raises(InputError, match=rf"{address}: expected a database.*{found}"):
+            read_graph(f"sqlite:///{tmp_path / address}")
+    with pytest.raises(InputError, match="a file of SQLite or DuckDB, found another file"):
+        read_graph(tmp_path / "text.sqlite")
     left = read_database(twice, tables=["s.orders=ignore"])
     assert {one.ends for one in left.relations} >= {("lines", "order_id", "orders")}, "the keys to the other one stay"
 

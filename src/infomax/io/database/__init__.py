@@ -21,15 +21,17 @@ from infomax.io.database.times import Time, find_times
 from infomax.io.typed import Tables
 
 POSTGRES = re.compile("postgres(ql)?://")
+_FILE = re.compile("(sqlite|duckdb):///")
+_SUFFIXES = (".sqlite", ".sqlite3", ".db", ".duckdb")
 
 
 def is_database(name: str | Path) -> bool:
     """Whether a name is that of a SQLite or DuckDB file, of a Postgres server, or of a folder of different tables."""
-    if POSTGRES.match(str(name)):
+    if POSTGRES.match(str(name)) or _FILE.match(str(name)):
         return True
-    path = database_file(name)
+    path = Path(name)
     if not path.is_dir():
-        return bool(_kind(path))
+        return bool(_kind(path)) or (path.suffix.lower() in _SUFFIXES and path.is_file())
     if any((path / part).exists() for part in ("edges", "graph.json", "config.json")):
         return False
     files = [file for file in sorted(path.iterdir()) if file.is_file() and not file.name.startswith(".")]
@@ -39,7 +41,7 @@ def is_database(name: str | Path) -> bool:
 
 def database_file(name: str | Path) -> Path:
     """The file of a database, which may be written as an address: sqlite:///shop.db."""
-    found = re.match("(sqlite|duckdb):///", str(name))
+    found = _FILE.match(str(name))
     return Path(unquote(str(name)[found.end() :])) if found else Path(name)
 
 
@@ -54,7 +56,7 @@ def _kind(path: Path) -> str:
         raise InputError(str(path), "permission to read it", "none") from None
     except (OSError, ValueError):
         return ""
-    is_empty = not first and path.suffix.lower() in (".sqlite", ".sqlite3", ".db")
+    is_empty = not first and path.suffix.lower() in _SUFFIXES[:3]
     return "sqlite" if first == MAGIC or is_empty else "duckdb" if first[8:12] == b"DUCK" else ""
 
 
@@ -91,11 +93,13 @@ def planned(name: str | Path, columns: Columns) -> tuple[Plan, dict[str, Time]]:
         return _plan(snapshot, columns)
     path = database_file(name)
     if not path.exists():
-        raise InputError(str(name), "a database", "nothing of that name")
+        raise InputError(str(path), "a database", "nothing of that name")
     files = [path] if path.is_file() else [*table_files(path).values()]
     stamp = [[str(file.resolve()), file.stat().st_size, file.stat().st_mtime_ns] for file in files]
     snapshot = Snapshot(str(path), stamp, said)
-    copy = copy_files if path.is_dir() else {"sqlite": copy_sqlite, "duckdb": attach_duckdb}[_kind(path)]
+    copy = copy_files if path.is_dir() else {"sqlite": copy_sqlite, "duckdb": attach_duckdb}.get(_kind(path))
+    if copy is None:
+        raise InputError(str(path), "a database, a file of SQLite or DuckDB", "another file")
     copy(path, snapshot)
     return _plan(snapshot, columns)
 

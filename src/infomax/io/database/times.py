@@ -112,8 +112,9 @@ def _check_cells(plan: Plan, table: Table, column: str) -> None:
     cell = f"t.{quoted(column)}"
     time = _microseconds(table, column, "t")
     good = f"abs({time}) >= {EARLIEST * 1_000_000}" if _is_number(table, column) else f"{time} IS NOT NULL"
-    word = f"{cell}::VARCHAR"  # DuckDB makes a time with its zone for Python only where pytz is installed
-    query = f"SELECT count(*), count(*) FILTER ({good}), any_value({word}) FILTER ({time} IS NULL), any_value({word})"
+    # As text: DuckDB makes a time with its zone for Python only where pytz is installed.
+    words = f"(any_value({cell}) FILTER ({time} IS NULL))::VARCHAR, any_value({cell})::VARCHAR"
+    query = f"SELECT count(*), count(*) FILTER ({good}), {words}"
     filled, times, other, some = plan.snapshot.rows(f"{query} FROM {table.sql} AS t WHERE {cell} IS NOT NULL")[0]
     where = f"{plan.snapshot.where}, table {table.name}, column {column}"
     if filled and not times:
