@@ -60,6 +60,8 @@ PUBLISHED = {
 def tables(folder: Path) -> dict[str, pd.DataFrame]:
     """The tables with the time of each row, as RelBench has them."""
     found = {path.stem: pd.read_csv(path, na_values="\\N") for path in sorted(folder.glob("*.csv"))}
+    if missing := {"drivers", "races", "results", "qualifying"} - found.keys():
+        raise SystemExit(f"{folder}: expected drivers.csv, races.csv and so on, found no {sorted(missing)[0]}.csv.")
     races = found["races"]
     races["date"] = pd.to_datetime(races["date"] + " " + races["time"].fillna("00:00:00"))
     moments = races.set_index("raceId")["date"]

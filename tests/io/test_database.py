@@ -135,6 +135,8 @@ def test_roles_follow_from_keys_and_can_be_said(tmp_path: Path) -> None:
     }  # fmt: skip
     graph = read_database(path)
     assert set(graph.target("customers").feature_names) == {"age", "cities=Bern", "cities=Basel"}
+    plan, _ = planned(path, Columns())
+    assert plan.unsaid == list(plan.tables), "in this order, so that info suggests the same twice"
     said = read_database(path, tables=["product_tags=nodes", "staff=ignore"])
     assert "staff" not in said.types
     assert ("product_tags", "tag_id", "tags") in [one.ends for one in said.relations]

@@ -59,3 +59,8 @@ def test_no_later_row_and_no_answer_reaches_a_vector(found: dict[str, pd.DataFra
     split = {"train": answers[0].vectors[rows < 80], "test": answers[0].vectors[rows >= 80]}
     score = fitted_score("did not finish", split, {"train": asked[rows < 80], "test": asked[rows >= 80]}, "test", 1.0)
     assert 0 <= score <= 100  # the labels are used here alone
+
+
+def test_a_folder_without_the_tables_is_told(tmp_path: Path) -> None:
+    with pytest.raises(SystemExit, match=r"found no drivers\.csv"):
+        tables(tmp_path)

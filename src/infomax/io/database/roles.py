@@ -24,7 +24,7 @@ class Plan:
 
     snapshot: Snapshot
     roles: dict[str, str]
-    unsaid: set[str] = field(default_factory=set)
+    unsaid: list[str] = field(default_factory=list)
     """The tables whose role nobody said."""
 
     @property
@@ -65,7 +65,8 @@ def decide(snapshot: Snapshot) -> Plan:
             remedy = meant(name, snapshot.tables) if role in ROLES else f"Roles are {', '.join(ROLES)}."
             expected = f"TABLE=ROLE, of the tables {listed(list(snapshot.tables))}"
             raise InputError("--table", expected, shorten(f"{name}={role}"), remedy)
-    plan = Plan(snapshot, dict.fromkeys(snapshot.tables, "nodes"), set(snapshot.tables) - chosen.keys())
+    unsaid = [name for name in snapshot.tables if name not in chosen]
+    plan = Plan(snapshot, dict.fromkeys(snapshot.tables, "nodes"), unsaid)
     for name, table in snapshot.tables.items():
         others = any(other is not table for other, _ in plan.referring(name))
         if name in chosen and table.is_view:
