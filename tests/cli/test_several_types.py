@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from shell import infomax
 
-from infomax import DGI, Embeddings, InputError
+from infomax import DGI, Embeddings, InputError, read_graph
 from infomax.embeddings import StoredEmbeddings
 from infomax.errors import number_of
-from infomax.training import model_file
+from infomax.training import model_file, places
 
 
 def said(outcome) -> str:
@@ -67,6 +67,37 @@ def test_vectors_of_each_type_have_its_ids(run, tmp_path):
         assert set(vectors.ids.tolist()) == set(range(count))
         loaded = DGI.load(run / kind)
         np.testing.assert_array_equal(loaded.transform(loaded.graph_).vectors, vectors.vectors)
+
+
+def test_positions_are_computed_once_for_all_types_and_seeds(folder, run, tmp_path, monkeypatch):
+    made = []
+
+    def fit_places(*arguments):
+        made.append(arguments)
+        return places.fit_places(*arguments)
+
+    monkeypatch.setattr("infomax.estimator.vectors.fit_places", fit_places)
+    several = {"all": (), "seeds": ("--runs", 2, "--type", "paper"), "alone": ("--type", "author")}
+    for name, words in several.items():
+        settings = ("--out", tmp_path / name, "--epochs", "5", "--dim", "8", "--labels", "topic", *words)
+        assert infomax("train", folder, *settings).code == 0
+    assert len(made) == 3
+    same = [(run / kind, tmp_path / "all" / kind) for kind in ("author", "paper", "venue")]
+    same += [(run / "paper", tmp_path / "seeds/paper/seed-0"), (run / "author", tmp_path / "alone/author")]
+    for one, two in same:
+        for name in ("positions.npy", "vectors.npy"):
+            assert (one / name).read_bytes() == (two / name).read_bytes()
+
+
+def test_positions_of_other_edges_are_not_taken(folder, tmp_path):
+    """Those that each type has without the edges that are held out."""
+    graph = read_graph(folder, labels="topic")
+    one = DGI(8, epochs=1).fit(graph.target("paper"))
+    for later in (graph, graph.hold_out_edges(0.2)):
+        model = DGI(8, epochs=1)
+        model._beside = one
+        model.fit(later.target("author"))
+        assert (model._places is one._places) == (later is graph)
 
 
 def test_every_type_is_taken_to_a_later_graph(folder, run, tmp_path):

@@ -58,6 +58,7 @@ def _train_all(given: Mapping[str, Any], tables: Mapping[str, Any], ranks: Ranks
         targets = _targets(given, tables)
         folders = [Path(kind, name) for kind in targets for name in names]
         refuse_hidden(out, folders)
+    beside: DGI | None = None
     with listing(out, folders) if ranks.rank == 0 and folders != [Path()] else nullcontext():
         for kind, one in targets.items():
             models = {out / kind / name: settings.build_model(given, kind, seed) for name, seed in names.items()}
@@ -67,7 +68,9 @@ def _train_all(given: Mapping[str, Any], tables: Mapping[str, Any], ranks: Ranks
                 _train_together(models, announced)
                 continue
             for folder, model in models.items():
+                model._beside = beside  # whose positions are those of all types
                 _train(model, announced, folder, given["resume"], ranks)
+                beside = model
 
 
 def _targets(given: Mapping[str, Any], tables: Mapping[str, Any]) -> dict[str, Graph]:
@@ -135,9 +138,11 @@ def _train_together(models: Mapping[Path, DGI], graph: Graph) -> None:
     show.start_clock()
     for folder in models:
         refuse_model(folder, runs_below=False)
+    first = next(iter(models.values()))
     with show.Steps("train", len(models)) as steps:
         fit_together(list(models.values()), graph)
         for done, (folder, model) in enumerate(models.items(), start=1):
+            model._beside = first  # whose positions are those of all seeds
             model.save(folder)
             steps.at(done, f"loss {model.health_['loss']:.4f}" if "loss" in model.health_ else "")
     verdicts = {model.health_["verdict"]["verdict"] for model in models.values()}

@@ -172,6 +172,7 @@ class DGI(Later, Parameters):
         with ranks.together():
             self._positions = start.model._places.width if start and start.model._places else None
             self._recipe()
+            self._beside = None
             if start is not None:
                 self._keep_vectors(start.onto)
             if folder is not None:

@@ -90,6 +90,7 @@ class Fitted:
     _health: dict[str, Any] | None = None
     _parts: Recipe | None = None  # the fitted recipe
     _places: Places | None = None  # the positions of the nodes of graph_
+    _beside: Fitted | None = None  # a model that may have these, trained just before on another type or seed
     _positions: int | None = None  # how many columns these must have, where the training of another model goes on
     _alike: float | None = None  # the resemblance of neighbours in graph_
     _trained_on: dict[str, Any] | None = None  # the graph of the training, where that is another than graph_
@@ -182,7 +183,8 @@ class Fitted:
             features[kind] = one.feature_names
             projections[kind] = own_projection(one.table, spread(one.num_nodes, most))
         if "positions" in wanted and self._places is None:
-            self._places = fit_places(graph, Backend(choose_device(self.device)), self._positions)
+            device = choose_device(self.device)
+            self._places = self._places_beside() or fit_places(graph, Backend(device), self._positions)
         width = self._places.width if self._places else 0
         recipe = name_columns(replace(recipe, projections=projections), wanted, width, features)
         nodes = spread(seen.num_nodes, most)
@@ -190,6 +192,13 @@ class Fitted:
         alike = self._resemblance() if "own" in wanted else None
         centre, factor = balance(raw, recipe.parts, lengths(seen, alike))
         return replace(recipe, centre=centre, factor=factor)
+
+    def _places_beside(self) -> Places | None:
+        """The positions that the model beside it has, if that is of the same graph, seen from any of its types."""
+        if (other := self._beside) is None or other._places is None:
+            return None
+        one, two = other.graph_, self.graph_
+        return other._places if one.nodes is two.nodes and one.relations is two.relations else None
 
     def _given(self, graph: Graph, recipe: Recipe) -> dict[str, Any]:
         """Parts ``[N, K]`` of a graph's nodes that the embedder does not compute.

@@ -32,12 +32,18 @@ from infomax.views.operands import SparseOperand, csr, keyed
 
 WIDTH, SPARE = 128, 32
 """Singular vectors at most, and how many more are searched. On validation nodes 256 gave no more than 128."""
+HELD = 1 << 22
+"""Edges up to which those of a graph on disk are held in memory meanwhile: reading them anew for each of the 25
+products takes three times as long."""
 MORE = 0.1
 """What is added to the sums of weights, by their mean. On validation nodes of Citeseer, which falls into 438 parts, the
 default gains 0.8 points by it; Cora and chameleon change by 0.1."""
 FIRST, LAST = 2, 24
 """The powers of s that weigh singular vectors. On validation nodes positions alone gain 5 points on Cora, 4 on Pubmed
 and 2 on chameleon by these and by rows of length 1; on held-out edges of debian the AUC goes from 0.87 to 0.91."""
+
+_CPU = torch.device("cpu")
+_ROWS = 1 << 16
 
 Array = NDArray[np.float32]
 Links = tuple[NDArray[np.int64], str, NDArray[np.int64], Any]
@@ -150,10 +156,14 @@ def fit_places(graph: Record, backend: Backend, exactly: int | None = None) -> P
     tensors = torch.from_numpy(now), torch.from_numpy(then)
     if work is None:
         tensors = tensors[0].to(backend.device), tensors[1].to(backend.device)
-        matrix = _matrix(_entries(graph, ids.rows, seen), scale, backend)
+    if work is None or sum(one.edges.nnz for one in graph.relations) <= HELD:
+        matrix = _matrix(_entries(graph, ids.rows, seen), scale, backend if work is None else Backend(_CPU))
+        step = n if work is None else _ROWS
+        blocks = [matrix.rows(first, min(first + step, n)) for first in range(0, n, step)]
 
         def product(x: Tensor, out: Tensor) -> None:
-            out.copy_(matrix @ x)
+            for block, rows in zip(blocks, out.split(step), strict=True):
+                rows.copy_(block @ x)
     else:
 
         def product(x: Tensor, out: Tensor) -> None:
