@@ -176,9 +176,9 @@ def fit_places(graph: Record, backend: Backend, exactly: int | None = None) -> P
     table = table[:, : 1 + count]
     table[:, 0] = strength + more
     powers = (_weights(values) / values).to(vectors)
-    for start in range(0, n, 1 << 16):
-        block = vectors[start : start + (1 << 16)] * powers
-        table[start : start + (1 << 16), 1 : 1 + found] = block.cpu().numpy()
+    for start in range(0, n, _ROWS):
+        block = vectors[start : start + _ROWS] * powers
+        table[start : start + _ROWS, 1 : 1 + found] = block.cpu().numpy()
     table[:, 1 + found :] = 0
     kept = np.concatenate([[more], values.numpy(), np.ones(count - found)]).astype(np.float32)
     places = Places(table, kept, ids.rows, work)
