@@ -179,6 +179,42 @@ def test_extensions(tmp_path: Path) -> None:
     told(["nodes.xlsx: ", ".graphml", 'extension ".xlsx"'], read_graph, other)
 
 
+@pytest.mark.parametrize(
+    ("name", "encoding", "mark", "cells"),
+    [
+        ("edges.csv", "utf-8", ";", "é"),
+        ("edges.csv", "utf-8-sig", ";", "é"),
+        ("edges.csv", "cp1252", ",", "5 €"),
+        ("edges.csv", "cp1252", ";", "5 €"),
+        ("edges.txt", "utf-16", "\t", "é"),
+        ("edges.csv", "utf-16-le", ",", "é"),
+        ("edges.csv", "utf-16-be", ";", "é"),
+        ("edges.csv", "utf-8", " ", "é"),
+        ("edges.dat", "utf-8", "|", "é"),
+        ("edges.xlsx", "", "", "é"),
+        ("edges.json", "", "", "é"),
+    ],
+)
+def test_the_line_of_python_that_is_told_makes_the_table_readable(
+    tmp_path: Path, name: str, encoding: str, mark: str, cells: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pandas = pytest.importorskip("pandas")
+    path, new = tmp_path / name, tmp_path / "new.csv"
+    frame = pandas.DataFrame({"source": ["007", cells], "target": ["b", "007"]})
+    if name == "edges.xlsx":  # what reads it is an extra of pandas
+        path.write_bytes(b"")
+        monkeypatch.setattr(pandas, "read_excel", lambda _, dtype: frame)
+    elif name == "edges.json":
+        frame.to_json(path)
+    else:
+        frame.to_csv(path, sep=mark, index=False, encoding=encoding)
+    with pytest.raises(InputError) as caught:
+        read_graph(path)
+    line = str(caught.value).partition("Python: ")[2]
+    exec(line, {"pandas": pandas, "NAME": path, "NEW": new})
+    assert sorted(read_graph(new).ids) == sorted(["007", cells, "b"])
+
+
 def test_folders(tmp_path: Path) -> None:
     put(tmp_path / "edges.xlsx", "x")
     told([f"{tmp_path}: ", "edges", ".csv", "none in the folder"], read_graph, tmp_path)

@@ -103,5 +103,6 @@ def table_file(path: Path) -> Path:
     """The path of a file, refused unless it has one of the extensions of tables."""
     suffix = text.extension(path)
     if suffix not in EXTENSIONS:
-        raise other_extension(path, EXTENSIONS if suffix in GRAPHS else (*EXTENSIONS, *GRAPHS), text.BY_PANDAS)
+        remedy = text.by_pandas(path) if path.is_file() else ""
+        raise other_extension(path, EXTENSIONS if suffix in GRAPHS else (*EXTENSIONS, *GRAPHS), remedy)
     return path

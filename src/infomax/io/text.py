@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import gzip
 import io
@@ -24,8 +25,11 @@ PIECE = 1 << 23
 _QUOTED = re.compile('"[^"]*("|$)')
 _NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*")
 _MARKS = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "bars", " ": "spaces"}
-BY_PANDAS = "Python: pandas.read_csv(NAME, sep=';', encoding='latin-1', dtype=str).to_csv(NEW, index=False)"
-"""What makes a table readable that is not; the user knows the delimiter and the encoding."""
+_SHEETS = dict.fromkeys((".xlsx", ".xlsm", ".xls", ".ods"), "excel(NAME, dtype=str)")
+_READERS = {**_SHEETS, ".json": "json(NAME)", ".jsonl": "json(NAME, lines=True)", ".feather": "feather(NAME)"}
+"""Functions of pandas by the extension of what they read."""
+_WESTERN = "cp1252"
+"""What Excel writes on most machines where it does not write UTF-8."""
 
 
 def extension(path: Path) -> str:
@@ -71,7 +75,7 @@ class TextFile:
         if other:
             expected = f"columns separated by {_MARKS[self.mark]}, as in every {self.path.suffix}"
             suffix = {",": ".csv", "\t": ".tsv"}.get(other)
-            remedy = f"Rename the file to {suffix}." if suffix else BY_PANDAS
+            remedy = f"Rename the file to {suffix}." if suffix else by_pandas(self.path)
             raise InputError(where, expected, f"one column with {_MARKS[other]} in it, {shorten(first)}", remedy)
         if all(map(_NUMBER.fullmatch, self.names)):
             remedy = f'Add a first line such as "source{self.mark}target", or "id{self.mark}x{self.mark}y" for nodes.'
@@ -149,7 +153,34 @@ def _not_utf8(path: Path) -> InputError:
     with opened_packed(path, "rb") as file:
         wrong = (line for line, raw in enumerate(file, 1) if raw.decode(errors="ignore").encode() != raw)
         where = place(path, next(wrong, 1))
-    return InputError(where, "text in UTF-8", "other bytes", f"Save the file as UTF-8. {BY_PANDAS}")
+    return InputError(where, "text in UTF-8", "other bytes", f"Save the file as UTF-8. {by_pandas(path, _WESTERN)}")
+
+
+def by_pandas(path: Path, encoding: str = "") -> str:
+    """A line of Python that makes a table readable which is not; its start tells the delimiter and the encoding."""
+    reader = _READERS.get(extension(path))
+    if reader is None:
+        start = b""
+        with suppress(OSError, EOFError, zlib.error), opened_packed(path, "rb") as file:
+            start = file.read(PIECE)
+        encoding = _encoding(start) or encoding
+        header = start.decode(encoding or "utf-8", errors="ignore").lstrip("\ufeff\r\n").partition("\n")[0]
+        how = f", encoding={encoding!r}" if encoding else ""
+        reader = f"csv(NAME, sep={max(_MARKS, key=header.count)!r}{how}, dtype=str)"
+    return f"Python: pandas.read_{reader}.to_csv(NEW, index=False)"
+
+
+def _encoding(start: bytes) -> str:
+    """The likely encoding of a text that starts so; nothing for UTF-8."""
+    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16"
+    if b"\0" in start[:2]:
+        return "utf-16-le" if start[0] else "utf-16-be"
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(start)  # the last character may be cut
+    except UnicodeDecodeError:
+        return _WESTERN
+    return ""
 
 
 class _Counted:
