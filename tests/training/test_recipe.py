@@ -250,6 +250,24 @@ def test_features_that_say_nothing_give_finite_vectors():
     assert np.isfinite(vectors).all()
 
 
+def test_a_part_that_is_the_same_at_every_node_is_not_its_rounding():
+    rows = np.tile(np.random.default_rng(0).random((1, 6), np.float32), (300, 1))
+    graph = Graph.from_arrays(np.random.default_rng(1).integers(300, size=(2, 900)), rows)
+    # Without bias each row of H is a multiple of one, which at length 1 differs by rounding alone.
+    found = DGI(7, epochs=0, scale="none", device="cpu").fit_transform(graph)
+    connected = graph.degrees() > 0
+    for name in ("encoder", "own", "pooled"):
+        assert np.ptp(found.vectors[connected][:, found.columns[name]], axis=0).max() < 1e-6, name
+    assert np.linalg.norm(found.vectors[:, found.columns["positions"]], axis=1).mean() == pytest.approx(HALF, abs=1e-3)
+
+
+@pytest.mark.parametrize("asked", ["own", "encoder,positions", "recipe"])
+def test_the_papers_vectors_are_not_given_for_parts_that_a_run_lacks(graph, asked):
+    model = DGI(7, epochs=1, vectors="paper", device="cpu").fit(graph)
+    with pytest.raises(InputError, match="the paper's vectors alone"):
+        model.transform(graph, vectors=asked)
+
+
 def test_many_features_are_searched_and_found(monkeypatch):
     rng = np.random.default_rng(0)
     features = (rng.normal(size=(200, 8)) * [9, 8, 7, 6, 5, 4, 3, 2]) @ rng.normal(size=(8, 120))

@@ -157,11 +157,13 @@ class Fitted:
 
     def _recipe(self, vectors: str | None = None) -> Recipe:
         """What makes vectors: all parts of the model's, or some; they are fitted when they are first needed."""
-        if vectors == PAPER or (self._parts is None and self.preset_.vectors == PAPER):
-            return Recipe(self.model_.encoder, self.scaler_)
-        if self._parts is None:
+        paper = Recipe(self.model_.encoder, self.scaler_)
+        if vectors == PAPER:
+            return paper
+        if self._parts is None and self.preset_.vectors != PAPER:
             self._parts = self._fit_parts()
-        return self._parts if vectors is None else self._parts.only(check_vectors(vectors))
+        found = self._parts or paper
+        return found if vectors is None else found.only(check_vectors(vectors))
 
     def _fit_parts(self) -> Recipe:
         """Fit all parts to the nodes that training saw."""

@@ -66,6 +66,8 @@ EXACT = 1024
 """Features up to which singular vectors come from the matrix of all products of features, in one pass over nodes."""
 PASSES, SPARE = 5, 32
 """Passes over nodes where features are more, and directions that are searched beside those asked for."""
+ROUNDING = 1e-5
+"""Differences between nodes, as a share of the length of a part, that are but the rounding of single precision."""
 _ROWS = 1 << 11
 
 
@@ -156,10 +158,11 @@ class Recipe:
         if vectors == PAPER:
             return Recipe(self.encoder, self.scaler)
         asked = vectors.split(",")
-        if lacking := set(asked) - {family(name) for name in self.parts} - {RECIPE}:
-            held = ",".join(self.parts) or "the paper's vectors alone"
+        held = {family(name) for name in self.parts} | ({RECIPE} if self.parts else set())
+        if lacking := set(asked) - held:
+            known = ",".join(self.parts) or "the paper's vectors alone"
             told = min(lacking, key=asked.index)
-            raise InputError("vectors", f"parts that this model has: {held}", told, "Train it with them.")
+            raise InputError("vectors", f"parts that this model has: {known}", told, "Train it with them.")
         wanted = [name for name in self.parts if vectors == RECIPE or family(name) in asked]
         if list(wanted) == list(self.parts):
             return self
@@ -250,18 +253,21 @@ def family(part: str) -> str:
 def balance(raw: NDArray[np.float32], parts: Mapping[str, Sequence[str]], length: Mapping[str, float]) -> list[Tensor]:
     """The centre ``[D]`` and the factor ``[D]`` by which each part of rows ``[n, D]`` gets its mean length.
 
-    Pooled parts of several half-lives have that length together.
+    Pooled parts of several half-lives have that length together. A part that is the same at every node gets none.
     """
-    centre, factor = raw.mean(axis=0, dtype=np.float64), np.ones(raw.shape[1])
+    centre, factor = raw.mean(axis=0, dtype=np.float64), np.zeros(raw.shape[1])
     count = Counter(map(family, parts))
-    total = dict.fromkeys(parts, 0.0)
+    total, whole = dict.fromkeys(parts, 0.0), dict.fromkeys(parts, 0.0)
     for first in range(0, len(raw), _ROWS):  # as wide as all parts are, in double precision
-        squares = np.square(raw[first : first + _ROWS] - centre)
+        rows = raw[first : first + _ROWS].astype(np.float64)
+        squares, apart = np.square(rows), np.square(rows - centre)
         for name, columns in slices(parts).items():
-            total[name] += float(np.sqrt(squares[:, columns].sum(axis=1)).sum())
+            total[name] += float(np.sqrt(apart[:, columns].sum(axis=1)).sum())
+            whole[name] += float(np.sqrt(squares[:, columns].sum(axis=1)).sum())
     for name, columns in slices(parts).items():
         target = len(raw) * length[family(name)] / math.sqrt(count[family(name)])
-        factor[columns] = target / total[name] if total[name] > 0 else 1.0
+        if total[name] > ROUNDING * whole[name]:  # else the part is the same at every node
+            factor[columns] = target / total[name]
     return [torch.from_numpy(one.astype(np.float32)) for one in (centre, factor)]
 
 
