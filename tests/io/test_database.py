@@ -368,7 +368,8 @@ def test_empty_tables_and_keys_without_values_are_no_obstacle(tmp_path: Path, ki
 def test_tables_of_vectors_are_not_read_unless_named(tmp_path: Path, kind: str) -> None:
     path = shop(tmp_path, kind, keys={})
     place = destination(f"{kind}:///{path}:a_customers")
-    write_into(place, [VectorTable(place.table, np.arange(1, 21), np.ones((20, 2), np.float32), "customer_id")])
+    vectors, key = np.ones((20, 2), np.float32), {"customer_id": "BIGINT"}
+    write_into(place, [VectorTable(place.table, np.arange(1, 21), vectors, key)])
     graph = read_database(path)
     assert ("orders", "customer_id", "customers") in {one.ends for one in graph.relations}
     assert "a_customers" not in graph.types

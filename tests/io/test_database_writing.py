@@ -11,10 +11,13 @@ from typing import Any
 import duckdb
 import numpy as np
 import pytest
+from sample_shop import duckdb_file, sqlite_file
 
+from infomax import read_database
 from infomax.errors import InputError
-from infomax.io.database.writing import VectorTable, destination, primary_key, write_into
+from infomax.io.database.writing import VectorTable, destination, key_columns, primary_key, write_into
 
+ID = {"id": "BIGINT"}
 IDS, VECTORS = np.array([7, 3]), np.array([[0.1, -2.5], [1e-7, 3]], np.float32)
 
 
@@ -26,7 +29,9 @@ def in_sqlite(path: Path, query: str) -> list[Any]:
 def test_sqlite_has_arrays_that_sql_reads(tmp_path: Path) -> None:
     path = tmp_path / "a b.db"
     for _ in range(2):  # a table of the same two columns is replaced
-        write_into(destination(f"sqlite:///{path}:vectors"), [VectorTable("vectors", IDS, VECTORS, "ArtistId")])
+        write_into(
+            destination(f"sqlite:///{path}:vectors"), [VectorTable("vectors", IDS, VECTORS, {"ArtistId": "BIGINT"})]
+        )
     rows = in_sqlite(path, "SELECT ArtistId, vector FROM vectors ORDER BY 1 DESC")
     np.testing.assert_array_equal(np.array([json.loads(cell) for _, cell in rows], np.float32), VECTORS)
     assert in_sqlite(path, "SELECT sum(value) FROM vectors, json_each(vector) WHERE ArtistId = 3")[0][
@@ -36,7 +41,7 @@ def test_sqlite_has_arrays_that_sql_reads(tmp_path: Path) -> None:
 
 def test_duckdb_has_arrays_of_floats(tmp_path: Path) -> None:
     path = tmp_path / "x.duckdb"
-    table = VectorTable("vectors", np.array(["a", "b"], object), VECTORS, "id")
+    table = VectorTable("vectors", np.array(["a", "b"], object), VECTORS, {"id": "VARCHAR"})
     write_into(destination(f"duckdb:///{path}:vectors"), [table])
     with duckdb.connect(path) as connection:
         rows = connection.execute(
@@ -49,12 +54,12 @@ def test_duckdb_has_arrays_of_floats(tmp_path: Path) -> None:
 def test_other_tables_are_refused_and_nothing_is_left_of_a_failure(tmp_path: Path, kind: str) -> None:
     place = destination(f"{kind}:///{tmp_path}/x.db:vectors")
     with pytest.raises(InputError, match="can be written"):
-        write_into(place, [VectorTable("vectors", np.array([1, 1]), VECTORS, "id")])
+        write_into(place, [VectorTable("vectors", np.array([1, 1]), VECTORS, ID)])
     assert not any(tmp_path.iterdir())
-    write_into(place, [VectorTable("vectors", IDS, VECTORS, "other")])
+    write_into(place, [VectorTable("vectors", IDS, VECTORS, {"other": "BIGINT"})])
     before = (tmp_path / "x.db").read_bytes()
     with pytest.raises(InputError, match=r"table vectors: .*columns other, vector"):
-        write_into(place, [VectorTable("first", IDS, VECTORS, "id"), VectorTable("vectors", IDS, VECTORS, "id")])
+        write_into(place, [VectorTable("first", IDS, VECTORS, ID), VectorTable("vectors", IDS, VECTORS, ID)])
     if kind == "sqlite":
         assert (tmp_path / "x.db").read_bytes() == before
     else:
@@ -72,3 +77,58 @@ def test_the_primary_key_is_that_of_the_type() -> None:
     choices = {"id": "Album.AlbumId,Artist.ArtistId"}
     assert [primary_key(choices, kind) for kind in ("Artist", "Song")] == ["ArtistId", "id"]
     assert primary_key({"id": "paper"}, "") == "paper"
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "duckdb"])
+def test_a_key_of_several_columns_is_written_as_these_columns(tmp_path: Path, kind: str) -> None:
+    path = {"sqlite": sqlite_file, "duckdb": duckdb_file}[kind](tmp_path / "shop.db")
+    lines = read_database(path).target("lines")
+    vectors = np.arange(2 * lines.num_nodes, dtype=np.float32).reshape(-1, 2)
+    key = key_columns(lines.table_columns, "lines", lines.ids)
+    assert list(key) == ["order_id", "line"]
+    for _ in range(2):
+        write_into(destination(f"{kind}:///{path}:vectors"), [VectorTable("vectors", lines.ids, vectors, key)])
+    query = "SELECT order_id, line, vector FROM lines JOIN vectors USING (order_id, line) ORDER BY lines.rowid"
+    if kind == "sqlite":
+        rows = [(order, line, json.loads(cell)) for order, line, cell in in_sqlite(path, query)]
+        types = in_sqlite(path, "SELECT DISTINCT typeof(order_id) FROM vectors")
+    else:
+        with duckdb.connect(path) as connection:
+            rows = connection.execute(query).fetchall()
+            types = connection.execute("SELECT DISTINCT typeof(order_id) FROM vectors").fetchall()
+    assert [f"{order}|{line}" for order, line, _ in rows] == lines.ids.tolist()
+    np.testing.assert_array_equal([vector for *_, vector in rows], vectors)
+    assert types == [("integer" if kind == "sqlite" else "INTEGER",)]
+    assert "vectors" not in read_database(path).types, "it is not data later"
+
+
+def test_keys_have_the_types_that_they_had(tmp_path: Path) -> None:
+    path = tmp_path / "x.duckdb"
+    keys = {
+        "a": "(id UUID PRIMARY KEY, x REAL)",
+        "b": "(day DATE, part SMALLINT, a UUID REFERENCES a, PRIMARY KEY (day, part))",
+    }
+    with duckdb.connect(path) as connection:
+        for name, columns in keys.items():
+            connection.execute(f"CREATE TABLE {name} {columns}")
+        connection.execute("INSERT INTO a SELECT uuid(), i FROM range(5) s(i)")
+        connection.execute("INSERT INTO b SELECT DATE '2024-01-01', row_number() OVER (), id FROM a")
+    graph = read_database(path)
+    choices = graph.table_columns
+    found = {kind: key_columns(choices, kind, graph.target(kind).ids) for kind in graph.types}
+    assert found == {"a": {"id": "UUID"}, "b": {"day": "DATE", "part": "SMALLINT"}}
+    tables = [VectorTable(f"v_{kind}", graph.target(kind).ids, VECTORS[[0] * 5], found[kind]) for kind in found]
+    write_into(destination(f"duckdb:///{path}:v"), tables)
+    with duckdb.connect(path) as connection:
+        assert connection.execute(
+            "SELECT count(*) FROM b JOIN v_b USING (day, part) JOIN v_a ON v_a.id = b.a"
+        ).fetchone() == (5,)
+
+
+def test_ids_that_do_not_tell_their_columns_are_one_column() -> None:
+    choices = {"primary": json.dumps({"b": {"x": "VARCHAR", "y": "VARCHAR"}, "c": {"n": "BIGINT"}}), "id": "b.id,c.n"}
+    assert key_columns(choices, "b", np.array(["a|1", "b|2"], object)) == {"x": "VARCHAR", "y": "VARCHAR"}
+    assert key_columns(choices, "b", np.array(["a|1", "b|c|2"], object)) == {"id": "VARCHAR"}
+    assert key_columns(choices, "c", np.array(["A1"], object)) == {"n": "VARCHAR"}, "text in a later graph"
+    assert key_columns({}, "", np.array([3])) == ID
+    assert key_columns({"id": "vector"}, "", np.array([3])) == {"vector_id": "BIGINT"}

@@ -20,9 +20,10 @@ from infomax import read_database
 from infomax.arrays.sparsity import dense
 from infomax.errors import InputError
 from infomax.io.database import postgres
-from infomax.io.database.writing import VectorTable, destination, write_into
+from infomax.io.database.writing import VectorTable, destination, key_columns, write_into
 
 dbapi = pytest.importorskip("adbc_driver_postgresql.dbapi", reason="the driver of Postgres")
+ID = {"id": "BIGINT"}
 PROGRAM = shutil.which("initdb") or next(iter(sorted(glob("/usr/lib/postgresql/*/bin/initdb"))), None)  # noqa: PTH207
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason="no Postgres server is installed")
 
@@ -128,15 +129,59 @@ def test_a_connection_that_breaks_is_told(server: str, run: Callable[..., list[A
 def test_vectors_are_written_in_one_transaction(server: str, run: Callable[..., list[Any]]) -> None:
     place, vectors = destination(f"{server}:vectors"), np.array([[0.5, -2], [1, 3]], np.float32)
     with pytest.raises(InputError, match="can be written"):
-        write_into(place, [VectorTable("first", np.array([10, 20]), vectors, "id"),
-                           VectorTable("vectors", np.array([10, 10]), vectors, "id")])  # fmt: skip
+        write_into(place, [VectorTable("first", np.array([10, 20]), vectors, ID),
+                           VectorTable("vectors", np.array([10, 10]), vectors, ID)])  # fmt: skip
     assert run("SELECT to_regclass('vectors') IS NULL AND to_regclass('first') IS NULL")[0][0]
     for _ in range(2):
-        write_into(place, [VectorTable(name, np.array([10, 20]), vectors, "id") for name in ("first", "vectors")])
+        write_into(place, [VectorTable(name, np.array([10, 20]), vectors, ID) for name in ("first", "vectors")])
     rows = run("SELECT products.name, vectors.vector FROM products JOIN vectors USING (id) ORDER BY 1")
     assert [(name, list(vector)) for name, vector in rows] == [("cup", [1, 3]), ("tea", [0.5, -2])]
     with pytest.raises(InputError, match="columns id, label"):
-        write_into(place, [VectorTable("tags", np.array([1, 2]), vectors, "id")])
+        write_into(place, [VectorTable("tags", np.array([1, 2]), vectors, ID)])
+
+
+def test_keys_have_the_types_that_they_had(server: str, run: Callable[..., list[Any]]) -> None:
+    run(
+        "CREATE TABLE users (id uuid PRIMARY KEY, age integer)",
+        "CREATE TABLE visits (day date, part smallint, who uuid REFERENCES users, x real, PRIMARY KEY (day, part))",
+        "INSERT INTO users SELECT gen_random_uuid(), i FROM generate_series(1, 5) i",
+        "INSERT INTO visits SELECT '2024-01-01', row_number() OVER (), id, age FROM users",
+    )
+    graph = read_database(server)
+    tables = []
+    for kind in ("users", "visits"):
+        ids = graph.target(kind).ids
+        key = key_columns(graph.table_columns, kind, ids)
+        tables.append(VectorTable(f"v_{kind}", ids, np.ones((5, 2), np.float32), key))
+    for _ in range(2):
+        write_into(destination(f"{server}:v"), tables)
+    query = "SELECT count(*) FROM visits JOIN v_visits USING (day, part) JOIN users ON id = who JOIN v_users USING (id)"
+    assert run(query) == [(5,)]
+    assert {"v_users", "v_visits"}.isdisjoint(read_database(server).types), "they are not data later"
+
+
+def test_a_table_called_vector_is_not_the_type_of_pgvector(server: str, run: Callable[..., list[Any]]) -> None:
+    table = VectorTable("vector", np.array([10, 20]), np.array([[0.5, -2], [1, 3]], np.float32), ID)
+    for _ in range(2):
+        write_into(destination(f"{server}:vector"), [table])
+    assert run("SELECT vector::text FROM vector ORDER BY id") == [("{0.5,-2}",), ("{1,3}",)]
+
+
+def test_pgvector_searches_what_is_written(server: str, run: Callable[..., list[Any]]) -> None:
+    if not run("SELECT 1 FROM pg_available_extensions WHERE name = 'vector'"):
+        pytest.skip("the server has no pgvector")
+    # As hosted servers have it: in a schema of its own, in which nothing is looked for unless it is named.
+    run("CREATE SCHEMA other", "CREATE EXTENSION vector SCHEMA other")
+    vectors = np.random.default_rng(0).normal(size=(30, 4)).astype(np.float32)
+    write_into(destination(f"{server}:vectors"), [VectorTable("vectors", np.arange(30), vectors, ID)])
+    run("CREATE INDEX ON vectors USING hnsw (vector other.vector_cosine_ops)")
+    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    for sign, distance in (("<->", np.linalg.norm(vectors - vectors[7], axis=1)), ("<=>", 1 - unit @ unit[7])):
+        asked = "(SELECT vector FROM vectors WHERE id = 7)"
+        query = f"SELECT id FROM vectors ORDER BY vector OPERATOR(other.{sign}) {asked}"
+        assert [row[0] for row in run(f"{query} LIMIT 5")] == np.argsort(distance)[:5].tolist()
+    run("ALTER TABLE products ADD photo other.vector(3)", "UPDATE products SET photo = '[1, 2, 3]'")
+    assert sum(name.startswith("photo") for name in read_database(server).target("products").feature_names) == 3
 
 
 def test_vectors_are_of_the_type_of_pgvector_where_there_is_one(server: str, run: Callable[..., list[Any]]) -> None:
@@ -148,7 +193,7 @@ def test_vectors_are_of_the_type_of_pgvector_where_there_is_one(server: str, run
         "CREATE CAST (real[] AS vector) WITH INOUT",
     )
     vectors = np.array([[0.5, -2], [1, 3]], np.float32)
-    write_into(destination(f"{server}:vectors"), [VectorTable("vectors", np.array([10, 20]), vectors, "id")])
+    write_into(destination(f"{server}:vectors"), [VectorTable("vectors", np.array([10, 20]), vectors, ID)])
     query = "SELECT format_type(atttypid, atttypmod) FROM pg_attribute"
     assert run(f"{query} WHERE attrelid = 'vectors'::regclass AND attname = 'vector'") == [("vector(2)",)]
     assert run("SELECT vector::text FROM vectors ORDER BY id") == [("{0.5,-2}",), ("{1,3}",)]

@@ -224,11 +224,11 @@ def _save(found: Embeddings, out: Path) -> None:
 
 def _table(into: str, run: Path, found: Searched) -> VectorTable:
     """The table of a database for the vectors of a run."""
-    from infomax.io.database.writing import VectorTable, destination, primary_key
+    from infomax.io.database.writing import VectorTable, destination, key_columns
     from infomax.training.runs import check
 
     described = check(run)["graph"]
-    key = primary_key(described.get("columns", {}), described.get("type", ""))
+    key = key_columns(described.get("columns", {}), described.get("type", ""), found.ids)
     return VectorTable(destination(into).table, found.ids, found.vectors, key)
 
 

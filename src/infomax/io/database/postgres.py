@@ -82,6 +82,7 @@ def _copy(cursor: Any, place: str, table: Table, oid: int, snapshot: Snapshot) -
         elif not snapshot.is_left_out(other, schema):
             table.keys.append(Key(tuple(own), other, tuple(target)))
     if cells and not snapshot.are_vectors(table, list(kinds)):
+        table.copied = {name: "UUID" for name, kind in kinds.items() if kind == "uuid"}
         cursor.execute(f"SELECT {', '.join(cells.values())} FROM {place}")  # noqa: S608
         batches = (dict(zip(batch.schema.names, batch.columns, strict=True)) for batch in cursor.fetch_record_batch())
         snapshot.copy(table, batches, names=list(cells))
@@ -94,6 +95,8 @@ def _cell(name: str, kind: str) -> str:
         return cell
     if _UNREAD.fullmatch(kind):
         return ""
+    if re.fullmatch(r"(.*\.)?(vector|halfvec)(\(\d+\))?", kind):  # of pgvector
+        return f"{cell}::real[] AS {cell}"
     whole = re.fullmatch(r"numeric\((\d+),0\)", kind)
     other = "int8" if whole and int(whole[1]) <= 18 else "float8" if kind.startswith("numeric") else "text"
     return f"{cell}::{other} AS {cell}"

@@ -7,6 +7,13 @@ from dataclasses import dataclass, field
 
 _INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
 _NUMBERS = (*_INTEGERS, "FLOAT", "DOUBLE")
+_KEY_TYPES = {name: name for name in ("SMALLINT", "INTEGER", "BIGINT", "DATE", "TIMESTAMP", "UUID")} | {
+    "TINYINT": "SMALLINT",
+    "UTINYINT": "SMALLINT",
+    "USMALLINT": "INTEGER",
+    "UINTEGER": "BIGINT",
+}
+"""Types of DuckDB as all databases know them; columns of other types are compared as text."""
 _UNREADABLE = re.compile(r"BLOB|BIT\b|STRUCT|MAP|UNION|GEOMETRY|VARIANT|JSON|\]\[")
 _DATES = ("DATE", "TIMESTAMP")
 
@@ -50,12 +57,20 @@ class Table:
     """Whether it comes from a text file, in which keys have no type."""
     integers: frozenset[str] = frozenset()
     """Of those columns of text that are keys, those that hold integers only."""
+    copied: dict[str, str] = field(default_factory=dict)
+    """The types of columns that are copied as text: UUID."""
 
     @property
     def own(self) -> list[str]:
         """The columns that can be read and belong to no key."""
         of_keys = {column for key in self.keys for column in key.columns}.union(self.primary)
         return [name for name, kind in self.columns.items() if name not in of_keys and not _UNREADABLE.search(kind)]
+
+    @property
+    def key_types(self) -> dict[str, str]:
+        """The columns of the primary key, and their types in words that all databases know."""
+        types = {**self.columns, **dict.fromkeys(self.integers, "BIGINT"), **self.copied}
+        return {column: _KEY_TYPES.get(types[column], "VARCHAR") for column in self.primary}
 
     def id(self, alias: str = "t") -> str:
         """The id of a row in SQL: an integer or text, of several columns joined by ``|``, or else its number."""

@@ -87,8 +87,8 @@ class Snapshot:
 
     def are_vectors(self, table: Table, columns: Sequence[str]) -> bool:
         """Whether a table is one of vectors, as `writing` makes them: noted, and not read unless a person named it."""
-        ours = len(table.primary) == 1 and not table.keys and [*columns] == [*table.primary, "vector"]
-        if not ours or table.name in self.said:
+        ours = not table.keys and [*columns] == [*table.primary, "vector"]
+        if not (ours and table.primary) or table.name in self.said:
             return False
         self.refuse_twice(table.name)
         self.tables[table.name] = Table(table.name, "", dict.fromkeys(columns, ""), is_view=True)

@@ -13,6 +13,7 @@ from infomax.io.database.roles import Plan, lookup_column, name_columns, type_na
 from infomax.io.database.schema import Table, joined, quoted
 from infomax.io.database.snapshot import Query
 from infomax.io.database.times import Time, moment
+from infomax.io.json import to_json
 from infomax.io.sources import Source
 from infomax.io.typed import Tables, of_sources
 from infomax.io.unite import Ends
@@ -25,6 +26,7 @@ def tables_of(plan: Plan, times: dict[str, Time], columns: Columns) -> Tables:
         allowed, f"tables with keys, rather than the database {plan.snapshot.where}: see --key, --table"
     )
     nodes, kinds, ids = dict[str, Source](), dict[str, str](), list[str]()
+    primary = {kind: table.key_types for kind, table in plan.types.items()}
     for kind, table in plan.types.items():
         query, categories = _nodes(plan, times, kind, table, columns)
         nodes[kind] = Source([_place(plan, table)], columns, query)
@@ -38,7 +40,7 @@ def tables_of(plan: Plan, times: dict[str, Time], columns: Columns) -> Tables:
         time=",".join(f"{name}.{time.column}" for name, time in times.items() if time.column) or None,
         kinds=kinds | dict(columns.kinds),
         mixed=True,
-        earlier={**columns.earlier, "id": ",".join(ids)},
+        earlier={**columns.earlier, "id": ",".join(ids), "primary": to_json(primary)},
     )
     found = of_sources(nodes, edges, replace(chosen, time=None))
     directed = frozenset(ends for ends in edges if ends[0] == ends[2])

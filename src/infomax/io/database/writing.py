@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,22 +18,36 @@ from infomax.errors import InputError, one_line, shorten
 from infomax.io.database.schema import quoted
 from infomax.io.parquet import arrow_column
 
+MARK = "|"
+"""Between the columns of a key in an id."""
 WIDEST = 16_000
 """Numbers that pgvector's type can hold."""
 
 
 class VectorTable(NamedTuple):
-    """A table to write: ids ``[N]`` in a column ``key``, and vectors ``[N, d]``, in memory or stored."""
+    """A table to write: ids ``[N]`` in the columns of a key, and vectors ``[N, d]``, in memory or stored.
+
+    ``key`` has the types of its columns by their names; ids of several are text, with a ``|`` between two.
+    """
 
     name: str
     ids: Any
     vectors: Any
-    key: str
+    key: Mapping[str, str]
 
     @property
     def columns(self) -> list[str]:
         """The names of its columns."""
-        return [self.key if self.key.lower() != "vector" else "id", "vector"]
+        return [*self.key, "vector"]
+
+    def blocks(self) -> Iterator[tuple[list[list[Any]], NDArray[np.float32]]]:
+        """The cells of each column of the key, and the vectors, of some rows at a time."""
+        first = 0
+        for block in row_blocks(self.vectors):
+            ids = self.ids[first : first + len(block)].tolist()
+            cells = [ids] if len(self.key) == 1 else zip(*(one.split(MARK) for one in ids), strict=True)
+            yield [*map(list, cells)], np.asarray(block, np.float32)
+            first += len(block)
 
 
 class Destination(NamedTuple):
@@ -64,6 +79,22 @@ def primary_key(choices: Mapping[str, str], kind: str) -> str:
     return next(named, "") or "id"
 
 
+def key_columns(choices: Mapping[str, str], kind: str, ids: Any) -> dict[str, str]:
+    """The columns of the primary key of a type, and their types in SQL; one column where ids do not tell several.
+
+    ``choices`` are those of the graph that was learnt from: ids ``[N]`` of a later one may be text where its were not.
+    """
+    first = ids[:1].tolist()
+    are_text = not first or isinstance(first[0], str)
+    own = {primary_key(choices, kind): "VARCHAR" if are_text else "BIGINT"}
+    key: dict[str, str] = json.loads(choices.get("primary", "{}")).get(kind) or own
+    marks = len(key) - 1
+    told = all(str(row).count(MARK) == marks for row in ids[:].tolist()) if marks else True
+    if not told or (not marks and are_text == ("INT" in next(iter(key.values())))):
+        key = own
+    return {f"{name}_id" if name.lower() == "vector" else name: sql for name, sql in key.items()}
+
+
 def write_into(place: Destination, tables: Sequence[VectorTable]) -> None:
     """Write tables into a database, all of them or nothing.
 
@@ -73,18 +104,18 @@ def write_into(place: Destination, tables: Sequence[VectorTable]) -> None:
     write(place, tables)
 
 
-def _blocks(table: VectorTable) -> Iterator[tuple[NDArray[Any], NDArray[np.float32]]]:
-    first = 0
-    for block in row_blocks(table.vectors):
-        yield table.ids[first : first + len(block)], np.asarray(block, np.float32)
-        first += len(block)
-
-
 def _refuse_other(place: Destination, table: VectorTable, columns: list[str]) -> None:
     """Refuse a table that is there and was not written by this, by its columns."""
     if columns and columns != table.columns:
         found, remedy = f"one with the columns {', '.join(columns[:6])}", "Name another table, or drop it."
         raise InputError(f"{place.address}, table {table.name}", "a table that is not there yet", found, remedy)
+
+
+_PGVECTOR = """
+SELECT format('%I.vector', nspname) FROM pg_type t JOIN pg_namespace n ON n.oid = typnamespace
+WHERE typname = 'vector' AND typmodin <> 0 AND has_schema_privilege(n.oid, 'USAGE')
+ORDER BY NOT pg_type_is_visible(t.oid)"""
+"""Its type, in whatever schema it is; a table of the name is a type, too, which takes no width."""
 
 
 @contextmanager
@@ -101,8 +132,10 @@ def _refusing(place: Destination, failure: type[Exception], file: Path | None = 
         raise InputError(place.address, "a database that can be written", one_line(error)) from None
 
 
-def _are_numbers(ids: Any) -> bool:
-    return len(ids) > 0 and not isinstance(ids[:1].tolist()[0], str)
+def _definitions(table: VectorTable, vector: str, integer: str = "BIGINT") -> str:
+    """The columns in SQL, with the types of vectors and of large integers."""
+    columns = (f"{quoted(name)} {integer if kind == 'BIGINT' else kind}" for name, kind in table.key.items())
+    return f"({', '.join(columns)}, vector {vector}, PRIMARY KEY ({', '.join(map(quoted, table.key))}))"
 
 
 def _sqlite(place: Destination, tables: Sequence[VectorTable]) -> None:
@@ -112,24 +145,21 @@ def _sqlite(place: Destination, tables: Sequence[VectorTable]) -> None:
         connection.execute("BEGIN IMMEDIATE")
         for table in tables:
             name = quoted(table.name)
-            kind = "INTEGER" if _are_numbers(table.ids) else "TEXT"
             _refuse_other(place, table, [row[1] for row in connection.execute(f"PRAGMA table_info({name})")])
             connection.execute(f"DROP TABLE IF EXISTS {name}")
-            connection.execute(
-                f"CREATE TABLE {name} ({quoted(table.columns[0])} {kind} PRIMARY KEY, vector TEXT NOT NULL)"
-            )
-            for some, block in _blocks(table):
+            connection.execute(f"CREATE TABLE {name} {_definitions(table, 'TEXT NOT NULL', 'INTEGER')}")
+            insert = f"INSERT INTO {name} VALUES ({', '.join('?' * len(table.columns))})"  # noqa: S608
+            for cells, block in table.blocks():
                 words = ("[" + ",".join(map("{:.9g}".format, row)) + "]" for row in block.tolist())
-                rows = zip(some.tolist(), words, strict=True)
-                connection.executemany(f"INSERT INTO {name} VALUES (?, ?)", rows)  # noqa: S608
+                connection.executemany(insert, zip(*cells, words, strict=True))
         connection.execute("COMMIT")
 
 
-def _arrow(table: VectorTable, ids: NDArray[Any], block: NDArray[np.float32]) -> Any:
+def _arrow(table: VectorTable, cells: list[list[Any]], block: NDArray[np.float32]) -> Any:
     import pyarrow as pa
 
-    cells = pa.array(ids.tolist()), arrow_column(block).cast(pa.list_(pa.float32()))
-    return pa.table(dict(zip(table.columns, cells, strict=True)))
+    columns = *map(pa.array, cells), arrow_column(block).cast(pa.list_(pa.float32()))
+    return pa.table(dict(zip(table.columns, columns, strict=True)))
 
 
 def _duckdb(place: Destination, tables: Sequence[VectorTable]) -> None:
@@ -137,43 +167,43 @@ def _duckdb(place: Destination, tables: Sequence[VectorTable]) -> None:
     import duckdb
 
     path = Path(place.address)
-    query = "SELECT column_name FROM duckdb_columns() WHERE table_name = ? AND database_name = current_database()"
+    there = "table_name = ? AND schema_name = current_schema() AND database_name = current_database()"
+    query = f"SELECT column_name FROM duckdb_columns() WHERE {there}"  # noqa: S608
     with _refusing(place, duckdb.Error, path), duckdb.connect(str(path.absolute())) as connection:
         connection.execute("BEGIN")
         for table in tables:
             name = quoted(table.name)
-            kind = "BIGINT" if _are_numbers(table.ids) else "VARCHAR"
             _refuse_other(place, table, [row[0] for row in connection.execute(query, [table.name]).fetchall()])
-            columns = f"{quoted(table.columns[0])} {kind} PRIMARY KEY, vector FLOAT[{table.vectors.shape[1]}]"
-            connection.execute(f"CREATE OR REPLACE TABLE {name} ({columns})")
-            for some, block in _blocks(table):
-                connection.register("block", _arrow(table, some, block))
+            definitions = _definitions(table, f"FLOAT[{table.vectors.shape[1]}]")
+            connection.execute(f"CREATE OR REPLACE TABLE {name} {definitions}")
+            for cells, block in table.blocks():
+                connection.register("block", _arrow(table, cells, block))
                 connection.execute(f"INSERT INTO {name} SELECT * FROM block")  # noqa: S608
                 connection.unregister("block")
         connection.execute("COMMIT")
 
 
 def _postgres(place: Destination, tables: Sequence[VectorTable]) -> None:
-    """Vectors are of pgvector's type where it is installed, else real[]."""
+    """Vectors are of pgvector's type where the database has it, else real[]."""
     from infomax.io.database.postgres import connect, driver, shown
 
     place = place._replace(address=shown(address := place.address))
     query = "SELECT attname::text FROM pg_attribute WHERE attrelid = to_regclass($1) AND attnum > 0"
     with connect(address) as connection, connection.cursor() as cursor, _refusing(place, driver().Error):
-        cursor.execute("SELECT to_regtype('vector') IS NOT NULL")
-        (has_type,) = cursor.fetchone()
+        cursor.execute(_PGVECTOR)
+        found = cursor.fetchall()
         for table in tables:
             name = quoted(table.name)
-            column = quoted(table.columns[0])
             width = table.vectors.shape[1]
             cursor.execute(f"{query} AND NOT attisdropped ORDER BY attnum", (name,))
             _refuse_other(place, table, [row[0] for row in cursor.fetchall()])
-            for number, (some, block) in enumerate(_blocks(table)):
+            for number, (cells, block) in enumerate(table.blocks()):
                 mode = "append" if number else "create"
-                cursor.adbc_ingest("infomax_vectors", _arrow(table, some, block), mode, temporary=True)
-            cell = f"vector::vector({width})" if has_type and width <= WIDEST else "vector::real[]"
+                cursor.adbc_ingest("infomax_vectors", _arrow(table, cells, block), mode, temporary=True)
+            vector = f"{found[0][0]}({width})" if found and width <= WIDEST else "real[]"
+            casts = ", ".join(f"{quoted(column)}::{kind}" for column, kind in table.key.items())
             cursor.execute(f"DROP TABLE IF EXISTS {name}")
-            cursor.execute(f"CREATE TABLE {name} AS SELECT {column}, {cell} AS vector FROM infomax_vectors")  # noqa: S608
-            cursor.execute(f"ALTER TABLE {name} ADD PRIMARY KEY ({column})")
+            cursor.execute(f"CREATE TABLE {name} {_definitions(table, vector)}")
+            cursor.execute(f"INSERT INTO {name} SELECT {casts}, vector::{vector} FROM infomax_vectors")  # noqa: S608
             cursor.execute("DROP TABLE infomax_vectors")
         connection.commit()
