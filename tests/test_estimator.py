@@ -290,3 +290,10 @@ def test_a_bar_shows_the_epochs_on_a_terminal_and_nothing_in_a_log(graph, monkey
     shown = DGI(4, epochs=3).fit(graph, progress=True).transform(graph)
     assert "3/3" in capfd.readouterr().err
     np.testing.assert_array_equal(shown.vectors, silent.vectors)
+
+
+def test_a_loaded_model_is_shown_by_what_differs_from_its_preset(graph, tmp_path):
+    readout = partial(DiffPool, clusters=3)
+    DGI(16, epochs=3, readout=readout, device="cpu").fit(graph).save(tmp_path / "run")
+    shown = repr(DGI.load(tmp_path / "run", device="cpu").preset)
+    assert shown == "Preset('whole-graph', readout=DiffPool(clusters=3), dim=16, epochs=3, patience=None)"

@@ -14,6 +14,7 @@ from pyarrow import parquet
 from shell import DIM, FLAGS, KINDS, infomax, refused
 
 from infomax import DGI, Graph, read_graph
+from infomax.cli import show
 from infomax.io.npz import write_npz
 
 ROWS = ["DGI", "Encoder alone", "Positions alone", "Random-Init", "Raw features", "Majority class"]
@@ -276,3 +277,12 @@ def test_the_labels_named_are_those_that_are_scored(tmp_path):
     outcome = infomax("evaluate", run, "--json", tmp_path / "scores.json")
     assert "kind: validated probe" in outcome.out
     assert json.loads((tmp_path / "scores.json").read_text())["labels"] == ["kind"]
+
+
+def test_a_column_that_only_some_rows_have_is_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+    row = {"metric": "accuracy", "mean": 0.5, "std": 0.1, "paper": None, "runs": 2, "seconds": 1.0}
+    alone = row | {"method": "Raw features", "beside": {"macro-F1": 0.4}}
+    show.scores("Some", [row | {"method": "DGI"}, alone])
+    assert "macro-F1" not in capsys.readouterr().out
+    show.scores("Some", [alone])
+    assert "macro-F1" in capsys.readouterr().out

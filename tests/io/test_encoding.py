@@ -518,6 +518,32 @@ def test_what_looks_like_a_code_is_told_in_one_line(cells: list[str], is_told: b
     assert not fitted(table, {"x": "text"}).columns[0].note
 
 
+@pytest.mark.parametrize(
+    ("cells", "kind", "others"),
+    [
+        (["12 %", "7 %"], "category", "x=ignore; as"),
+        ([f"9f3c1f0e-00{row}-4b52-8a57-0123456789ab" for row in range(60)], "id", "x=category; as"),
+        ([f"${row},200" for row in range(60)], "text", "x=ignore, or x=category; as"),
+    ],
+)
+def test_a_code_is_told_only_what_it_is_not_yet(cells: list[str], kind: str, others: str) -> None:
+    column = fitted(pa.table({"x": 20 * cells if len(cells) < 20 else cells})).columns[0]
+    assert column.kind == kind
+    assert f"--column {others}" in column.note
+
+
+def test_amounts_name_no_nodes() -> None:
+    words = ["one", "two", "three", "four", "five", "six"]
+    for cells, expected in (
+        ([f"${row},200" for row in range(60)], None),
+        ([f"{words[row % 6]} {words[row // 6 % 6]} Inc {row}" for row in range(60)], "x"),
+    ):
+        looked = Survey(["x"], {}, [])
+        looked.add(pa.table({"x": cells}), lambda row, name: name)
+        assert looked.finish()[0].columns[0].kind == "text"
+        assert looked.called == expected
+
+
 def test_durations_that_differ_are_no_ids() -> None:
     seconds = [datetime.timedelta(hours=hours) for hours in range(30)]
     assert not fitted(pa.table({"x": seconds})).columns[0].note

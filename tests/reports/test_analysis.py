@@ -87,6 +87,14 @@ def test_pairs_are_drawn_among_the_seen_nodes(regime):
 CHAPTERS = ["projections", "scores", "dimensions", "health"]
 
 
+@pytest.mark.parametrize("vectors", ["paper", "recipe"])
+def test_a_report_says_of_which_part_of_the_vectors_it_is(tmp_path, monkeypatch, vectors):
+    leads = []
+    monkeypatch.setattr(analysis, "write_report", lambda folder, title, lead, chapters: leads.append(lead))
+    analysis.write_analysis(DGI(preset=SMALL, device="cpu", vectors=vectors).fit(GRAPH), tmp_path, [], title="T")
+    assert ("about the encoder's own vectors" in leads[0]) == (vectors == "recipe")
+
+
 def test_an_analysis_tells_its_chapters_in_order(tmp_path, monkeypatch):
     pages = []
     monkeypatch.setattr(analysis, "write_report", lambda *page: pages.append((*page[:-1], list(page[-1]))))

@@ -167,7 +167,7 @@ def scores(title: str, rows: Sequence[dict[str, Any]]) -> None:
         heading: [score_text(row["mean"], row["split_std" if several else "std"], row["metric"]) for row in rows],
         **{
             name: [f"{row['beside'][name]:.3f}" if name in row.get("beside", {}) else "" for row in rows]
-            for name in ("macro-F1", "AUC")
+            for name in rows[0].get("beside", ())  # the means over encoders have none
         },
         "paper": [score_text(**row["paper"], metric=row["metric"]) if row["paper"] else "" for row in rows],
         "runs": [] if several else [row["runs"] for row in rows],

@@ -24,6 +24,7 @@ from infomax.evaluation.probes import choose_probe, score_splits
 from infomax.evaluation.splits import Splits, encode_labels
 from infomax.kernels import Backend
 from infomax.kernels.device import choose_device
+from infomax.parts.vectors import PAPER
 from infomax.progress import Progress, followed, silent
 from infomax.progress import part as part_of
 from infomax.reports.comparison import mean_over, untrained
@@ -53,6 +54,8 @@ def write_analysis(
         f"{parts['encoder']['part']} encoder of {number_of(model.model_.encoder.out_dim, 'dimension')}, corruption "
         f"{parts['corruption']['part']}, seed {model.seed_}; infomax {__version__}."
     )
+    if model.preset_.vectors != PAPER:
+        lead += " The report is about the encoder's own vectors, as in the paper; infomax evaluate scores all parts."
     # All chapters are made before the first is written, so that an interruption leaves no half of a report.
     drawn_chapters = list(chapters)
     write_report(folder, title, lead, followed(drawn_chapters, progress, "drawing", len(drawn_chapters), every=1))

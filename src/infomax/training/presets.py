@@ -38,7 +38,7 @@ USUAL = 500
 """Epochs that a training with patience usually takes at most."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Preset:
     """All settings of a training besides the graph, the seed and the device.
 
@@ -68,6 +68,13 @@ class Preset:
 
     name: str = ""
     """The name under which infomax knows it."""
+
+    def __repr__(self) -> str:
+        """Its name, and the settings in which it differs from the preset of that name."""
+        usual = PRESETS.get(self.name, Preset()).describe()
+        changed = {key: value for key, value in self.describe().items() if value != usual.get(key) and key != "preset"}
+        settings = [f"{key}={_shown(value)}" for key, value in changed.items()]
+        return f"Preset({', '.join([repr(self.name)] * bool(self.name) + settings)})"
 
     @property
     def regime(self) -> type[Views]:
@@ -250,6 +257,14 @@ def _describe(value: Any) -> Any:
     if not callable(value):
         return value
     return {"part": _name(partial(value).func), **partial(value).keywords}
+
+
+def _shown(value: Any) -> str:
+    """A described setting as it stands in a representation: of a part its name, with the arguments that are bound."""
+    if not isinstance(value, dict):
+        return repr(value)
+    bound = ", ".join(f"{key}={given!r}" for key, given in value.items() if key != "part")
+    return f"{value['part']}({bound})" if bound else str(value["part"])
 
 
 def _name(function: Part) -> str:

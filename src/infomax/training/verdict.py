@@ -75,7 +75,14 @@ def judge(report: dict[str, Any], graph: Graph) -> dict[str, Any]:
         notes.append((f"{named}: no path leads back to them.", "Keep them: leave out --vectors."))
     if dead == dimensions or (fall < NO_FALL and (accuracy or 0.0) < COIN):
         verdict = "learnt nothing"
-    elif fact or fall < LITTLE_FALL or rank < LINE or 2 * dead > dimensions or 2 * isolated > graph.num_nodes:
+    elif (
+        fact
+        or fall < LITTLE_FALL
+        or rank < LINE
+        or 2 * dead > dimensions
+        or 2 * isolated > graph.num_nodes
+        or (accuracy is not None and accuracy < COIN)
+    ):
         verdict = "weak"
     else:
         return _verdict("good", reason, notes)

@@ -28,8 +28,9 @@ LONG = 6
 """Mean number of words from which text is never a category or a name."""
 _FORMS = 8
 """Ways in which a column may write two words: true, True, TRUE, ..."""
-CODE = "it looks like an identifier or a code: --column NAME=ignore, or NAME=category; as numbers and dates are read "
-CODE += "1200.50 and 2025-12-31"
+CODE = "it looks like an identifier or a code: --column {}; as numbers and dates are read 1200.50 and 2025-12-31"
+OTHERS = {"category": ("ignore",), "id": ("category",)}
+"""What a column that looks like a code may be instead, by what it is; an id is no feature already."""
 _LEAKS = {"label", "labels", "target", "outcome"}
 
 Fault: TypeAlias = tuple[str, str, str]
@@ -228,6 +229,16 @@ class ColumnStatistics:
         return self.differs and self.words < LONG * self.documents
 
     @property
+    def letterless(self) -> bool:
+        """Whether most of its values begin with no letter, as amounts, dates and codes do."""
+        return 2 * self.coded > self.rows - self.missing
+
+    @property
+    def can_name(self) -> bool:
+        """Whether it may name the nodes where no column is a name; amounts such as $1,200 may not."""
+        return self.tells_apart and not self.letterless
+
+    @property
     def differs(self) -> bool:
         """Whether nearly all values are different."""
         return self.counts is None or self.merged > 0.95 * (self.rows - self.missing)
@@ -307,9 +318,10 @@ class ColumnStatistics:
             counted = self.whole and present >= 10
             coded = self.is_padded or (counted and (huge or self.distinct is None or self.distinct > 0.99 * present))
         else:
-            coded = 2 * self.coded > present or (kind == "id" and self.words > 1.5 * self.documents)
+            coded = self.letterless or (kind == "id" and self.words > 1.5 * self.documents)
         if coded and not self.kind and not self.is_key:
-            return CODE.replace("NAME", self.name)
+            others = OTHERS.get(kind, ("ignore", "category"))
+            return CODE.format(", or ".join(f"{self.name}={other}" for other in others))
         return "by its name it may tell a label" if kind in FEATURES and tells_label(self.name, labels) else ""
 
 

@@ -37,7 +37,7 @@ class Survey:
         """The column that can serve as the names of nodes, once all columns are known: of short texts that differ."""
         kinds = {name: found.kind or found.guess() for name, found in self.found.items()}
         named = [name for name, kind in kinds.items() if kind == "name"]
-        texts = [name for name, kind in kinds.items() if kind == "text" and self.found[name].tells_apart]
+        texts = [name for name, kind in kinds.items() if kind == "text" and self.found[name].can_name]
         return next(iter(named + texts), None)
 
     def add(self, table: Any, place: Callable[[int, str], str]) -> None:
