@@ -534,12 +534,12 @@ def test_a_code_is_told_only_what_it_is_not_yet(cells: list[str], kind: str, oth
 
 def test_amounts_name_no_nodes() -> None:
     words = ["one", "two", "three", "four", "five", "six"]
-    for cells, expected in (
+    for values, expected in (
         ([f"${row},200" for row in range(60)], None),
         ([f"{words[row % 6]} {words[row // 6 % 6]} Inc {row}" for row in range(60)], "x"),
     ):
         looked = Survey(["x"], {}, [])
-        looked.add(pa.table({"x": cells}), lambda row, name: name)
+        looked.add(pa.table({"x": values}), lambda row, name: name)
         assert looked.finish()[0].columns[0].kind == "text"
         assert looked.called == expected
 
