@@ -37,6 +37,10 @@ class InputError(ValueError):
         return visible(f"{self.where}: expected {self.expected}, found {self.found}.{remedy}")
 
 
+class TooFewEdgesError(InputError):
+    """A graph, or one of its types of nodes, has too few edges to score vectors on."""
+
+
 @contextmanager
 def within(where: object) -> Iterator[None]:
     """Put ``where`` before the place that an InputError raised in this context names, unless it begins with it."""

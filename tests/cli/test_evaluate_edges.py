@@ -103,3 +103,18 @@ def test_edges_are_scored_alone_and_of_a_run(labelled, tmp_path):
     refused(infomax("evaluate", tmp_path / "v.csv", "--edges"), "--edges", "a run folder")
     for words in (("--labels", "kind"), ("--dataset", "cora"), ("--probe", "paper")):
         refused(infomax("evaluate", labelled, "--edges", *words), "--edges alone")
+
+
+def test_a_type_with_too_few_edges_does_not_keep_the_others_from_their_scores(tmp_path):
+    edges = tmp_path / "graph" / "edges"
+    edges.mkdir(parents=True)
+    pairs = {(user, item) for user in range(40) for item in range(30) if (user * item) % 7 < 2}
+    (edges / "user.rated.item.csv").write_text("user,item\n" + "".join(f"{u},{i}\n" for u, i in sorted(pairs)))
+    (edges / "item.at.shop.csv").write_text("item,shop\n" + "".join(f"{i},s{i % 2}\n" for i in range(9)))
+    run = tmp_path / "run"
+    assert infomax("train", edges.parent, "--out", run, "--dim", 4, "--epochs", 2).code == 0
+    outcome = infomax("evaluate", run, "--edges")
+    assert outcome.code == 0, outcome.err
+    assert outcome.out.count("Positions │ cosine") == 2  # of item and user, which come before and after shop
+    assert "shop is left out: edges to score vectors on: expected at least 10" in outcome.err
+    refused(infomax("evaluate", run, "--type", "shop"), "at least 10 edges")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from infomax.cli.options import option
-from infomax.errors import InputError
+from infomax.errors import InputError, TooFewEdgesError, warn
 
 if TYPE_CHECKING:
     import numpy as np
@@ -80,8 +80,8 @@ def per_run(
 
     Files that it writes then have the name of the run in their own. Where it returns rows of scores of several
     encoders of a type, means and deviations over them come last, and into the file that was named. Types that do not
-    have what is asked for, by the description of the graph and the options, are left out. What is ``around`` begins
-    before the first of them and ends after the last.
+    have what is asked for, by the description of the graph and the options, are left out; of several those, too, that
+    have too few edges to score. What is ``around`` begins before the first of them and ends after the last.
     """
     first = next(iter(signature(command).parameters))
 
@@ -105,7 +105,12 @@ def per_run(
                 show.log.print(f"{name}:")
                 show.start_clock()
                 own = given if one else _for_run(given, name)
-                scored.setdefault(name.parent, []).append(command(**{**own, first: folder / name}))
+                try:
+                    scored.setdefault(name.parent, []).append(command(**{**own, first: folder / name}))
+                except TooFewEdgesError as error:
+                    if name == chosen[-1] and not any(scored.values()):
+                        raise
+                    warn(f"{name} is left out: {error}")
         if not scored:
             remedy = "Train with --labels COLUMN, or score one type: --type TYPE --labels nodes.csv:COLUMN."
             wanted = f"the labels {', '.join(given['labels'])}" if given["labels"] else "labels"

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from infomax.arrays.held_out import are_joined
-from infomax.errors import InputError
+from infomax.errors import TooFewEdgesError
 from infomax.evaluation.logistic import logistic_path
 
 Vectors: TypeAlias = Any
@@ -74,7 +74,7 @@ def draw_pairs(
     count = min(len(edges), len(others))
     if count < LEAST_PAIRS:
         expected = f"at least {LEAST_PAIRS} edges, and as many pairs of nodes without one"
-        raise InputError("edges to score vectors on", expected, f"{len(edges)} and {len(others)}")
+        raise TooFewEdgesError("edges to score vectors on", expected, f"{len(edges)} and {len(others)}")
     keys = np.concatenate([edges[:count], others[:count]])
     order = np.arange(count)  # both halves are in random order already
     return Pairs(np.stack(np.divmod(keys, n)), np.repeat([True, False], count), np.tile(order % 2 == 0, 2))
