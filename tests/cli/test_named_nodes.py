@@ -125,6 +125,8 @@ def test_what_neighbours_cannot_do_is_refused_at_once(
     monkeypatch.setattr(DGI, "transform", None)  # the work, which none of these may begin
     assert "nodes, --nodes FILE, --vector FILE, or --all" in refused("neighbours", run)
     assert "n.xls" in refused("neighbours", run, 3, "--out", tmp_path / "n.xls")
+    assert "--why: expected nodes of the run" in refused("neighbours", run, 3, "--out", tmp_path / "n.csv", "--why")
+    assert "--why: expected nodes of the run" in refused("neighbours", run, "--vector", tmp_path / "n.npy", "--why")
     assert "none.txt" in refused("neighbours", run, "--nodes", tmp_path / "none.txt")
     (tmp_path / "empty.txt").write_text("\n")
     assert "a node in every line" in refused("neighbours", run, "--nodes", tmp_path / "empty.txt")

@@ -190,6 +190,8 @@ def test_neighbours_are_of_one_type(run):
 def test_nodes_of_another_type_are_near_by_positions(run, tmp_path):
     out = tmp_path / "near.csv"
     assert said(infomax("neighbours", str(run), "author:5", "--type", "paper", "-k", "2")).startswith("Nearest to 5")
+    why = infomax("neighbours", run, "author:5", "--type", "paper", "-k", "2", "--why")
+    assert "by their positions alone" in why.out
     assert infomax("neighbours", run, "author:5", "--type", "paper", "-k", "60", "--out", out).code == 0
     found = [line.split(",") for line in out.read_text().splitlines()[1:]]
     models = {kind: DGI.load(run / kind) for kind in ("author", "paper")}

@@ -68,6 +68,9 @@ def neighbours(
         several = "both" if wanted or vector else "no --out"
         found = several if wanted or everything else "none"
         raise InputError("neighbours", "nodes, --nodes FILE, --vector FILE, or --all --out FILE", found)
+    if why and (vector is not None or out is not None):
+        found = "--out" if vector is None else "--vector"
+        raise InputError("--why", "nodes of the run, and no file: shares are printed", found)
     search = searching.Search.of(source, wanted, vector, False if everything else use_index)
     blocks = search.all(k, use_index, device) if everything else search.nearest(k)
     if out is None:

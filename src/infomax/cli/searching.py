@@ -106,6 +106,10 @@ class Search:
             node = self.asked.ids[[row]][0]
             own = "" if self.asked.node_names is None else self.asked.node_names[[row]][0]
             show.table(f"Nearest to {node}{own and f' ({own})'}", heads, zip(*cells, strict=True))
+        if why and parts is None:
+            show.out.print(
+                "Nodes of two types are compared by their positions alone, the one part that all types share."
+            )
 
     def columns(self, blocks: Iterator[Found]) -> Iterator[dict[str, Any]]:
         """The columns of a result: node, rank, neighbour, cosine, and both names where there are any."""
