@@ -16,6 +16,7 @@ from infomax import DGI, Graph, read_database, read_graph
 from infomax.arrays.sparsity import dense
 from infomax.arrays.times import UNKNOWN
 from infomax.errors import InputError, InputWarning
+from infomax.io.column_names import called
 from infomax.io.columns import Columns
 from infomax.io.database import is_database, planned, sqlite
 from infomax.io.database.writing import VectorTable, destination, write_into
@@ -404,3 +405,35 @@ def test_only_folders_of_different_tables_are_databases(tmp_path: Path) -> None:
     assert not is_database(edges)
     assert is_database(shop(tmp_path, "csv"))
     assert not is_database("cora")
+
+
+PLURALS = {
+    "people": "person_id",
+    "categories": "categoryId",
+    "companies": "home_company_id",
+    "addresses": "address_id",
+    "boxes": "box_id",
+    "children": "id_child",
+    "movies": "movie_id",
+    "houses": "house",
+    "shelves": "shelfid",
+    "women": "woman_id",
+    "indices": "index_id",
+    "news": "news_id",
+}
+
+
+def test_keys_are_found_by_the_plurals_of_english(tmp_path: Path) -> None:
+    tables: dict[str, dict[str, list[Any]]] = {
+        name: {"id": list(range(100 * at, 100 * at + 8)), "size": [0.5 * n for n in range(8)]}
+        for at, name in enumerate(PLURALS)
+    }
+    columns = {column: tables[name]["id"] for name, column in PLURALS.items()}
+    path = folder(tmp_path / "f", "csv", {**tables, "facts": {**columns, "x": [n / 3 for n in range(8)]}})
+    keys = {one.ends[1]: one.ends[2] for one in read_database(path).relations}
+    assert keys == {column: name for name, column in PLURALS.items()}
+
+
+def test_names_of_one_and_of_several_mean_one_type() -> None:
+    kinds = ["Movies", "houses", "addresses", "people"]
+    assert [called(word, kinds) for word in ("movie", "house", "Address", "person", "dog")] == [*kinds, ""]

@@ -11,6 +11,9 @@ from typing import Any, NamedTuple
 from infomax.errors import InputError, shorten, warn
 
 _ID = re.compile(r"[\W_](id|ID|Id)$|[a-z](Id|ID)$")
+_REGULAR = (("s", ""), ("es", ""), ("ies", "y"), ("ves", "f"), ("ves", "fe"))
+_PLURALS = (*_REGULAR, ("people", "person"), ("children", "child"), ("men", "man"), ("ices", "ix"), ("ices", "ex"))
+"""How names of several end, and those of one."""
 
 
 class EdgeColumns(NamedTuple):
@@ -85,20 +88,21 @@ def plain(name: str) -> str:
     return re.sub("[^a-z0-9]", "", name.lower())
 
 
-def singular(name: str) -> str:
-    """The `plain` name of a table or a type in the singular: circuit for Circuits, category for categories."""
+def singulars(name: str) -> list[str]:
+    """What the `plain` name of a table or a type may be in the singular, and the name: movie, movy and movies.
+
+    Spelling alone does not tell movies from categories, or houses from boxes.
+    """
     word = plain(name)
-    if word.endswith("ies") and len(word) > 4:
-        return f"{word[:-3]}y"
-    if word.endswith(("ses", "xes", "ches", "shes")):
-        return word[:-2]
-    return word[:-1] if word.endswith("s") and not word.endswith("ss") and len(word) > 3 else word
+    found = [word.removesuffix(end) + one for end, one in _PLURALS if len(word) > 3 and word.endswith(end)]
+    return [*found, word]
 
 
 def called(word: str, kinds: Iterable[str]) -> str:
     """The type of nodes that a word means: in any case, in the singular or the plural; "" for none, or several."""
     known = list(kinds)
-    alike = [word] if word in known else [kind for kind in known if singular(kind) == singular(word)]
+    own = {*singulars(word)}
+    alike = [word] if word in known else [kind for kind in known if not own.isdisjoint(singulars(kind))]
     return alike[0] if len(alike) == 1 else ""
 
 
@@ -110,5 +114,5 @@ def spellings(kind: str) -> tuple[str, str, str]:
 
 def keys(names: Iterable[str], types: Iterable[str] = ()) -> list[str]:
     """Those names that end in an id, or are called after one of the types, in the singular or the plural."""
-    known = {spelling for kind in types for word in (kind, kind.removesuffix("s")) for spelling in spellings(word)}
+    known = {spelling for kind in types for word in singulars(kind) for spelling in spellings(word)}
     return [name for name in names if _ID.search(name) or plain(name) in known]

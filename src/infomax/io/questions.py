@@ -16,7 +16,7 @@ from infomax.errors import InputError, number_of, other_extension, shorten
 from infomax.io import parquet, text
 from infomax.io.atomic import replacing
 from infomax.io.changes import rows_before
-from infomax.io.column_names import listed, plain, singular, spellings
+from infomax.io.column_names import listed, plain, singulars, spellings
 from infomax.io.columns import Columns
 from infomax.io.database.writing import primary_key
 from infomax.io.features import existing
@@ -139,7 +139,7 @@ def opened(questions: Any) -> Source:
 def id_column(names: Sequence[str], kind: str, choices: Mapping[str, str]) -> str:
     """The column that has ids of a type: called as its primary key is, or after the type; "" for none."""
     key = primary_key(choices, kind)
-    called = {*spellings(kind), *spellings(singular(kind))} if kind else set()
+    called = {spelling for word in singulars(kind) for spelling in spellings(word)} if kind else set()
     own = key if key in names and key.lower() != "id" else ""
     return own or next((name for name in names if plain(name) in called), "")
 

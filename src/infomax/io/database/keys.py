@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from infomax.errors import InputError, meant, number_of, shorten
-from infomax.io.column_names import listed, plain, singular
+from infomax.io.column_names import listed, plain, singulars
 from infomax.io.database.schema import Key, Table, joined, quoted
 from infomax.io.database.snapshot import Snapshot
 
@@ -141,7 +141,7 @@ def _is_called(column: str, other: Table, table: Table) -> bool:
     word = plain(column)
     if other is table:
         return word in ("parent", "parentid", "idparent")
-    names = {plain(other.name), singular(other.name)}
+    names = singulars(other.name)
     key = plain(other.primary[0])
     known = {spelling for name in names for spelling in (name, f"{name}id", f"id{name}")}
     if word in known or (word == key and key not in _VAGUE):
@@ -153,7 +153,7 @@ def _is_called(column: str, other: Table, table: Table) -> bool:
 
 def _called_as_key(snapshot: Snapshot, table: Table) -> tuple[str, ...]:
     """The column that is called as the key of a table is, and whose values all differ: id, driverId, id_driver."""
-    names = {plain(table.name), singular(table.name)}
+    names = singulars(table.name)
     spelt = ["id", *(spelling for name in names for spelling in (f"{name}id", f"id{name}", f"{name}key"))]
     by_name = {plain(column): column for column in reversed(table.columns)}
     likely = [by_name[word] for word in spelt if word in by_name]
@@ -165,7 +165,7 @@ def _first(snapshot: Snapshot, table: Table) -> tuple[str, ...]:
     first = next(iter(table.columns), "")
     is_id = re.search(r"(^|[\W_]|[a-z0-9])(id|ID|Id|key|Key|code|Code)$", first)
     others = any(_is_called(first, other, table) for other in snapshot.tables.values())
-    named = len(table.columns) > 1 and plain(first) in (plain(table.name), singular(table.name))
+    named = len(table.columns) > 1 and plain(first) in singulars(table.name)
     likely = (is_id and not others) or named
     return (first,) if likely and _is_unique(snapshot, table, (first,)) else ()
 

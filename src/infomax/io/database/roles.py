@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from infomax.errors import InputError, meant, shorten
-from infomax.io.column_names import listed, plain, singular
+from infomax.io.column_names import listed, plain, singulars
 from infomax.io.database.schema import Key, Table
 from infomax.io.database.snapshot import Snapshot
 
@@ -149,4 +149,4 @@ def name_columns(table: Table) -> list[str]:
 
 def _names(table: Table) -> tuple[str, ...]:
     """What a column of names is called, plain."""
-    return "name", f"{singular(table.name)}name", f"{plain(table.name)}name", "fullname", "displayname"
+    return "name", *(f"{one}name" for one in singulars(table.name)), "fullname", "displayname"
