@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -405,6 +406,24 @@ def test_only_folders_of_different_tables_are_databases(tmp_path: Path) -> None:
     assert not is_database(edges)
     assert is_database(shop(tmp_path, "csv"))
     assert not is_database("cora")
+
+
+@pytest.mark.parametrize("cell", ["number", "date", "word"])
+def test_a_row_of_one_column_is_read_from_text_as_from_parquet(tmp_path: Path, cell: str) -> None:
+    values = {"number": [n % 7 / 2 for n in range(40)], "date": [date(2024, 1, 1 + n % 28) for n in range(40)]}
+    tables: dict[str, dict[str, list[Any]]] = {
+        "films": {"id": [1, 2, 3, 4], "value": values.get(cell, ["a", "b", "c", "d"])[:4]},
+        "users": {"id": [*range(8)], "age": [20.5 + n for n in range(8)]},
+        "seen": {"film_id": [1 + n % 4 for n in range(40)], "user_id": [n % 8 for n in range(40)]},
+    }
+    if cell != "word":
+        tables["seen"]["value"] = values[cell]
+    text, columns = (read_database(folder(tmp_path / suffix, suffix, tables)) for suffix in ("csv", "parquet"))
+    assert text.types == columns.types
+    for kind in text.types:
+        assert text.target(kind).feature_names == columns.target(kind).feature_names
+    if cell != "word":
+        assert text.target("seen").num_features == columns.target("seen").num_features > 0
 
 
 PLURALS = {

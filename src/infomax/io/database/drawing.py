@@ -66,7 +66,7 @@ def rows(plan: Plan, times: dict[str, Time], as_of: str | None = None) -> list[t
         raise InputError("--as-of", "tables with times", "none", "Name a column of times: --time TABLE.COLUMN.")
     for name, table in plan.tables.items():
         is_node = plan.roles[name] in ("nodes", "facts")
-        named = "+".join(name_columns(table)) if is_node else ""
+        named = "+".join(name_columns(plan.snapshot, table)) if is_node else ""
         time = times.get(name, Time())
         when = time.column or ", ".join(f"as {key.table}" for key in time.keys)
         count = f"{table.rows:,}" if table.sql else ""

@@ -8,13 +8,15 @@ from dataclasses import dataclass, field
 
 from infomax.errors import InputError, meant, shorten
 from infomax.io.column_names import listed, plain, singulars
-from infomax.io.database.schema import Key, Table
+from infomax.io.database.schema import Key, Table, quoted
 from infomax.io.database.snapshot import Snapshot
 
 ROLES = ("nodes", "facts", "edges", "lookup", "ignore")
 """Facts are nodes that no table refers to: train leaves them out unless it is told their type."""
 MOST, REPEATED = 1000, 10
 """A lookup has at most so many rows, and each of them stands for so many rows of other tables, in the mean."""
+SAMPLE, DATED = 1000, 0.95
+"""A column of text is one of dates, or of numbers, where this share of so many of its values are."""
 _FIRST, _LAST = ("firstname", "forename", "givenname"), ("lastname", "surname", "familyname")
 
 
@@ -87,7 +89,7 @@ def decide(snapshot: Snapshot) -> Plan:
 def _is_lookup(plan: Plan, table: Table) -> bool:
     """Whether a table is a key and one short text, in few rows, each of which many rows of other tables have."""
     referring = plan.referring(table.name)
-    if table.keys or len(table.own) != 1 or not table.holds_text(table.own[0]) or table.rows > MOST:
+    if table.keys or table.rows > MOST or not _only_words(plan.snapshot, table):
         return False
     if any(plan.roles[other.name] == "edges" for other, _ in referring):
         return False
@@ -133,7 +135,18 @@ def lookup_column(table: Table) -> str | None:
     return next(iter([*named, *texts]), None)
 
 
-def name_columns(table: Table) -> list[str]:
+def _only_words(snapshot: Snapshot, table: Table) -> list[str]:
+    """The only column that belongs to no key, if it is one of words rather than of dates, or of numbers in a file."""
+    if len(table.own) != 1 or not table.holds_text(table.own[0]):
+        return []
+    cell = f"{quoted(table.own[0])}::VARCHAR"
+    some = f"(SELECT * FROM {table.sql} WHERE {cell} IS NOT NULL LIMIT {SAMPLE})"  # noqa: S608
+    other = f"TRY_CAST({cell} AS TIMESTAMP) IS NULL" + f" AND TRY_CAST({cell} AS DOUBLE) IS NULL" * table.is_text
+    shares = snapshot.rows(f"SELECT count(*) FILTER ({other}) / count(*) FROM {some}")  # noqa: S608
+    return table.own if (shares[0][0] or 0) > 1 - DATED else []
+
+
+def name_columns(snapshot: Snapshot, table: Table) -> list[str]:
     """The columns that make the name of a row: one, or a first and a last name; the only one; or none."""
     texts = {plain(column): column for column in reversed(table.columns) if table.holds_text(column)}
     for word in _names(table):
@@ -144,7 +157,7 @@ def name_columns(table: Table) -> list[str]:
         return person
     if "title" in texts:
         return [texts["title"]]
-    return table.own if len(table.own) == 1 and table.holds_text(table.own[0]) else []
+    return _only_words(snapshot, table)
 
 
 def _names(table: Table) -> tuple[str, ...]:

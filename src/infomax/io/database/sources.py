@@ -65,7 +65,7 @@ def _nodes(
         lookups[name] = f"{alias}.{quoted(str(lookup_column(other)))}"
     said = {*columns.labels, *columns.kinds}
     own += [name for name in table.columns if name not in own and f"{kind}.{name}" in said]
-    named = name_columns(table)
+    named = name_columns(plan.snapshot, table)
     if named == own:  # it is the only column, and would be no feature
         own = []
     cells = {name: table.cell(name) for name in own} | lookups

@@ -7,12 +7,9 @@ from dataclasses import dataclass
 from infomax.arrays.times import WRITTEN
 from infomax.errors import InputError, meant, number_of, shorten, warn
 from infomax.io.column_names import listed, plain
-from infomax.io.database.roles import Plan
+from infomax.io.database.roles import DATED, SAMPLE, Plan
 from infomax.io.database.schema import Key, Table, joined, quoted
 
-DATED = 0.95
-"""The share of the values of a column of text that are dates where it is a column of dates."""
-SAMPLE = 1000
 DEEP = 3
 """Keys that are followed to a row that has a time."""
 EARLIEST = 10**8
