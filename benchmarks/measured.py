@@ -145,7 +145,8 @@ is two virtual cores of an AMD EPYC with AVX-512, whose times vary by a fifth fr
 Neoverse N1, Xeon two virtual cores of a Xeon of 2.5 GHz with AVX-512, H200 one NVIDIA H200. "ours" is infomax;
 [benchmarks/README.md](../benchmarks/README.md) describes the others.
 
-- A commit with a day is that of the code that was measured, by the command above.
+- A commit with a day is that of the code that was measured, by the command in the row. 6086cb87 and b600b9d are not in
+  git: they are drafts whose sum is 99699b68.
 - **"written in"**: the figure was taken over from earlier docs. The commit is the one that wrote it there; the code
   that was measured is that or an older one, and infomax has changed since. Read these as orders of magnitude until
   they are measured again.
