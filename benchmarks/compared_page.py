@@ -65,10 +65,12 @@ def write_page(results: Path, docs: Path = DOCS) -> None:
 
 def figure(rows: Rows, graph: str, method: str, key: str) -> str:
     """A figure that the text names, as ``{cora|infomax|cpu_s}``."""
-    value = rows.get((graph, method), {}).get(key)
-    if value is None:
+    row = rows.get((graph, method), {})
+    if key not in row:
         return "(not measured)"
-    return seconds(value) if key == "cpu_s" else f"{value:,.0f}" if key in ("width", "peak_mb") else f"{value:.1f}"
+    if key == "cpu_s":
+        return timed(row, usual_machine(rows, graph))
+    return f"{row[key]:,.0f}" if key in ("width", "peak_mb") else f"{row[key]:.1f}"
 
 
 def table(rows: Rows) -> str:
@@ -76,13 +78,14 @@ def table(rows: Rows) -> str:
     graphs = [graph for graph in NAMES if any(graph == known for known, _ in rows)]
     head = ["", "uses", "lines", *(GRAPHS[graph] for graph in graphs)]
     lines = [head, ["---"] * len(head)]
-    usual = usual_machine(rows)
     best = {graph: max((_accuracy(rows, graph, method) for method in METHODS), default=0) for graph in graphs}
+    machines = {graph: usual_machine(rows, graph) for graph in graphs}
     for method in METHODS:
         uses = "edges" if method in USES_EDGES_ALONE else "features" if method == "svd" else "both"
-        cells = [_cell(rows.get((graph, method)), best[graph], usual) for graph in graphs]
+        cells = [_cell(rows.get((graph, method)), best[graph], machines[graph]) for graph in graphs]
         count = next((str(row["lines"]) for (_, one), row in rows.items() if one == method), "")
         lines.append([TITLES[method], uses, count, *cells])
+    lines.append(["*seconds without ° are of*", "", "", *machines.values()])
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
@@ -90,19 +93,25 @@ def _accuracy(rows: Rows, graph: str, method: str) -> float:
     return float(rows.get((graph, method), {}).get("accuracy", 0))
 
 
-def usual_machine(rows: Rows) -> str:
-    """The machine of most rows that have figures: only its seconds are compared."""
-    return Counter(row["machine"] for row in rows.values() if "accuracy" in row).most_common(1)[0][0]
+def usual_machine(rows: Rows, graph: str) -> str:
+    """The machine of most rows of a graph that have figures: within it, seconds are compared."""
+    known = Counter(row["machine"] for (one, _), row in rows.items() if one == graph and "accuracy" in row)
+    return known.most_common(1)[0][0] if known else ""
 
 
 def _cell(row: dict[str, Any] | None, best: float, machine: str) -> str:
     if row is None:
         return ""
     if "failed" in row:
-        return "-"
+        limit = re.search(r"not done after ([\d,]+)|more than (\d+ GB)", row["failed"])
+        return f"- (>{limit[1] or limit[2]})" if limit else "-"
     shown = f"{row['accuracy']:.1f}"
-    other = "" if row["machine"] == machine else "°"
-    return f"{f'**{shown}**' if row['accuracy'] > best - 0.05 else shown} ({seconds(row['cpu_s'])}{other})"
+    return f"{f'**{shown}**' if row['accuracy'] > best - 0.05 else shown} ({timed(row, machine)})"
+
+
+def timed(row: dict[str, Any], machine: str) -> str:
+    """The CPU seconds of a row, with ° where they are not those of this machine."""
+    return seconds(row["cpu_s"]) + ("" if row["machine"] == machine else "°")
 
 
 def seconds(value: float) -> str:
@@ -140,7 +149,11 @@ def every_row(rows: Sequence[dict[str, Any]]) -> str:
 
 def failures(rows: Sequence[dict[str, Any]]) -> str:
     """Which rows have no figures, and why."""
-    told = [f"- {TITLES[row['method']]}, {GRAPHS[row['graph']]}: {row['failed']}" for row in rows if "failed" in row]
+    told = [
+        f"- {TITLES[row['method']]}, {GRAPHS[row['graph']]}: {row['failed']} ({row['machine']})"
+        for row in rows
+        if "failed" in row
+    ]
     return "\n".join(told) or "- none"
 
 
@@ -152,18 +165,18 @@ def source(document: dict[str, Any]) -> str:
     days = sorted({row["day"] for row in rows})
     peers = ", ".join(f"{name} {version}" for name, version in document["versions"].get("peers", {}).items())
     ours = document["versions"].get("infomax", {}).get("infomax", "")
-    return f"{machines}, {days[0]}; infomax {ours} at commit {commits}; peers: {peers}"
+    return f"{machines}, {' to '.join(sorted({days[0], days[-1]}))}; infomax {ours} at commit {commits}; peers: {peers}"
 
 
 def draw(rows: Rows, path: Path) -> None:
-    """Draw accuracy against CPU seconds of one machine, a panel for each graph; all have one scale of seconds."""
+    """Draw accuracy against CPU seconds, a panel for each graph, of one machine; all have one scale of seconds."""
     import matplotlib as mpl
 
     mpl.use("Agg")
     import matplotlib.pyplot as plt
 
-    usual = usual_machine(rows)
-    rows = {key: row for key, row in rows.items() if row["machine"] == usual}
+    machines = {graph: usual_machine(rows, graph) for graph in PANELS}
+    rows = {key: row for key, row in rows.items() if row["machine"] == machines.get(key[0])}
     panels = [graph for graph in PANELS if sum(graph == known for known, _ in rows) > 1]
     high = -(-len(panels) // 3)
     figure, axes = plt.subplots(high, 3, figsize=(13, 4.2 * high), sharex=True, squeeze=False, constrained_layout=True)
@@ -174,7 +187,8 @@ def draw(rows: Rows, path: Path) -> None:
         for method, row in points.items():
             colour = "#c1432e" if method.startswith("infomax") else "#4a6b8a"
             axis.scatter(row["cpu_s"], row["accuracy"], s=60, color=colour, zorder=3)
-        axis.set(xscale="log", title=GRAPHS[graph], xlabel="CPU seconds", ylabel="accuracy, %", xlim=(0.08, 2000))
+        name = f"CPU seconds ({machines[graph]})"
+        axis.set(xscale="log", title=GRAPHS[graph], xlabel=name, ylabel="accuracy, %", xlim=(0.08, 2000))
         axis.xaxis.set_major_formatter("{x:g}")
         axis.tick_params(labelbottom=True)
         axis.margins(y=0.12)

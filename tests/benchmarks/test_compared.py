@@ -11,7 +11,7 @@ from benchmarks import measured
 from benchmarks.compared import RESULTS
 from benchmarks.compared_graphs import NAMES, Task, same_class
 from benchmarks.compared_methods import METHODS, lines
-from benchmarks.compared_page import DOCS, GRAPHS, TITLES, write_page
+from benchmarks.compared_page import DOCS, GRAPHS, TITLES, figure, table, write_page
 
 
 def test_each_graph_and_method_has_a_title_and_each_method_some_lines() -> None:
@@ -59,6 +59,23 @@ def test_the_page_has_the_figures_and_says_what_failed(tmp_path: Path) -> None:
     assert "PyG's DGI example, Cora: not done after 9 CPU seconds" in text
     assert "{" not in text
     assert (tmp_path / "compared.png").stat().st_size > 1000
+
+
+def test_seconds_of_another_machine_than_most_of_a_column_are_marked_and_limits_are_named() -> None:
+    row = {"machine": "A", "accuracy": 80.0, "cpu_s": 3.0, "lines": 2}
+    rows = {
+        **{("cora", method): row for method in ("svd", "sgc")},
+        ("cora", "gsvd"): row | {"machine": "B", "cpu_s": 5.0},
+        ("pubmed", "svd"): row | {"machine": "B", "cpu_s": 7.0},
+        ("pubmed", "pecanpy"): {"machine": "A", "lines": 7, "failed": "not done after 1,200 CPU seconds"},
+        ("pubmed", "sgc"): {"machine": "A", "lines": 6, "failed": "more than 12 GB of memory"},
+    }
+    text = table(rows)
+    for cell in ("(3.0)", "(5.0°)", "(7.0)", "- (>1,200)", "- (>12 GB)"):
+        assert cell in text
+    assert text.splitlines()[-1].endswith("| A | B |")
+    assert figure(rows, "cora", "gsvd", "cpu_s") == "5.0°"
+    assert figure(rows, "cora", "svd", "cpu_s") == "3.0"
 
 
 def test_the_table_of_figures_is_that_of_its_rows() -> None:
