@@ -37,7 +37,7 @@ class Toy(NamedTuple):
     """A library that not every machine has, and that it needs."""
 
 
-LONG = ("batches", "deepwalk", "figures", "gcn", "relational", "splits", "table")
+LONG = ("deepwalk", "figures", "gcn", "relational", "splits", "table")
 TOYS = {
     "benchmarks.protocol": Toy("--dataset cora --runs 1 --peer-runs 1 --peers=", "planetoid"),
     "benchmarks.busy": Toy("--busy 1 --repeats 1 --trainings 1"),
@@ -75,6 +75,7 @@ TOYS = {
     "recipes.recommend": Toy("--users 200 --items 300 --ratings 12 --seeds 1", device=False),
     "recipes.defaults": Toy("cora --encoders 1 --dim 8", "planetoid"),
     "recipes.bgrl": Toy("--dataset cora --dim 8 --epochs 3", "planetoid", device=False),
+    "recipes.batches": Toy("--growth 1e3"),
     "recipes.align": Toy("cora --runs 1 --dim 8", "planetoid", device=False),
     # At any size they take long: whether all that they import is there.
     **{f"recipes.{name}": Toy("--help", device=False) for name in LONG},
