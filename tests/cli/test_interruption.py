@@ -96,6 +96,36 @@ def test_interrupted_then_killed_then_resumed_ends_in_the_same_bytes(folder, who
     assert not (run / CHECKPOINT).exists()
 
 
+@pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 143)])
+def test_what_follows_the_last_epoch_is_stopped_at_once(folder, whole, tmp_path, name, code):
+    """Of a large graph, positions take longer than the training."""
+    script = """
+import time
+from infomax.cli import main
+from infomax.estimator import DGI
+
+def held(self, *_):
+    print("holding", flush=True)
+    time.sleep(60)
+    raise SystemExit("not stopped")
+
+DGI._recipe = held
+main()
+"""
+    run = tmp_path / "run"
+    first = start(*words(folder, run), script=("-c", script))
+    assert first.stdout.readline() == "holding\n"
+    first.send_signal(getattr(signal, name))
+    _, err = first.communicate(timeout=50)
+    assert first.returncode == code, err
+    assert "Traceback" not in err
+    assert "infomax: stopped after the training" in err
+    assert "--resume" in err
+    assert not (run / MODEL).exists()
+    assert infomax(*words(folder, run, "--resume")).code == 0
+    assert (run / MODEL).read_bytes() == whole
+
+
 @pytest.mark.parametrize(("name", "code"), [("SIGTERM", 143), ("SIGHUP", 129)])
 def test_a_terminated_command_leaves_no_half_written_file(folder, tmp_path, name, code):
     if not hasattr(signal, name):

@@ -119,19 +119,27 @@ class Steps(Bar):
 def training_progress(title: str, resume: str = "", total: int | None = None) -> Iterator[Any]:
     """A callback for `DGI.fit` that shows the epochs; a Ctrl-C or a SIGTERM stops at the next pause.
 
-    So the state that is written is whole, and resuming goes on bit for bit; a second Ctrl-C stops at once.
+    So the state that is written is whole, and resuming goes on bit for bit; a second Ctrl-C stops at once, and so does
+    the first one after the last epoch.
     """
-    stopped = 0
+    stopped, ended = 0, False
 
     def stop(number: int, frame: FrameType | None) -> None:
         nonlocal stopped
         stopped = number
         signal.signal(number, signal.SIG_DFL)
+        if ended:
+            raise KeyboardInterrupt(f"stopped after the training, before its run was written. {resume}".rstrip())
 
     def follow(training: Training) -> None:
-        steps.at(*position(training))
-        if stopped and not training.finished:
+        nonlocal ended
+        done, note, total = position(training)
+        if training.finished:  # positions of a large graph take longer than the training, without another pause
+            note, total = f"{note}, now positions and vectors", done
+        steps.at(done, note, total)
+        if stopped:
             raise KeyboardInterrupt(f"stopped after epoch {len(training.history)}. {resume}".rstrip())
+        ended = training.finished
 
     before = {number: signal.signal(number, stop) for number in stops()}
     try:
@@ -170,7 +178,7 @@ def scores(title: str, rows: Sequence[dict[str, Any]]) -> None:
             for name in rows[0].get("beside", ())  # the means over encoders have none
         },
         "paper": [score_text(**row["paper"], metric=row["metric"]) if row["paper"] else "" for row in rows],
-        "runs": [] if several else [row["runs"] for row in rows],
+        "runs": [] if several or all(row["runs"] == 1 for row in rows) else [row["runs"] for row in rows],
         "C": [_range(row.get("costs", ())) for row in rows],
         "seconds": [f"{row['seconds']:.1f}" for row in rows],
     }
