@@ -426,6 +426,21 @@ def test_a_row_of_one_column_is_read_from_text_as_from_parquet(tmp_path: Path, c
         assert text.target("seen").num_features == columns.target("seen").num_features > 0
 
 
+@pytest.mark.parametrize("kind", ["sqlite", "csv"])
+def test_a_full_disk_is_told_by_its_own_name(tmp_path: Path, monkeypatch: Any, kind: str) -> None:
+    resource = pytest.importorskip("resource")
+    tables = {**TABLES, "lines": {name: (cells * 2000)[:48_000] for name, cells in TABLES["lines"].items()}}
+    path = shop(tmp_path, kind, tables=tables)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    usual = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, usual[1]))  # a disk that is full: files cannot grow
+    try:
+        with pytest.raises(InputError, match=f"^{tmp_path}: expected room for a copy of all tables.*TMPDIR"):
+            read_database(path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, usual)
+
+
 PLURALS = {
     "people": "person_id",
     "categories": "categoryId",

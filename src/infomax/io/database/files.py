@@ -97,7 +97,8 @@ def _copy_text(name: str, path: Path, snapshot: Snapshot) -> None:
         text.refuse_wide(path)
         found = str(error).strip().splitlines()
         line = next((one for one in found if "Line" in one or "line" in one), found[0])
-        raise InputError(str(path), "a table of text, in UTF-8, with the cells of its header", line) from None
+        expected = "a table of text, in UTF-8, with the cells of its header"
+        raise snapshot.refused(ValueError(line), str(path), expected) from None
     table.rows = snapshot.number(f"SELECT count(*) FROM {table.sql}")  # noqa: S608
     snapshot.tables[name] = table
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from infomax.errors import InputError, one_line, shorten
 from infomax.io.database.schema import Table, quoted
-from infomax.io.prepare.database import Database
+from infomax.io.prepare.database import FULL, Database
 
 MEMORY = 10**9
 """Bytes that DuckDB works in, about; more than that lies in the folder."""
@@ -39,7 +39,10 @@ class Snapshot:
         """Copy the rows of a table, in batches of Arrow columns; there may be none."""
         self.refuse_twice(table.name)
         table.sql = f"t{len(self.tables)}"
-        table.rows = self.database.create(table.sql, map(dict, batches), f"{self.where}, table {table.name}")
+        try:
+            table.rows = self.database.create(table.sql, map(dict, batches), f"{self.where}, table {table.name}")
+        except self.failure as error:
+            raise self.refused(error) from None
         if not table.rows:
             columns = ", ".join(f"{quoted(name)} VARCHAR" for name in names)
             self.database.execute(f"CREATE TABLE {table.sql} ({columns})")
@@ -61,8 +64,16 @@ class Snapshot:
         try:
             found: list[tuple[Any, ...]] = self.database.execute(query).fetchall()
         except self.failure as error:
-            raise InputError(self.where, "tables that can be read", one_line(error)) from None
+            raise self.refused(error) from None
         return found
+
+    def refused(self, error: Exception, where: str = "", expected: str = "tables that can be read") -> InputError:
+        """DuckDB's error in plain words, about what it reads, or about the disk that the copy fills."""
+        message = one_line(error)
+        if not FULL.search(message):
+            return InputError(where or self.where, expected, message)
+        remedy = "Make room there, or name another folder: TMPDIR=FOLDER. Nothing was written."
+        return InputError(str(Path(self._folder.name).parent), "room for a copy of all tables", message, remedy)
 
     def number(self, query: str) -> int:
         """The one number that a query gives."""

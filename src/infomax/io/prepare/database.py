@@ -18,6 +18,8 @@ from infomax.errors import InputError, one_line
 
 T = TypeVar("T")
 
+FULL = re.compile("no space|disk full|could not write|not enough|max_temp_directory", re.IGNORECASE)
+"""What DuckDB says of a disk that is full."""
 _NUMBERS = count()
 """Of the databases in memory, by which they are named."""
 
@@ -197,7 +199,7 @@ class Database:
         if self.folder is None:
             remedy = "Make a graph folder of them, which needs less memory: infomax prepare." if memory else ""
             raise InputError("tables", "what DuckDB can read and join in memory", message, remedy) from None
-        full = re.search("no space|disk full|could not write|not enough|max_temp_directory", message, re.IGNORECASE)
+        full = FULL.search(message)
         expected = "tables and work files that DuckDB can read, sort and join"
         if not memory and not full:
             raise InputError(str(self.folder.parent), expected, message, ANEW) from None
