@@ -429,7 +429,8 @@ def test_a_row_of_one_column_is_read_from_text_as_from_parquet(tmp_path: Path, c
 @pytest.mark.parametrize("kind", ["sqlite", "csv"])
 def test_a_full_disk_is_told_by_its_own_name(tmp_path: Path, monkeypatch: Any, kind: str) -> None:
     resource = pytest.importorskip("resource")
-    tables = {**TABLES, "lines": {name: (cells * 2000)[:48_000] for name, cells in TABLES["lines"].items()}}
+    numbers = list(range(50_000))
+    tables = {"cities": TABLES["cities"], "flats": {"id": numbers, "size": numbers, "city_id": [1, 2] * 25_000}}
     path = shop(tmp_path, kind, tables=tables)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     usual = resource.getrlimit(resource.RLIMIT_FSIZE)
