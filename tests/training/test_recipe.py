@@ -23,9 +23,13 @@ from infomax.training.recipe import HALF, LARGE, LONG, directions, lengths, part
 LENGTHS = {"encoder": 1.0, "own": HALF, "pooled": HALF, "positions": HALF}
 
 
-def balanced(part, length):
+def balanced(part, length, known):
     part = part - part.mean(0)
-    return length * part / np.linalg.norm(part, axis=1).mean()
+    return length * part / np.linalg.norm(part[known], axis=1).mean()
+
+
+def have_features(graph):
+    return dense(graph.features).any(axis=1)
 
 
 def dense(rows):
@@ -54,7 +58,7 @@ def test_vectors_are_what_the_definition_says(features, block, monkeypatch):
     expected = {"encoder": smoothed, "own": own, "pooled": twice @ own}
     length = LENGTHS | {"own": lengths(graph, model.health_["resemblance"])["own"]}
     for name, part in expected.items():
-        mine, theirs = found.vectors[:, found.columns[name]], balanced(part, length[name])
+        mine, theirs = found.vectors[:, found.columns[name]], balanced(part, length[name], rows.any(axis=1))
         np.testing.assert_allclose(mine @ mine.T, theirs @ theirs.T, atol=2e-4, err_msg=name)  # whatever the signs
     if features == 12:
         assert list(found.parts["own"]) == list(graph.feature_names)
@@ -105,7 +109,8 @@ def test_parts_have_the_stated_widths_and_lengths_and_are_centred(graph):
         part = found.vectors[:, columns]
         np.testing.assert_allclose(part.mean(axis=0), 0, atol=1e-6)
         if name != "own":
-            assert np.linalg.norm(part, axis=1).mean() == pytest.approx(LENGTHS[name], rel=1e-5)
+            among = part if name == "positions" else part[have_features(graph)]
+            assert np.linalg.norm(among, axis=1).mean() == pytest.approx(LENGTHS[name], rel=1e-5)
 
 
 def test_the_papers_vectors_are_the_encoders_to_the_bit(graph):
@@ -215,8 +220,23 @@ def test_the_own_part_is_longer_where_neighbours_are_not_alike():
     same = kind[ends[0]] == kind[ends[1]]
     for like, length in ((True, HALF), (False, LONG)):
         found = DGI(8, epochs=1).fit_transform(Graph.from_arrays(ends[:, same == like], features))
-        own = found.vectors[:, found.columns["own"]]
+        own = found.vectors[features.any(axis=1)][:, found.columns["own"]]
         assert np.linalg.norm(own, axis=1).mean() == pytest.approx(length, rel=1e-3)
+
+
+@pytest.mark.parametrize("vectors", ["recipe", "encoder,positions"])
+def test_lengths_are_those_at_the_nodes_that_have_features(vectors):
+    rng = np.random.default_rng(0)
+    features = rng.random((300, 12)).astype(np.float32)
+    features[30:] = 0  # as where all types are one graph, and one of them has features
+    graph = Graph.from_arrays(rng.integers(300, size=(2, 900)), features)
+    model = DGI(8, epochs=1, scale="rows", vectors=vectors).fit(graph)
+    found, expected = model.transform(graph), lengths(graph, model.health_["resemblance"])
+    length = {name: np.linalg.norm(found.vectors[:, at], axis=1) for name, at in found.columns.items()}
+    for name, each in length.items():
+        some = each if name == "positions" else each[:30]
+        assert some.mean() == pytest.approx(expected[name], rel=1e-3), name
+    assert length["encoder"][30:].mean() < 0.9
 
 
 @pytest.mark.parametrize(("resemblance", "length"), [(-0.0009, LONG), (0.0010, HALF), (0.0091, HALF), (None, HALF)])

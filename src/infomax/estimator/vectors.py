@@ -39,6 +39,7 @@ from infomax.training.recipe import (
     name_columns,
     own_projection,
     parts_for,
+    with_features,
 )
 from infomax.training.vectors import embed, write_embedding
 
@@ -192,7 +193,8 @@ class Fitted:
         nodes = spread(seen.num_nodes, most)
         raw = embed(recipe, seen, self.device, rows=nodes, given=self._given(seen, recipe))
         alike = self._resemblance() if "own" in wanted else None
-        centre, factor = balance(raw, recipe.parts, lengths(seen, alike))
+        known = with_features(scaled.table, nodes)
+        centre, factor = balance(raw, recipe.parts, lengths(seen, alike), known)
         return replace(recipe, centre=centre, factor=factor)
 
     def _places_beside(self) -> Places | None:

@@ -6,7 +6,8 @@ pooled     P^2 of the own part; of several types, the means along paths of the o
            times, one such part per half-life that was asked for, "pooled 60d"; see `infomax.training.decay`
 positions  singular vectors of the whole graph, see `infomax.training.places`
 
-Each part is centred, and has a mean length of its own on the nodes that training saw. The paper's vectors are H alone.
+Each part is centred, and has a mean length of its own on the nodes that training saw; parts that are made of features
+have it on those of them that have any. The paper's vectors are H alone.
 """
 
 from __future__ import annotations
@@ -250,25 +251,42 @@ def family(part: str) -> str:
     return part.split(" ")[0]
 
 
-def balance(raw: NDArray[np.float32], parts: Mapping[str, Sequence[str]], length: Mapping[str, float]) -> list[Tensor]:
+def balance(
+    raw: NDArray[np.float32],
+    parts: Mapping[str, Sequence[str]],
+    length: Mapping[str, float],
+    known: NDArray[np.bool_],
+) -> list[Tensor]:
     """The centre ``[D]`` and the factor ``[D]`` by which each part of rows ``[n, D]`` gets its mean length.
 
-    Pooled parts of several half-lives have that length together. A part that is the same at every node gets none.
+    Parts that are made of features have it at the nodes that have any, ``known [n]``: where most have none, these would
+    else be far from the centre, and positions nothing beside them. Pooled parts of several half-lives have that length
+    together. A part that is the same at every node gets none.
     """
     centre, factor = raw.mean(axis=0, dtype=np.float64), np.zeros(raw.shape[1])
     count = Counter(map(family, parts))
+    among = {name: np.ones_like(known) if name == "positions" or not known.any() else known for name in parts}
     total, whole = dict.fromkeys(parts, 0.0), dict.fromkeys(parts, 0.0)
     for first in range(0, len(raw), _ROWS):  # as wide as all parts are, in double precision
         rows = raw[first : first + _ROWS].astype(np.float64)
         squares, apart = np.square(rows), np.square(rows - centre)
         for name, columns in slices(parts).items():
-            total[name] += float(np.sqrt(apart[:, columns].sum(axis=1)).sum())
-            whole[name] += float(np.sqrt(squares[:, columns].sum(axis=1)).sum())
+            some = among[name][first : first + _ROWS]
+            total[name] += float(np.sqrt(apart[:, columns].sum(axis=1))[some].sum())
+            whole[name] += float(np.sqrt(squares[:, columns].sum(axis=1))[some].sum())
     for name, columns in slices(parts).items():
-        target = len(raw) * length[family(name)] / math.sqrt(count[family(name)])
+        target = int(among[name].sum()) * length[family(name)] / math.sqrt(count[family(name)])
         if total[name] > ROUNDING * whole[name]:  # else the part is the same at every node
             factor[columns] = target / total[name]
     return [torch.from_numpy(one.astype(np.float32)) for one in (centre, factor)]
+
+
+def with_features(table: Table, nodes: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which of some nodes ``[n]`` have scaled features other than zero."""
+    found = [np.zeros(0, bool)]
+    for rows in blocks(table, nodes):
+        found.append(np.diff(rows.indptr) > 0 if sparse.issparse(rows) else (rows != 0).any(axis=1))
+    return np.concatenate(found)
 
 
 def directions(table: Table, nodes: NDArray[np.int64], count: int, seed: int = 0) -> NDArray[np.float32]:
