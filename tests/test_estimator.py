@@ -18,7 +18,7 @@ from infomax.arrays.resemblance import resemblance
 from infomax.kernels.initialisation import glorot
 from infomax.parts.corruptions import flip_and_shuffle, flip_edges
 from infomax.parts.encoders import GCN, Encoder
-from infomax.parts.readouts import DiffPool, Set2Set
+from infomax.parts.readouts import DiffPool, Set2Set, SigmoidMean
 from infomax.views import SYMMETRIC, WholeGraph
 
 
@@ -124,6 +124,10 @@ def test_parts_swap_and_survive_a_run_folder(parts, graph, tmp_path):
     np.testing.assert_array_equal(loaded.transform(graph).vectors, model.transform(graph).vectors)
 
 
+class OwnReadout(SigmoidMean):
+    """A researcher's own readout."""
+
+
 class Linear(Encoder):
     """A researcher's own encoder."""
 
@@ -143,6 +147,9 @@ def test_own_part_is_handed_in_again_on_load(graph, tmp_path):
     model = DGI(dim=8, epochs=2, encoder=Linear).fit(graph, run=tmp_path)
     with pytest.raises(InputError, match=r"DGI.load\(run, encoder=...\)"):
         DGI.load(tmp_path)
+    clone(model).set_params(readout=OwnReadout).fit(graph, run=tmp_path / "two")
+    with pytest.raises(InputError, match=r"DGI.load\(run, encoder=..., readout=...\)"):
+        DGI.load(tmp_path / "two")
     loaded = DGI.load(tmp_path, encoder=Linear)
     np.testing.assert_array_equal(loaded.transform(graph).vectors, model.transform(graph).vectors)
     for own in ({"encodr": Linear}, {"encoder": "Linear"}, {"encoder": GCN}):

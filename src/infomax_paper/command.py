@@ -210,7 +210,7 @@ def figures(
 ) -> None:
     """Draw all figures of the paper on Cora.
 
-    Of a run it draws t-SNE of raw features, Random-Init and DGI, and the vectors with extreme scores.
+    Given a RUN, it draws t-SNE of raw features, Random-Init and DGI, and the vectors with extreme scores.
     """
     from infomax.estimator import DGI
     from infomax.io.atomic import make_folder

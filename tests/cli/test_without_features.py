@@ -95,3 +95,11 @@ def test_several_graphs_get_degrees(edges, tmp_path):
 def test_an_unknown_kind_is_refused(edges):
     outcome = infomax("info", edges, "--features", "hashes")
     assert (outcome.code, "features" in outcome.err) == (2, True)
+
+
+def test_groups_without_features_are_told_by_nodes_and_not_by_positions(edges: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    assert infomax("train", edges, "--out", run, "--dim", 8, "--epochs", 3).code == 0
+    told = infomax("cluster", run, "-k", 2).out
+    assert "set apart by" not in told
+    assert told.count("in its middle: ") == 2

@@ -86,8 +86,12 @@ def _clustered(embeddings: Embeddings | StoredEmbeddings, k: str, seed: int) -> 
 
 
 def _features(graph: Graph, clusters: NDArray[Any]) -> list[str]:
-    """What sets each cluster apart: ``perl, module, less of python``."""
+    """What sets each cluster apart: ``perl, module, less of python``; nothing by positions, which have no meaning."""
+    from infomax.arrays.edge_features import from_edges
     from infomax.evaluation.clustering import distinctive
+
+    if from_edges(graph.feature_names) == "positions":
+        return [""] * (int(clusters.max()) + 1)
 
     def named(feature: int, apart: float) -> str:
         if graph.encoding is not None:
@@ -125,7 +129,7 @@ def _show(graph: Graph, embeddings: Embeddings | StoredEmbeddings, clusters: NDA
             counts = np.bincount(codes[(clusters == number) & (codes >= 0)], minlength=len(names))
             if counts.any():
                 holds.append(f"mostly, by {label}: {names[counts.argmax()]} ({100 * counts.max() / size:.0f} %)")
-        if graph.node_names is not None:
+        if graph.node_names is not None or not holds:
             holds.append(f"in its middle: {_central(graph, embeddings, np.flatnonzero(clusters == number))}")
         rows.append((number, f"{size:,}", "\n".join(holds)))
     show.table("Clusters", ("cluster", "nodes", "what it holds"), rows)

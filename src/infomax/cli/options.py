@@ -61,7 +61,8 @@ GraphArgument = Annotated[
     typer.Argument(
         metavar="GRAPH",
         help="A data set's name, a folder with edges.* and nodes.*, edges.csv[,nodes.csv], an .npz, a .graphml, a "
-        "folder of these, or of prepare; or a database: SQLite, DuckDB, postgresql://..., a folder of tables.",
+        "folder of these, or one that prepare wrote; or a database: SQLite, DuckDB, postgresql://..., "
+        "a folder of tables.",
     ),
 ]
 NodesArgument = Annotated[

@@ -30,7 +30,9 @@ Runs = Annotated[
     ),
 ]
 SETTINGS = {
-    "dim": optional(int, "N", "Width of the vectors; patches' are twice as wide.  [default: 512]"),
+    "dim": optional(
+        int, "N", "Width of the encoder, one part of the vectors; patches' is twice as wide.  [default: 512]"
+    ),
     "epochs": optional(
         int, "N", "Train so many epochs, with --patience at most so many; 0 is Random-Init.  [default: the preset's]"
     ),

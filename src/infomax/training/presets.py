@@ -239,6 +239,11 @@ def restore(settings: dict[str, Any], own: dict[str, Part]) -> Preset:
             raise InputError(f"DGI.load(run, {field}=...)", expected, repr(part))
     values = dict(settings)
     values["name"] = values.pop("preset")
+    lacking = [field for field in parts if field not in own and settings[field]["part"] not in PARTS]
+    if lacking:
+        names = ", ".join(f"{field} {settings[field]['part']}" for field in lacking)
+        remedy = f"Pass it, in Python: DGI.load(run, {', '.join(f'{field}=...' for field in lacking)})."
+        raise InputError(names, "a part of infomax", "one of your own", remedy)
     for field, value in settings.items():
         if field in own:
             along = _along_paths(partial(own[field]).func)  # the paths were those of the graph
@@ -246,9 +251,6 @@ def restore(settings: dict[str, Any], own: dict[str, Part]) -> Preset:
         elif isinstance(value, dict):
             bound = dict(value)
             name = bound.pop("part")
-            if name not in PARTS:
-                remedy = f"Pass it, in Python: DGI.load(run, {field}=...)."
-                raise InputError(f"{field} {name}", "a part of infomax", "one of your own", remedy)
             values[field] = partial(PARTS[name], **bound) if bound else PARTS[name]
     return Preset(**values)
 
