@@ -22,6 +22,16 @@ def edges(tmp_path: Path) -> Path:
     return write_graph(tmp_path / "tables") / "edges.csv"
 
 
+def test_positions_as_features_are_told_to_be_a_part_of_vectors_anyway(tmp_path):
+    (tmp_path / "edges.csv").write_text("source,target\n" + "".join(f"{i},{(i + 1) % 12}\n" for i in range(12)))
+    (tmp_path / "nodes.csv").write_text("id,size\n" + "".join(f"{i},{i * i % 7}\n" for i in range(12)))
+    for words, told in ((("--features", "positions"), True), (("--features", "size"), False), ((), False)):
+        run = tmp_path / f"run{len(words)}{told}"
+        outcome = infomax("train", tmp_path, "--out", run, "--epochs", 1, "--dim", 4, *words)
+        assert outcome.code == 0, outcome.err
+        assert ("vectors have positions without it" in outcome.err) == told
+
+
 @pytest.mark.parametrize(("choice", "told", "width"), [((), POSITIONS, 256), (("--features", "degrees"), DEGREES, 32)])
 def test_what_is_made_is_told_and_serves_again(edges, tmp_path, choice, told, width):
     run, out = tmp_path / "run", tmp_path / "v.npz"

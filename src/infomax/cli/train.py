@@ -86,6 +86,8 @@ def _targets(given: Mapping[str, Any], tables: Mapping[str, Any]) -> dict[str, G
     show.log.print(f"{source!r}, labels: {', '.join(known) or 'none'}")
     if source.edge_columns:
         show.log.print(f"no columns source and target: edges run from, to: {', '.join(source.edge_columns)}")
+    if [*(tables.get("features") or ())] == ["positions"]:
+        show.log.print("--features positions leaves out the columns of nodes; vectors have positions without it")
     if not source.kind and (chosen or given["paths"] or given["hops"]):
         raise InputError("--type, --paths, --hops", "a graph of several types of nodes", "one type")
     if (kind := tables.get("target")) in source.types and not tables.get("source"):
