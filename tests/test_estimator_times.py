@@ -20,8 +20,9 @@ from infomax.kernels.cpu_events import pool_events
 START = parse_time("2010-01-01")
 
 
-def _shop(days: np.ndarray, seed: int = 0, customers: int = 5, products: int = 4, **options: object) -> Graph:
-    """Orders of customers, of a product each; each order at a day."""
+def _shop(days: np.ndarray, seed: int = 0, mixed: int = 0, *, text: bool = False, **options: object) -> Graph:
+    """Orders of customers, of a product each; each order at a day. ``mixed`` is the seed of another order of rows."""
+    customers, products = 5, 4
     draws, n = np.random.default_rng(seed), len(days)
     who, what = draws.integers(0, customers, n), draws.integers(0, products, n)
     price = draws.standard_normal(n)
@@ -36,6 +37,14 @@ def _shop(days: np.ndarray, seed: int = 0, customers: int = 5, products: int = 4
         ("order", "by", "customer"): pa.table({"source": np.arange(n), "target": who}),
         ("order", "of", "product"): pa.table({"source": np.arange(n), "target": what}),
     }
+
+    def told(table: pa.Table) -> pa.Table:
+        order = np.random.default_rng(mixed).permutation(len(table)) if mixed else np.arange(len(table))
+        ids = {name: table[name].cast(pa.string()) for name in ("id", "source", "target") if name in table.column_names}
+        table = pa.table({name: table[name] for name in table.column_names} | (ids if text else {}))
+        return table.take(order)
+
+    edges, nodes = ({name: told(one) for name, one in tables.items()} for tables in (edges, nodes))
     return Graph.from_frames(edges, nodes, time="order.date", **options)
 
 
@@ -56,6 +65,16 @@ def test_a_vector_at_a_time_is_that_of_the_graph_cut_there_to_the_byte(model: DG
     at = {"id": np.arange(5), "time": np.full(5, START + day * DAY).astype("datetime64[us]")}
     cut = full.as_of(START + day * DAY)
     assert model.at(pa.table(at), full).vectors.tobytes() == model.at(pa.table(at), cut).vectors.tobytes()
+
+
+@pytest.mark.parametrize("text", [False, True])
+def test_the_order_of_rows_changes_no_byte_though_many_have_one_time(text: bool) -> None:
+    days = np.random.default_rng(5).integers(0, 20, 300).astype(float)
+    model = DGI(8, epochs=1).fit(_shop(days, text=text).target("customer"))
+    ids = np.arange(5).astype(str if text else int)
+    at = pa.table({"id": ids.repeat(20), "time": (START + np.tile(np.arange(20), 5) * DAY).astype("datetime64[us]")})
+    one, other = (model.at(at, _later(model, days, mixed=seed, text=text)).vectors for seed in (0, 7))
+    assert one.tobytes() == other.tobytes()
 
 
 def test_the_means_are_those_that_a_plain_loop_finds(model: DGI) -> None:

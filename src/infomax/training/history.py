@@ -32,7 +32,7 @@ YEAR = 365.25
 
 @dataclass(frozen=True, eq=False)
 class Events:
-    """The events of the rows of a type along one step, those of a row after one another, by time.
+    """The events of the rows of a type along one step, those of a row after one another, by time and then by id.
 
     Shapes:
         starts: ``[R + 1]``
@@ -50,7 +50,8 @@ class Events:
     def along(cls, step: Step, graph: Record, name: str) -> Events:
         """Those of the rows that receive along a step."""
         times = times_of(graph, step.sender)
-        by_time = np.argsort(times, kind="stable")
+        by_id = _by_id(graph.nodes[step.sender].ids[:])
+        by_time = by_id[np.argsort(times[by_id], kind="stable")]
         rank = np.empty(len(times), np.int64)
         rank[by_time] = np.arange(len(times))
         starts, indices, _ = step.senders
@@ -241,6 +242,17 @@ def times_of(graph: Record, kind: str, rows: Any = slice(None)) -> Rows:
     """The times ``[n]`` of rows of a type; without any, all are unknown."""
     nodes = graph.nodes[kind]
     return np.full(nodes.num_nodes, UNKNOWN)[rows] if nodes.times is None else np.asarray(nodes.times[rows])
+
+
+def _by_id(ids: NDArray[Any]) -> Rows:
+    """The rows ``[n]`` by their ids: those of one time have an order that does not depend on that of their table."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    if ids.dtype.kind == "i" and (ids[1:] > ids[:-1]).all():
+        return np.arange(len(ids))
+    found: Rows = compute.array_sort_indices(pa.array(ids.tolist() if ids.dtype == object else ids)).to_numpy()
+    return found.astype(np.int64)
 
 
 def _newest(ways: Sequence[Way], latest: Sequence[Rows], count: int) -> Rows:
