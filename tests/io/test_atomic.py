@@ -55,9 +55,9 @@ def test_a_fault_while_writing_is_told_and_leaves_nothing(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("name", "found"),
     [
-        ("nowhere/a.csv", "No such file or directory"),
-        ("file/a.csv", "Not a directory"),
-        ("folder", "a folder of that name"),
+        ("nowhere/a.csv", "No such file or directory. Make the folder first: .*/nowhere.$"),
+        ("file/a.csv", "Not a directory. Choose another place.$"),
+        ("folder", "a folder of that name. Choose another place.$"),
     ],
 )
 def test_a_place_that_cannot_be_written_is_an_input_error(tmp_path: Path, name: str, found: str) -> None:

@@ -82,6 +82,10 @@ def writable(path: Path, expected: str) -> Iterator[None]:
         yield
     except OSError as error:
         remedy = "Choose another place, or make room there and permit writing."
+        if isinstance(error, FileNotFoundError):
+            remedy = f"Make the folder first: {path.parent}."
+        elif isinstance(error, FileExistsError | IsADirectoryError | NotADirectoryError):
+            remedy = "Choose another place."
         raise InputError(str(path), expected, error.strerror or str(error), remedy) from error
 
 
