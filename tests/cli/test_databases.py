@@ -44,6 +44,13 @@ def test_info_draws_the_tables_and_says_how_to_choose(shop: Path) -> None:
     assert infomax("info", shop, "--type", "customers").code == 0
 
 
+def test_a_type_is_named_in_the_singular_and_in_any_case(shop: Path, tmp_path: Path) -> None:
+    outcome = infomax("train", shop, "--out", tmp_path / "run", "--type", "Customer", "--dim", 4, "--epochs", 1)
+    assert outcome.code == 0, outcome.err
+    assert [path.name for path in (tmp_path / "run").iterdir() if path.is_dir()] == ["customers"]
+    refused(infomax("train", shop, "--out", tmp_path / "other", "--type", "dog"), "one of customers", 'found "dog"')
+
+
 def test_info_counts_the_rows_as_of_a_day(shop: Path) -> None:
     cells = {line.split("│")[1].strip(): line.split("│")[2].strip() for line in described(shop) if "│" in line}
     assert {name: cells[name] for name in ("customers", "lines", "orders")} == {

@@ -75,9 +75,9 @@ def _train_all(given: Mapping[str, Any], tables: Mapping[str, Any], ranks: Ranks
 
 def _targets(given: Mapping[str, Any], tables: Mapping[str, Any]) -> dict[str, Graph]:
     """The graph as seen from each type to train, or by "" the graph of one type; refuse options that do not fit it."""
+    from infomax.io.column_names import called
     from infomax.training.runs import refuse_model
 
-    chosen = given["type"] or ()
     settings.build_model(given)  # refuses what is out of range, before a graph is read
     if not given["resume"]:
         refuse_model(given["out"], runs_below=False)
@@ -88,6 +88,7 @@ def _targets(given: Mapping[str, Any], tables: Mapping[str, Any]) -> dict[str, G
         show.log.print(f"no columns source and target: edges run from, to: {', '.join(source.edge_columns)}")
     if [*(tables.get("features") or ())] == ["positions"]:
         show.log.print("--features positions leaves out the columns of nodes; vectors have positions without it")
+    chosen = [called(kind, source.types) or kind for kind in given["type"] or ()]
     if not source.kind and (chosen or given["paths"] or given["hops"]):
         raise InputError("--type, --paths, --hops", "a graph of several types of nodes", "one type")
     if (kind := tables.get("target")) in source.types and not tables.get("source"):
