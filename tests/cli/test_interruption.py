@@ -213,19 +213,18 @@ def test_a_closed_terminal_stops_a_command_unless_nohup_started_it(hangup):
 
 
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
-def test_a_signal_stops_at_the_end_of_an_epoch_unless_it_was_the_last(name, capsys, request):
+@pytest.mark.parametrize("finished", [False, True], ids=["within the training", "in its last epoch"])
+def test_a_signal_stops_at_the_end_of_an_epoch(name, finished, capsys, request):
     number = request.getfixturevalue("hangup") if name == "SIGHUP" else getattr(signal, name)
     record, before = SimpleNamespace(loss=0.5), signal.getsignal(number)
 
-    def signalled(finished):
+    def signalled():
         with show.training_progress("epochs", "Go on.") as follow:
             signal.raise_signal(number)
             follow(SimpleNamespace(history=[record] * 7, position=0, patience=None, epochs=9, finished=finished))
 
-    signalled(finished=True)  # nothing is left to resume: let the model be written
-    assert capsys.readouterr().err == ""
     with pytest.raises(KeyboardInterrupt if number == signal.SIGINT else SystemExit) as ended:
-        signalled(finished=False)
+        signalled()
     assert number == signal.SIGINT or ended.value.code == 128 + number
     assert capsys.readouterr().err == "infomax: stopped after epoch 7. Go on.\n"
     assert signal.getsignal(number) == before
