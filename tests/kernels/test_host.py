@@ -153,6 +153,8 @@ def test_products_do_not_depend_on_how_rows_are_divided(n, f, generator, monkeyp
                 found = product(x, right)
                 torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
                 assert torch.equal(found, product(x, right))  # in every run the same bits
+                with torch.no_grad():  # as in a backward pass, whose gradient may be in a tensor that requires one
+                    assert torch.equal(found, product(x, right.clone().requires_grad_()))
                 assert torch.get_num_threads() == threads
     finally:
         torch.set_num_threads(before)

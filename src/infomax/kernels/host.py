@@ -177,7 +177,7 @@ def share(kernel: Callable[..., Any], *calls: tuple[Any, ...]) -> list[Any]:
 
 
 def single_threaded(count: int) -> ThreadPoolExecutor:
-    """Threads on which torch starts no others."""
+    """Threads on which torch starts no others, and keeps nothing for gradients."""
     with _starting:
         return _started(count)
 
@@ -191,6 +191,7 @@ def _started(count: int) -> ThreadPoolExecutor:
         torch.get_num_threads()  # gives a new thread the global number, which would otherwise happen later
         together.wait()
         torch.set_num_threads(1)
+        torch.set_grad_enabled(False)  # as where they are asked from; a gradient may be in a tensor that requires one
 
     for prepared in [pool.submit(prepare) for _ in range(count)]:
         prepared.result()
