@@ -140,13 +140,12 @@ def _short(value: float | str) -> str:
 TEXT = """# Measured
 
 Every figure with its command, its machine and a commit. The page is made from `benchmarks/measured.json` by `python -m
-benchmarks.measured --page`; `python -m benchmarks.measured --machine NAME` measures all rows of a machine again. EPYC
-is two virtual cores of an AMD EPYC with AVX-512, whose times vary by a fifth from run to run, N1 two cores of a
-Neoverse N1, Xeon two virtual cores of a Xeon of 2.5 GHz with AVX-512, H200 one NVIDIA H200. "ours" is infomax;
-[benchmarks/README.md](../benchmarks/README.md) describes the others.
+benchmarks.measured --page`; `python -m benchmarks.measured --machine NAME` measures all rows of a machine again. N1 is
+two cores of a Neoverse N1, Xeon two virtual cores of a Xeon of 2.5 GHz with AVX-512, H200 one NVIDIA H200. "ours" is
+infomax; [benchmarks/README.md](../benchmarks/README.md) describes the others.
 
-- A commit with a day is that of the code that was measured, by the command in the row. 6086cb87 and b600b9d are not in
-  git: they are drafts whose sum is 99699b68.
+- A commit with a day is that of the code that was measured, by the command in the row. b600b9d is not in git: it is a
+  draft of 99699b68.
 - **"written in"**: the figure was taken over from earlier docs. The commit is the one that wrote it there; the code
   that was measured is that or an older one, and infomax has changed since. Read these as orders of magnitude until
   they are measured again.
