@@ -15,10 +15,10 @@ from sklearn.pipeline import make_pipeline
 
 from infomax import DGI, Graph, InputError, memory
 from infomax.kernels import room
-from infomax.parts.corruptions import shuffle_features, shuffle_within_patches
+from infomax.parts.corruptions import flip_edges, shuffle_features, shuffle_within_patches
 from infomax.parts.encoders import GCN
 from infomax.parts.readouts import Set2Set
-from infomax.training.presets import PRESETS
+from infomax.training.presets import PRESETS, USUAL
 from infomax.views import Batches, Patches, WholeGraph
 
 
@@ -68,6 +68,30 @@ def test_auto_takes_batches_where_they_need_less_memory_than_the_whole_graph(gra
     monkeypatch.setattr(Batches, "bytes", lambda *_, **__: batches)
     chosen, reason = DGI(dim=4).choose_preset(graph, torch.device("cpu"))
     assert (chosen, reason) == (preset, "the whole graph needs about 2.0 kB, and 1.0 kB are free")
+
+
+class Attention(GCN):
+    """An encoder that needs the whole graph at once."""
+
+    whole = True
+
+
+@pytest.mark.parametrize(
+    ("slow", "options", "preset"),
+    [
+        (0.9, {}, "batches"),
+        (1.1, {}, "whole-graph"),
+        (0.9, {"epochs": 1}, "whole-graph"),
+        (0.9, {"corruption": partial(flip_edges, rho=0.1)}, "whole-graph"),
+        (0.9, {"encoder": Attention}, "whole-graph"),
+    ],
+    ids=["long", "short", "few epochs", "own corruption", "needs the whole graph"],
+)
+def test_auto_takes_batches_where_a_cpu_would_train_long(graph, monkeypatch, slow, options, preset):
+    monkeypatch.setattr("infomax.estimator.SLOW", slow * graph.num_nodes * 4 * USUAL)
+    monkeypatch.setattr(room, "available_bytes", lambda device: 1 << 30)
+    assert DGI(dim=4, **options).choose_preset(graph, torch.device("cpu"))[0] == preset
+    assert DGI(dim=4, **options).choose_preset(graph, torch.device("cuda"))[0] == "whole-graph"
 
 
 def test_a_run_whose_vectors_would_not_fit_is_refused_before_it_is_trained(tmp_path, graph, monkeypatch):
