@@ -18,7 +18,7 @@ Preset = Annotated[
     option(
         "NAME",
         "The set-up to start from: whole-graph, batches, mean-pool, patches (the paper's, for Reddit) or many-graphs. "
-        "auto: many-graphs where there are several, else the whole graph if it fits and is not too much for a CPU, else "
+        "auto: many-graphs where there are several, else the whole graph if it fits and a CPU need not be slow, else "
         "batches.",
         heading="Method",
     ),
