@@ -185,8 +185,8 @@ def _versions(python: str) -> dict[str, dict[str, str]]:
     """The versions of what a row may have used, by environment."""
     code = (
         "import importlib.metadata as m, json\n"
-        f"names = {PEERS!r}\nhere = {{d.metadata['Name'].lower(): d.version for d in m.distributions()}}\n"
-        "print(json.dumps({name: here[name] for name in names if name in here}))"
+        f"names = {PEERS!r}\nhere = {{d.metadata['Name'].lower() for d in m.distributions()}}\n"
+        "print(json.dumps({name: m.version(name) for name in names if name in here}))"
     )
     found = json.loads(subprocess.run([python, "-c", code], capture_output=True, text=True, check=True).stdout)
     return {"infomax": found | {"infomax": __version__}} if python == sys.executable else {"peers": found}
