@@ -47,7 +47,8 @@ release: .venv/release
 	$(BIN)/twine check --strict dist/*
 	$(BIN)/python scripts/public_face.py --check
 
-# A set-up is done again when what it installs has changed.
+# A set-up is done again when what it installs has changed. Modules of the checks are compiled when they are first imported:
+# most never are.
 .venv/demo: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install -q -c constraints.txt -e '.[viz]'
@@ -60,7 +61,7 @@ release: .venv/release
 
 .venv/dev: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install -q -c constraints.txt -e '.[dev]'
+	$(BIN)/pip install -q --no-compile -c constraints.txt -e '.[dev]'
 	touch $@
 
 .venv/release: pyproject.toml constraints.txt
