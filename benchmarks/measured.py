@@ -1,7 +1,7 @@
 """The figures of docs/measured.md: every one with its command, machine and commit, measured by this one command.
 
     python -m benchmarks.measured --machine H200 --device cuda    # all work of a GPU; the machine should be idle
-    python -m benchmarks.measured --machine N1 --work epoch-cora  # one row again
+    python -m benchmarks.measured --machine Xeon --work epoch-cora  # one row again
     python -m benchmarks.measured --page                          # docs/measured.md from measured.json
 
 A row is replaced when its work is measured again on the same machine.
@@ -81,7 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         PAGE.write_text(page(json.loads(settings.json.read_text())))
         return 0
     if not settings.machine:
-        options.error("--machine: a name such as N1")
+        options.error("--machine: a name such as Xeon")
     failed = 0
     for name in settings.work or [name for name, work in WORK.items() if work.device in ("both", settings.device)]:
         row = measure(name, settings)
@@ -140,8 +140,8 @@ def _short(value: float | str) -> str:
 TEXT = """# Measured
 
 Every figure with its command, its machine and a commit. The page is made from `benchmarks/measured.json` by `python -m
-benchmarks.measured --page`; `python -m benchmarks.measured --machine NAME` measures all rows of a machine again. N1 is
-two cores of a Neoverse N1, Xeon two virtual cores of a Xeon of 2.5 GHz with AVX-512, H200 one NVIDIA H200. "ours" is
+benchmarks.measured --page`; `python -m benchmarks.measured --machine NAME` measures all rows of a machine again. Xeon
+is two virtual cores of a Xeon of 2.5 GHz with AVX-512, Xeon 2.1 two of one of 2.1 GHz, H200 one NVIDIA H200. "ours" is
 infomax; [benchmarks/README.md](../benchmarks/README.md) describes the others.
 
 - A commit with a day is that of the code that was measured, by the command in the row. b600b9d is not in git: it is a
@@ -149,7 +149,9 @@ infomax; [benchmarks/README.md](../benchmarks/README.md) describes the others.
 - **"written in"**: the figure was taken over from earlier docs. The commit is the one that wrote it there; the code
   that was measured is that or an older one, and infomax has changed since. Read these as orders of magnitude until
   they are measured again.
-- The load is that of the machine when the row began: figures by the clock are good on an idle machine only.
+- The load is that of the machine when the row began: figures by the clock are good on an idle machine only. The H200's
+  host has 16 cores; where the load is 14 or more, 13 of them had other work: others wait for the host, and embedding
+  asks for all cores.
 
 {TABLE}
 """
