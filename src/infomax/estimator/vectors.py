@@ -169,7 +169,7 @@ class Fitted:
     def _fit_parts(self) -> Recipe:
         """Fit all parts to the nodes that training saw."""
         graph, encoder = self.graph_, self.model_.encoder
-        wanted, seen = parts_for(graph, self.preset_.vectors)[0], graph.seen()
+        wanted, seen = parts_for(graph, self.preset_.vectors, self.preset_.half_life)[0], graph.seen()
         smooth = not graph.kind and graph.num_nodes <= LARGE
         recipe = Recipe(encoder, self.scaler_, smooth=smooth, kind=graph.kind)
         if self.preset_.half_life and has_ages(graph, recipe):

@@ -61,8 +61,8 @@ COUNT = 128
 """Singular vectors of the features at most; as many features as this, or fewer, are kept as they are, standardised.
 
 More are divided by the root of their deviation (Pareto scaling) before singular vectors are taken. On nodes that are no
-test nodes this gains 1.3 points on chameleon, 0.7 on debian and 0.1 on Cora, and changes Citeseer and actor by at most
-0.1; divided by the deviation itself, Citeseer loses 0.3.
+test nodes this gains 1.3 points on chameleon, 0.7 on debian and 0.1 on Cora, changes Citeseer by at most 0.1
+and costs actor 0.1 to 0.4; divided by the deviation itself, Citeseer loses 0.3.
 """
 LARGE = 2_000_000
 """Nodes above which neither the encoder is smoothed, nor are there pooled parts and positions: the passes over all
@@ -80,8 +80,11 @@ ROUNDING = 1e-5
 _ROWS = 1 << 11
 
 
-def parts_for(graph: Graph, vectors: str) -> tuple[tuple[str, ...], list[str]]:
-    """The parts that a graph can have of those asked for, and in words what is left out and why."""
+def parts_for(graph: Graph, vectors: str, half_life: str | None = None) -> tuple[tuple[str, ...], list[str]]:
+    """The parts that a graph can have of those asked for, and in words what is left out and why.
+
+    Half-lives are those of pooled parts, so who asks for them has these.
+    """
     wanted, told = PARTS if vectors == RECIPE else tuple(vectors.split(",")), list[str]()
     if vectors == PAPER:
         return (), told
@@ -98,7 +101,7 @@ def parts_for(graph: Graph, vectors: str) -> tuple[tuple[str, ...], list[str]]:
             told.append("vectors have no positions: those in several graphs cannot be compared")
     bare = _without_features(graph)
     if vectors == RECIPE and "positions" in wanted and graph.kind in bare:
-        needless = {"own", "pooled"} if len(bare) == len(graph.nodes) else {"own"}
+        needless = {"own", "pooled"} if len(bare) == len(graph.nodes) and not half_life else {"own"}
         wanted = tuple(name for name in wanted if name not in needless)
     if not wanted:
         raise InputError("vectors", "a part that this graph can have", vectors, "Add another: encoder,own.")
