@@ -35,9 +35,10 @@ from infomax.evaluation import links
 from infomax.evaluation.probes import paper_probe, validated_probe
 from infomax.evaluation.splits import PARTS, encode_labels, splits_for
 from infomax.io.union import whole_adjacency
+from infomax.kernels import Backend
 from infomax.neighbours.of_all import nearest
 from infomax.reports.comparison import untrained
-from infomax.training.recipe import directions
+from infomax.training.own import directions
 
 NAMED = ("cora", "citeseer", "pubmed", "debian")
 HECO = {"heco-acm": "paper", "heco-dblp": "author"}
@@ -63,7 +64,9 @@ def load(name: str) -> Graph:
 def cut(graph: Graph, scale: str, width: int) -> np.ndarray:
     """The scaled features ``[N, F]``, or ``[N, width]`` where there are more."""
     table, nodes = graph.table.scaled(graph.scaler(scale)), np.arange(graph.num_nodes)
-    return table[nodes] if graph.num_features <= width else table[nodes] @ directions(table, nodes, width)
+    if graph.num_features <= width:
+        return table[nodes]
+    return table[nodes] @ directions(table, nodes, width, Backend(torch.device("cpu")))
 
 
 class Scorer:

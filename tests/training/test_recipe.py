@@ -12,14 +12,13 @@ from scipy import sparse
 
 from infomax import DGI, Embeddings, Graph, InputError
 from infomax.arrays.relations import Relation
-from infomax.arrays.table import Table
 from infomax.embeddings import StoredEmbeddings
 from infomax.io.nodes import Nodes
 from infomax.io.unite import without_features
 from infomax.kernels import Backend
 from infomax.training import embed as engine
 from infomax.training import recipe as module
-from infomax.training.recipe import HALF, LARGE, LONG, directions, lengths, parts_for
+from infomax.training.recipe import HALF, LARGE, LONG, lengths, parts_for
 
 LENGTHS = {"encoder": 1.0, "own": HALF, "pooled": HALF, "positions": HALF}
 
@@ -304,32 +303,3 @@ def test_the_papers_vectors_are_not_given_for_parts_that_a_run_lacks(graph, aske
     model = DGI(7, epochs=1, vectors="paper", device="cpu").fit(graph)
     with pytest.raises(InputError, match="the paper's vectors alone"):
         model.transform(graph, vectors=asked)
-
-
-def test_many_features_are_searched_and_found(monkeypatch):
-    rng = np.random.default_rng(0)
-    features = (rng.normal(size=(200, 8)) * [9, 8, 7, 6, 5, 4, 3, 2]) @ rng.normal(size=(8, 120))
-    table, nodes = Table(features.astype(np.float32)), np.arange(200)
-    exact = directions(table, nodes, 6, seed=0)
-    monkeypatch.setattr(module, "EXACT", 0)
-    monkeypatch.setattr(module, "BLOCK_BYTES", 4 * 120 * 30)
-    found = directions(table, nodes, 6, seed=0)
-    np.testing.assert_allclose(found, exact, atol=1e-3)
-    np.testing.assert_array_equal(found, directions(table, nodes, 6, seed=0))
-    sparse_table = Table(sparse.csr_array(features.astype(np.float32)))
-    np.testing.assert_allclose(directions(sparse_table, nodes, 6, seed=0), exact, atol=1e-3)
-
-
-def test_wide_sparse_features_are_not_read_a_few_nodes_at_a_time(monkeypatch):
-    monkeypatch.setattr(module, "BLOCK_BYTES", 1 << 16)
-    features = np.ones((500, 1000), np.float32)
-    for given, count in ((features, 32), (sparse.csr_array(features), 1)):
-        assert len(list(module.blocks(Table(given), np.arange(500)))) == count
-
-
-def test_a_hundred_thousand_features_need_no_square_of_them():
-    rng = np.random.default_rng(0)
-    places = np.arange(2000) % 50, rng.integers(100_000, size=2000)
-    table = Table(sparse.csr_array((np.ones(2000, np.float32), places), shape=(50, 100_000)))
-    found = directions(table, np.arange(50), 3, seed=0)
-    np.testing.assert_allclose(found.T @ found, np.eye(3), atol=1e-5)

@@ -98,11 +98,11 @@ def attached(links: sparse.csr_array, known: Any) -> Rows:
     return out
 
 
-def signs(ids: Sequence[Any]) -> Rows:
-    """Random rows ``[n, WIDTH]`` of 1 and -1: the bits of BLAKE2b of the text of each id, the same on every machine."""
+def signs(ids: Sequence[Any], width: int = WIDTH) -> Rows:
+    """Random rows ``[n, width]`` of 1 and -1: the bits of BLAKE2b of the text of each id, the same on every machine."""
     words = (str(identifier).encode("utf-8", "surrogatepass") for identifier in ids)
     bits = np.frombuffer(b"".join(blake2b(word, digest_size=WIDTH // 8).digest() for word in words), np.uint8)
-    return np.unpackbits(bits.reshape(-1, WIDTH // 8), axis=1).astype(np.float32) * 2 - 1
+    return np.unpackbits(bits.reshape(-1, WIDTH // 8), axis=1, count=width).astype(np.float32) * 2 - 1
 
 
 def _rows(table: Rows) -> Iterator[slice]:

@@ -38,16 +38,17 @@ def resemblance(table: Table, edges: Adjacency, scaler: Scaler, seed: int = 0) -
     centre = _centre(table, scaler)
     count = 0
     joined = 0.0
-    mean_near, mean_far = np.zeros((2, table.shape[1]))
+    means = np.zeros((2, table.shape[1]))
     for part in _blocks(len(drawn), table):
-        rows = [table[ends[part]] for ends in (near, far)]
-        known = _described(rows[0]) & _described(rows[1])
-        x, y = (Centred(scaler.transform(ends[known]), centre) for ends in rows)
-        count += int(known.sum())
-        joined += float(np.sum(x.dot(y) * x.inverse * y.inverse))
-        mean_near += x.total()
-        mean_far += y.total()
-    return joined / count - float(mean_near @ mean_far) / count**2 if count else None
+        nodes, at = np.unique(np.concatenate([near[part], far[part]]), return_inverse=True)
+        ends = at.reshape(2, -1)
+        rows = table[nodes]
+        ends = ends[:, _described(rows)[ends].all(axis=0)]
+        x = Centred(scaler.transform(rows), centre)
+        count += ends.shape[1]
+        joined += float(x.cosines(*ends).sum())
+        means += [x.total(one) for one in ends]
+    return joined / count - float(means[0] @ means[1]) / count**2 if count else None
 
 
 def in_words(value: float | None) -> str:
@@ -66,19 +67,24 @@ class Centred:
 
     def __init__(self, rows: Any, centre: NDArray[np.float64]) -> None:
         self.rows, self.centre, self.along = rows, centre, rows @ centre
-        square, level = self.dot(self), float(centre @ centre)
+        every = np.arange(rows.shape[0])
+        square, level = self._products(every, every), float(centre @ centre)
         self.inverse = np.divide(1, np.sqrt(np.abs(square)), out=np.zeros(len(square)), where=square > 1e-12 * level)
         """``[n]``: 1 by the length of each row; 0 where a row is the centre."""
 
-    def dot(self, other: Centred) -> NDArray[np.float64]:
-        """The product of each row with the same row of another, ``[n]``."""
-        x, y, c = self.rows, other.rows, self.centre
-        plain = (x.multiply(y) if sparse.issparse(x) else x * y).sum(axis=1, dtype=np.float64)
-        return np.asarray(plain - self.along - other.along + c @ c)
+    def cosines(self, some: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Those of pairs of rows, ``[m]``."""
+        return self._products(some, others) * self.inverse[some] * self.inverse[others]
 
-    def total(self) -> NDArray[np.float64]:
-        """The sum ``[F]`` of the rows at length 1."""
-        return np.asarray(self.rows.T @ self.inverse - self.centre * self.inverse.sum())
+    def _products(self, some: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.float64]:
+        x, y = self.rows[some], self.rows[others]
+        plain = (x.multiply(y) if sparse.issparse(x) else x * y).sum(axis=1, dtype=np.float64)
+        return np.asarray(plain - self.along[some] - self.along[others] + self.centre @ self.centre)
+
+    def total(self, some: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The sum ``[F]`` of rows at length 1, some of them several times."""
+        weights = np.bincount(some, minlength=len(self.inverse)) * self.inverse
+        return np.asarray(self.rows.T @ weights - self.centre * weights.sum())
 
 
 def _centre(table: Table, scaler: Scaler) -> NDArray[np.float64]:

@@ -27,6 +27,7 @@ from infomax.parts.methods import Model
 from infomax.parts.vectors import PAPER, POOLED, check_vectors
 from infomax.training.decay import Decayed, has_ages
 from infomax.training.health import SAMPLE, health, spread
+from infomax.training.own import COUNT, own_projection, with_features
 from infomax.training.places import Places, fit_places
 from infomax.training.presets import Preset
 from infomax.training.recipe import (
@@ -37,9 +38,7 @@ from infomax.training.recipe import (
     family,
     lengths,
     name_columns,
-    own_projection,
     parts_for,
-    with_features,
 )
 from infomax.training.vectors import embed, write_embedding
 
@@ -180,13 +179,13 @@ class Fitted:
         needed = {graph.kind} if "own" in wanted else set[str]()
         needed |= set(recipe.ends) if "pooled" in map(family, wanted) else set()
         scaled, features = seen.scaled(self.scaler_), dict[str, tuple[str, ...]]()
-        projections = {}
+        projections, device = {}, choose_device(self.device)
         for kind in sorted(needed):
             one = scaled.target(kind)
-            features[kind] = one.feature_names
-            projections[kind] = own_projection(one.table, spread(one.num_nodes, most))
+            features[kind], rows = one.feature_names, spread(one.num_nodes, most)
+            backend = Backend.of_embedding(device, len(rows) * COUNT)
+            projections[kind] = own_projection(one.table, rows, backend)
         if "positions" in wanted and self._places is None:
-            device = choose_device(self.device)
             self._places = self._places_beside() or fit_places(graph, Backend(device), self._positions)
         width = self._places.width if self._places else 0
         recipe = name_columns(replace(recipe, projections=projections), wanted, width, features)
@@ -194,7 +193,7 @@ class Fitted:
         raw = embed(recipe, seen, self.device, rows=nodes, given=self._given(seen, recipe))
         alike = self._resemblance() if "own" in wanted else None
         known = with_features(scaled.table, nodes)
-        centre, factor = balance(raw, recipe.parts, lengths(seen, alike), known)
+        centre, factor = balance(raw, recipe.parts, lengths(seen, alike), known, device)
         return replace(recipe, centre=centre, factor=factor)
 
     def _places_beside(self) -> Places | None:

@@ -38,13 +38,13 @@ def leading_vectors(product: Product, now: Tensor, then: Tensor, count: int) -> 
     """
     apart = now[:, :1].clone()
     for _ in range(ROUNDS):
-        _make_orthonormal(now)
+        make_orthonormal(now)
         for _ in range(TIMES):
             product(now, then)
             for here, there in zip(_blocks(now), _blocks(then), strict=True):
                 there += here
             product(then, now)
-    _make_orthonormal(now)
+    make_orthonormal(now)
     product(now, then)
     small = _products(now, then) + TIES * _products(now, now, apart)
     values, vectors = on_one_thread(torch.linalg.eigh, (small + small.T) / 2)
@@ -55,7 +55,7 @@ def leading_vectors(product: Product, now: Tensor, then: Tensor, count: int) -> 
     return found, values[kept].float()
 
 
-def _make_orthonormal(columns: Tensor) -> None:
+def make_orthonormal(columns: Tensor) -> None:
     """Replace columns ``[N, w]`` by orthonormal ones of the same span; as many are zero as they depend on others."""
     squares, vectors = on_one_thread(torch.linalg.eigh, _products(columns, columns))
     kept = squares > 1e-10 * squares[-1]

@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from scipy import sparse
 
@@ -20,9 +21,11 @@ from infomax.arrays.times import DAY, UNKNOWN
 from infomax.errors import InputError
 from infomax.graphs.graph import Graph
 from infomax.io.record import Record
+from infomax.kernels import Backend
 from infomax.parts.vectors import RECIPE
 from infomax.training.history import Array, Rows, times_of
-from infomax.training.recipe import Recipe, project
+from infomax.training.own import project
+from infomax.training.recipe import Recipe
 from infomax.views.steps import paths_of
 
 SHORTEST = 1e-12
@@ -33,7 +36,7 @@ class Decayed:
     """The pooled parts ``[N, H * K]`` of the nodes of a graph for H half-lives, computed when rows are asked for."""
 
     def __init__(self, graph: Graph, recipe: Recipe) -> None:
-        self.graph, self.recipe = graph, recipe
+        self.graph, self.recipe, self.backend = graph, recipe, Backend(torch.device("cpu"))
         self.tables = graph.scaled(recipe.scaler).nodes
         self.paths = paths_of(graph, recipe.encoder.rule)
         self.lives = [max(life, SHORTEST) for life in recipe.half_lives.values()]
@@ -70,7 +73,7 @@ class Decayed:
 
     def _own(self, kind: str, rows: Rows) -> Array:
         """The own parts of some rows, ``[n, H, K]``: the same for each half-life."""
-        found = project(self.tables[kind].table[rows], self.recipe.projections[kind]).numpy()
+        found = project(self.tables[kind].table[rows], self.recipe.projections[kind], self.backend).numpy()
         return np.broadcast_to(found[:, None], (len(rows), len(self.lives), found.shape[1]))
 
     def _shares(self, place: Rows, times: NDArray[np.float64], weights: Array) -> list[Array]:

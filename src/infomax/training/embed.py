@@ -22,7 +22,8 @@ from infomax.io.atomic import replacing
 from infomax.io.record import Record
 from infomax.kernels import Backend
 from infomax.kernels.transfer import to_device, to_host
-from infomax.training.recipe import Recipe, family, project
+from infomax.training.own import project
+from infomax.training.recipe import Recipe, family
 from infomax.views import WholeView
 from infomax.views.batch_view import BatchSource, Rows
 from infomax.views.stored import StoredTable
@@ -184,7 +185,7 @@ class Embedder:
     def _own(self, nodes: Any) -> Tensor:
         """The own part of some nodes, a slice or rows."""
         recipe = self.recipe
-        return project(self.table[nodes], recipe.projections[recipe.kind]).to(self.device)
+        return project(self.table[nodes], recipe.projections[recipe.kind], self.view.backend)
 
     def _along_paths(self) -> Rows:
         """A function that computes the own parts at the ends of paths, pooled by means of means."""

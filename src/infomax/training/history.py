@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from scipy import sparse
 
@@ -22,8 +23,10 @@ from infomax.arrays.scaling import Scaler
 from infomax.arrays.sparsity import dense
 from infomax.arrays.times import DAY, UNKNOWN
 from infomax.io.record import Record
+from infomax.kernels import Backend
 from infomax.training.health import spread
-from infomax.training.recipe import FITTED, blocks, numbered, own_projection
+from infomax.training.own import blocks, own_projection
+from infomax.training.recipe import FITTED, numbered
 
 Array = NDArray[np.float32]
 Rows = NDArray[np.int64]
@@ -94,13 +97,13 @@ class History:
         self.half_lives = half_lives
         self.tables: dict[str, Array] = {}
         self.column_names: dict[str, Sequence[str]] = {}
-        known = seen.scaled(scaler).nodes
+        known, backend = seen.scaled(scaler).nodes, Backend(torch.device("cpu"))
         for kind, nodes in graph.scaled(scaler).nodes.items():
             names = nodes.feature_names
             own = known[kind]
             table = np.zeros((nodes.num_nodes, 0), np.float32)
             if not from_edges(names):
-                projection = own_projection(own.table, spread(own.num_nodes, FITTED)).numpy()
+                projection = own_projection(own.table, spread(own.num_nodes, FITTED), backend).numpy()
                 rows = blocks(nodes.table, np.arange(nodes.num_nodes))
                 table = np.concatenate([_projected(some, projection) for some in rows])
             width = table.shape[1]

@@ -146,12 +146,12 @@ def fit_places(graph: Record, backend: Backend, exactly: int | None = None) -> P
     table = _empty(n, 1 + WIDTH, np.float32, work, 2)
     strength = np.zeros(n)
     for receivers, _, weights in _entries(graph, ids.rows, seen):
-        strength += np.bincount(receivers, weights, n)
+        np.add.at(strength, receivers, weights)
     more = MORE * (strength.sum() / max(int(seen.sum()), 1) or 1.0)
     scale = inverse_root(strength + more)
     first = 0
     for rows in row_blocks(now):
-        rows[:] = signs(ids[first : first + len(rows)].tolist())[:, :width]
+        rows[:] = signs(ids[first : first + len(rows)].tolist(), width)
         first += len(rows)
     tensors = torch.from_numpy(now), torch.from_numpy(then)
     if work is None:

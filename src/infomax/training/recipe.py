@@ -2,7 +2,7 @@
 
 encoder    H + P^2 H with rows of length 1; in a graph of several types, and in very large ones, H
 own        the node's scaled features, standardised where they are few; of many, divided by the root of their
-           deviation, the singular vectors
+           deviation, the singular vectors; see `infomax.training.own`
 pooled     P^2 of the own part; of several types, the means along paths of the own parts at their ends; where rows have
            times, one such part per half-life that was asked for, "pooled 60d"; see `infomax.training.decay`
 positions  singular vectors of the whole graph, see `infomax.training.places`
@@ -17,26 +17,22 @@ from __future__ import annotations
 import hashlib
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy import sparse
 from torch import Tensor
 
-from infomax.arrays.blocks import BLOCK_BYTES
 from infomax.arrays.edge_features import from_edges
 from infomax.arrays.scaling import Scaler
-from infomax.arrays.table import Features, Table
 from infomax.arrays.times import parse_half_lives
 from infomax.embeddings import slices
 from infomax.errors import InputError
 from infomax.graphs.graph import Graph
 from infomax.io.json import to_json
-from infomax.kernels.host import leading, on_one_thread
 from infomax.parts.encoders import Encoder
 from infomax.parts.vectors import PAPER, PARTS, POOLED, RECIPE
 
@@ -57,13 +53,6 @@ loses 2 at length 1 and 3 at length 2.
 """
 ENOUGH = 5_000
 """Entries of the adjacency by which a resemblance is known well enough."""
-COUNT = 128
-"""Singular vectors of the features at most; as many features as this, or fewer, are kept as they are, standardised.
-
-More are divided by the root of their deviation (Pareto scaling) before singular vectors are taken. On nodes that are no
-test nodes this gains 1.3 points on chameleon, 0.7 on debian and 0.1 on Cora, changes Citeseer by at most 0.1
-and costs actor 0.1 to 0.4; divided by the deviation itself, Citeseer loses 0.3.
-"""
 LARGE = 2_000_000
 """Nodes above which neither the encoder is smoothed, nor are there pooled parts and positions: the passes over all
 nodes, which these need, would take longer than the training."""
@@ -71,13 +60,9 @@ HUGE = 20_000_000
 """Nodes of a type above which the own part is left out unless it is asked for: it would be most of what is written."""
 FITTED = 200_000
 """Nodes to which parts are fitted, at most."""
-EXACT = 1024
-"""Features up to which singular vectors come from the matrix of all products of features, in one pass over nodes."""
-PASSES, SPARE = 5, 32
-"""Passes over nodes where features are more, and directions that are searched beside those asked for."""
 ROUNDING = 1e-5
 """Differences between nodes, as a share of the length of a part, that are but the rounding of single precision."""
-_ROWS = 1 << 11
+_ROWS = 1 << 12
 
 
 def parts_for(graph: Graph, vectors: str, half_life: str | None = None) -> tuple[tuple[str, ...], list[str]]:
@@ -247,28 +232,6 @@ def numbered(part: str, width: int) -> list[str]:
     return [f"{part} {at} of {width}" for at in range(1, width + 1)]
 
 
-def own_projection(table: Table, nodes: NDArray[np.int64]) -> Tensor:
-    """What makes the own part ``[n, K]`` of scaled features ``[n, F]``, fitted to some nodes; see `COUNT`."""
-    total, squares = np.zeros(table.shape[1]), np.zeros(table.shape[1])
-    for rows in blocks(table, nodes):
-        values = rows.astype(np.float64)
-        total += values.sum(axis=0)
-        squares += (values * values).sum(axis=0)
-    deviation = np.sqrt(np.maximum(squares / len(nodes) - np.square(total / len(nodes)), 0))
-    known = deviation > 1e-6 * np.sqrt(squares / len(nodes))
-    inverse = np.divide(1, deviation, out=np.zeros_like(deviation), where=known)
-    if len(inverse) <= COUNT:
-        return torch.from_numpy(np.diag(inverse).astype(np.float32))
-    weights = np.sqrt(inverse)
-    found = weights[:, None] * directions(table, nodes, COUNT, weights)
-    return torch.from_numpy(found.astype(np.float32))
-
-
-def project(features: Features, projection: Tensor) -> Tensor:
-    """The own part ``[n, K]`` of scaled features ``[n, F]``, on the CPU."""
-    return torch.from_numpy(np.asarray(features @ projection.numpy(), np.float32))
-
-
 def family(part: str) -> str:
     """The name of a part without its half-life."""
     return part.split(" ")[0]
@@ -279,6 +242,7 @@ def balance(
     parts: Mapping[str, Sequence[str]],
     length: Mapping[str, float],
     known: NDArray[np.bool_],
+    device: torch.device,
 ) -> list[Tensor]:
     """The centre ``[D]`` and the factor ``[D]`` by which each part of rows ``[n, D]`` gets its mean length.
 
@@ -286,72 +250,24 @@ def balance(
     else be far from the centre, and positions nothing beside them. Pooled parts of several half-lives have that length
     together. A part that is the same at every node gets none.
     """
-    centre, factor = raw.mean(axis=0, dtype=np.float64), np.zeros(raw.shape[1])
-    count = Counter(map(family, parts))
-    among = {name: np.ones_like(known) if name == "positions" or not known.any() else known for name in parts}
-    total, whole = dict.fromkeys(parts, 0.0), dict.fromkeys(parts, 0.0)
-    for first in range(0, len(raw), _ROWS):  # as wide as all parts are, in double precision
-        rows = raw[first : first + _ROWS].astype(np.float64)
-        squares, apart = np.square(rows), np.square(rows - centre)
-        for name, columns in slices(parts).items():
-            some = among[name][first : first + _ROWS]
-            total[name] += float(np.sqrt(apart[:, columns].sum(axis=1))[some].sum())
-            whole[name] += float(np.sqrt(squares[:, columns].sum(axis=1))[some].sum())
-    for name, columns in slices(parts).items():
-        target = int(among[name].sum()) * length[family(name)] / math.sqrt(count[family(name)])
-        if total[name] > ROUNDING * whole[name]:  # else the part is the same at every node
-            factor[columns] = target / total[name]
-    return [torch.from_numpy(one.astype(np.float32)) for one in (centre, factor)]
+    described = known if known.any() else np.ones_like(known)
+    counted = [np.ones_like(known) if name == "positions" else described for name in parts]
+    among = torch.from_numpy(np.stack(counted, axis=1)).to(device)
+    columns, blocks = slices(parts), range(0, len(raw), _ROWS)
 
+    def rows(first: int) -> Tensor:
+        return torch.from_numpy(raw[first : first + _ROWS]).to(device, torch.float64)
 
-def with_features(table: Table, nodes: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which of some nodes ``[n]`` have scaled features other than zero."""
-    found = [np.zeros(0, bool)]
-    for rows in blocks(table, nodes):
-        found.append(np.diff(rows.indptr) > 0 if sparse.issparse(rows) else (rows != 0).any(axis=1))
-    return np.concatenate(found)
-
-
-def directions(
-    table: Table, nodes: NDArray[np.int64], count: int, weights: NDArray[np.float64] | None = None, seed: int = 0
-) -> NDArray[np.float32]:
-    """The leading right singular directions ``[F, K]`` of the features of some nodes, times weights ``[F]``.
-
-    Nodes are read some at a time. Many features are searched by a seeded subspace iteration.
-    """
-    f = table.shape[1]
-    scale = np.ones((f, 1)) if weights is None else weights[:, None]
-    if f <= max(EXACT, count + SPARE):
-        found = leading(scale * _gram(table, nodes) * scale.T, count)
-    else:
-
-        def product(basis: NDArray[np.float64]) -> NDArray[np.float64]:
-            return scale * _gram(table, nodes, scale * basis)
-
-        basis = _orthonormal(np.random.default_rng(seed).standard_normal((f, count + SPARE)))
-        for _ in range(PASSES):
-            basis = _orthonormal(product(basis))
-        found = basis @ leading(basis.T @ product(basis), count)
-    # Of a direction and its opposite, the one whose largest entry is positive.
-    signs = np.sign(found[np.abs(found).argmax(axis=0), np.arange(count)])
-    return np.ascontiguousarray(found * signs, np.float32)
-
-
-def _orthonormal(columns: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Orthonormal columns ``[F, k]`` of the same span; torch takes a quarter of the time of NumPy, on one thread."""
-    return np.asarray(on_one_thread(torch.linalg.qr, torch.from_numpy(columns))[0].numpy())
-
-
-def blocks(table: Table, nodes: NDArray[np.int64]) -> Iterator[Features]:
-    """The features of some nodes; dense ones some at a time."""
-    step = len(nodes) if table.sparse else max(1, BLOCK_BYTES // (4 * table.shape[1]))
-    return (table[nodes[first : first + step]] for first in range(0, len(nodes), step))
-
-
-def _gram(table: Table, nodes: NDArray[np.int64], by: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
-    """X^T X ``[F, F]``, where X has the rows of some nodes, or its product with a matrix ``[F, k]``."""
-    out = np.zeros((table.shape[1],) * 2 if by is None else by.shape)
-    for rows in blocks(table, nodes):
-        product = rows.T @ (rows if by is None else rows @ by.astype(np.float32))
-        out += product.toarray() if sparse.issparse(product) else product
-    return out
+    centre = torch.stack([rows(first).sum(dim=0) for first in blocks]).sum(dim=0) / len(raw)
+    whole, apart = torch.zeros(2, len(parts), dtype=torch.float64, device=device)
+    for first in blocks:
+        here = rows(first)
+        for total, x in ((whole, here), (apart, here - centre)):
+            lengths_of = torch.stack([x[:, at].norm(dim=1) for at in columns.values()], dim=1)
+            total += (lengths_of * among[first : first + _ROWS]).sum(dim=0)
+    count, factor = Counter(map(family, parts)), torch.zeros_like(centre)
+    for part, (name, at) in enumerate(columns.items()):
+        if apart[part] > ROUNDING * whole[part]:  # else the part is the same at every node
+            target = among[:, part].sum() * length[family(name)] / math.sqrt(count[family(name)])
+            factor[at] = target / apart[part]
+    return [one.float().cpu() for one in (centre, factor)]
