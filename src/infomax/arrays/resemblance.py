@@ -67,19 +67,20 @@ class Centred:
 
     def __init__(self, rows: Any, centre: NDArray[np.float64]) -> None:
         self.rows, self.centre, self.along = rows, centre, rows @ centre
-        every = np.arange(rows.shape[0])
-        square, level = self._products(every, every), float(centre @ centre)
-        self.inverse = np.divide(1, np.sqrt(np.abs(square)), out=np.zeros(len(square)), where=square > 1e-12 * level)
+        self.level = float(centre @ centre)
+        squares = rows.power(2) if sparse.issparse(rows) else np.square(rows)
+        square = np.asarray(squares.sum(axis=1, dtype=np.float64) - 2 * self.along + self.level)
+        apart = square > 1e-12 * self.level
+        self.inverse = np.zeros(len(square))
+        self.inverse[apart] = 1 / np.sqrt(square[apart])
         """``[n]``: 1 by the length of each row; 0 where a row is the centre."""
 
     def cosines(self, some: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.float64]:
         """Those of pairs of rows, ``[m]``."""
-        return self._products(some, others) * self.inverse[some] * self.inverse[others]
-
-    def _products(self, some: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.float64]:
         x, y = self.rows[some], self.rows[others]
         plain = (x.multiply(y) if sparse.issparse(x) else x * y).sum(axis=1, dtype=np.float64)
-        return np.asarray(plain - self.along[some] - self.along[others] + self.centre @ self.centre)
+        products = plain - self.along[some] - self.along[others] + self.level
+        return np.asarray(products * self.inverse[some] * self.inverse[others])
 
     def total(self, some: NDArray[np.int64]) -> NDArray[np.float64]:
         """The sum ``[F]`` of rows at length 1, some of them several times."""
