@@ -5,6 +5,9 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
+# Tests start Python many times; where this is set each of them would compile all modules anew, torch's for three seconds.
+unexport PYTHONDONTWRITEBYTECODE
+
 # One process per core; a file of tests runs in one of them, so that what its tests share is made once.
 WORKERS ?= logical
 PARALLEL := -n $(WORKERS) --maxprocesses 8 --dist loadfile

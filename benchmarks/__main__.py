@@ -110,6 +110,7 @@ def passes(name: str, device: str) -> bool:
         print(f"left out: {name}: no {toy.library}", flush=True)
         return True
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # else each script would compile all modules anew
     if device == "cpu":
         environment["CUDA_VISIBLE_DEVICES"] = ""
     began = time.monotonic()
