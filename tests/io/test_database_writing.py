@@ -17,6 +17,7 @@ from infomax import read_database
 from infomax.errors import InputError
 from infomax.io.database.writing import VectorTable, destination, key_columns, primary_key, write_into
 
+duckdb = pytest.importorskip("duckdb")
 ID = {"id": "BIGINT"}
 IDS, VECTORS = np.array([7, 3]), np.array([[0.1, -2.5], [1e-7, 3]], np.float32)
 
