@@ -8,7 +8,6 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import numpy as np
 import pytest
 from sample_shop import duckdb_file, sqlite_file
