@@ -253,6 +253,7 @@ def balance(
     described = known if known.any() else np.ones_like(known)
     counted = [np.ones_like(known) if name == "positions" else described for name in parts]
     among = torch.from_numpy(np.stack(counted, axis=1)).to(device)
+    nodes = among.sum(dim=0, dtype=torch.float64)
     columns, blocks = slices(parts), range(0, len(raw), _ROWS)
 
     def rows(first: int) -> Tensor:
@@ -268,6 +269,6 @@ def balance(
     count, factor = Counter(map(family, parts)), torch.zeros_like(centre)
     for part, (name, at) in enumerate(columns.items()):
         if apart[part] > ROUNDING * whole[part]:  # else the part is the same at every node
-            target = among[:, part].sum() * length[family(name)] / math.sqrt(count[family(name)])
-            factor[at] = target / apart[part]
+            target = length[family(name)] / math.sqrt(count[family(name)])
+            factor[at] = target * nodes[part] / apart[part]
     return [one.float().cpu() for one in (centre, factor)]
