@@ -56,8 +56,8 @@ WORK = {
     "memory-cora": Work(
         "peak memory of a training, Cora", "benchmarks.memory --dataset cora --peers pyg,pyg-csr", "peak_mb", "MB"
     ),
-    "protocol": Work("the paper's protocol: 50 encoders of Cora", "benchmarks.protocol --dataset cora --peers pyg",
-                     "seconds", "s", "cuda"),
+    "protocol": Work("the paper's protocol: 50 encoders of Cora (of pyg 5, times 10)",
+                     "benchmarks.protocol --dataset cora --peers pyg", "seconds", "s", "cuda"),
     "types-acm": Work("an epoch on several types, ACM", "benchmarks.types --dataset heco-acm --peers pyg,pyg-csr"),
     "types-dblp": Work("an epoch on several types, DBLP", "benchmarks.types --dataset heco-dblp --peers pyg,pyg-csr"),
     "batches": Work("a step in batches of 4,096 nodes", "benchmarks.batches --batch 4096"),
@@ -124,16 +124,13 @@ def page(rows: list[dict[str, Any]]) -> str:
     for row in sorted(rows, key=lambda row: (places[row["work"]], row["machine"])):
         work = WORK[row["work"]]
         told = ", ".join(f"{label} **{_short(value)}**" for label, value in row.get("figures", {}).items())
-        commit = f"written in {row['commit']}" if row.get("from_docs") else f"{row['commit']}, {row['day']}"
         cells = [f"{work.title}, {work.unit}", row["machine"], told or row["failed"], f"`{row['command']}`"]
-        load = f"{row['load']:g}" if "load" in row else "not known"
-        lines.append(f"| {' | '.join([*cells, commit, load])} |")
+        cells += [f"{row['commit']}, {row['day']}", f"{row['load']:g}"]
+        lines.append(f"| {' | '.join(cells)} |")
     return TEXT.replace("{TABLE}", "\n".join(lines))
 
 
-def _short(value: float | str) -> str:
-    if isinstance(value, str):
-        return value
+def _short(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
@@ -144,14 +141,9 @@ benchmarks.measured --page`; `python -m benchmarks.measured --machine NAME` meas
 is two virtual cores of a Xeon of 2.5 GHz with AVX-512, Xeon 2.1 two of one of 2.1 GHz, H200 one NVIDIA H200. "ours" is
 infomax; [benchmarks/README.md](../benchmarks/README.md) describes the others.
 
-- A commit with a day is that of the code that was measured, by the command in the row. b600b9d is not in git: it is a
-  draft of 99699b68.
-- **"written in"**: the figure was taken over from earlier docs. The commit is the one that wrote it there; the code
-  that was measured is that or an older one, and infomax has changed since. Read these as orders of magnitude until
-  they are measured again.
-- The load is that of the machine when the row began: figures by the clock are good on an idle machine only. The H200's
-  host has 16 cores; where the load is 14 or more, 13 of them had other work: others wait for the host, and embedding
-  asks for all cores.
+- The commit is that of the code that was measured, by the command in the row.
+- The load is that of the machine when the row began: figures by the clock are good on an idle machine only. A row that
+  follows another has about one process of that in it. The H200's host has 16 cores.
 
 {TABLE}
 """
