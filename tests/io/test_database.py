@@ -346,6 +346,8 @@ def test_bad_databases_are_refused(tmp_path: Path) -> None:
             read_graph(f"sqlite:///{tmp_path / address}")
     with pytest.raises(InputError, match="a file of SQLite or DuckDB, found another file"):
         read_graph(tmp_path / "text.sqlite")
+    with pytest.raises(InputError, match=r"mysql://me@server/shop: expected .*postgresql://, found mysql://"):
+        read_graph("mysql://me@server/shop")
     left = read_database(twice, tables=["s.orders=ignore"])
     assert {one.ends for one in left.relations} >= {("lines", "order_id", "orders")}, "the keys to the other one stay"
 

@@ -29,6 +29,9 @@ def is_database(name: str | Path) -> bool:
     """Whether a name is that of a SQLite or DuckDB file, of a Postgres server, or of a folder of different tables."""
     if POSTGRES.match(str(name)) or _FILE.match(str(name)):
         return True
+    if other := re.match(r"\w+://", str(name)):
+        remedy = "Copy it to a file first; DuckDB reads MySQL and the web."
+        raise InputError(str(name), "a file, a folder, sqlite:///, duckdb:/// or postgresql://", other[0], remedy)
     path = Path(name)
     if not path.is_dir():
         return bool(_kind(path)) or (path.suffix.lower() in _SUFFIXES and path.is_file())
