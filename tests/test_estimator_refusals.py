@@ -95,7 +95,7 @@ def test_auto_takes_batches_where_a_cpu_would_train_long(graph, monkeypatch, slo
 
 
 def test_a_run_whose_vectors_would_not_fit_is_refused_before_it_is_trained(tmp_path, graph, monkeypatch):
-    monkeypatch.setattr(memory, "embedding_bytes", lambda graph, out_dim: 1 << 60)
+    monkeypatch.setattr(memory, "embedding_bytes", lambda *_: 1 << 60)
     trained = []
     with pytest.raises(InputError, match="memory"):
         DGI(dim=8, epochs=2).fit(graph, run=tmp_path / "run", progress=trained.append)

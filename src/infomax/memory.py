@@ -155,15 +155,16 @@ def weights_bytes(graph: _Graph, dim: int) -> int:
     return 5 * 4 * (features * dim + 4 * dim * dim)
 
 
-def embedding_bytes(graph: _Graph, out_dim: int) -> int:
-    """Estimate the peak bytes of embedding, beside the graph itself: scaled features, propagation and layers.
+def embedding_bytes(graph: _Graph, out_dim: int, device: torch.device) -> int:
+    """Estimate the peak bytes of embedding on a device, beside the graph itself: scaled features, edges and layers.
 
-    The layers are the one before, the one that is computed, a product and a block. Sorting the edges takes more than
-    keeping them, but is over when the first layer begins.
+    The layers are the one before, the one that is computed and a product; the vectors, on the host, come on top of them
+    on a CPU. Sorting the edges takes more than keeping them, but is over when the first layer begins.
     """
     n = _nodes(graph)
     edges = edges_bytes(graph, 1)
-    return features_bytes(graph, 24) + max(64 * edges, 28 * edges + 15 * n * out_dim)
+    each = 15 if device.type == "cpu" else 11
+    return features_bytes(graph, 24) + max(64 * edges, 28 * edges + each * n * out_dim)
 
 
 def stored_bytes(graph: _Graph) -> int:

@@ -73,7 +73,7 @@ def test_estimates_are_within_a_factor_of_two(name: str, tmp_path: Path) -> None
     training = asked_for(lambda: model.fit(graph), tmp_path)
     embedding = asked_for(lambda: model.transform(graph), tmp_path)
     assert 0.5 < model.settings().bytes(graph, torch.device("cpu")) / training < 2
-    assert 0.5 < embedding_bytes(graph, dim) / embedding < 2
+    assert 0.5 < embedding_bytes(graph, dim, torch.device("cpu")) / embedding < 2
 
 
 @pytest.mark.parametrize(

@@ -215,5 +215,6 @@ def in_memory(model: DGI) -> None:
     from infomax.kernels.device import choose_device
 
     if model.graph_.table.mapped:
-        room.require(memory.embedding_bytes(model.graph_, model.model_.encoder.out_dim), choose_device("cpu"))
+        cpu = choose_device("cpu")
+        room.require(memory.embedding_bytes(model.graph_, model.model_.encoder.out_dim, cpu), cpu)
         model.graph_ = model.graph_.loaded()

@@ -48,7 +48,7 @@ def assemble(
     source = graph if preset.regime.reads_folders else graph.loaded()
     seen, scaler = source.seen(), scaler or source.scaler(preset.scale)
     if not graph.table.mapped and ranks.rank == 0:  # all vectors come after it
-        room.require(memory.embedding_bytes(seen, model.encoder.out_dim), device)
+        room.require(memory.embedding_bytes(seen, model.encoder.out_dim, device), device)
     scaled = seen.scaled(scaler)
     warn_if_zero(scaled.table, scaler)
     work = preset.work(seen.num_nodes) if numbers is None else numbers

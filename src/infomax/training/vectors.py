@@ -112,7 +112,7 @@ def embedder(
         place = cpu if rows is not None and not recipe.hops else device_for_folder(graph, device)
         return Embedder.of(recipe, graph, Backend.of_embedding(place, n * recipe.width), given)
     where = choose_device(device)
-    room.require(memory.embedding_bytes(graph, recipe.width), where)
+    room.require(memory.embedding_bytes(graph, recipe.width, where), where)
     backend = Backend.of_embedding(where, graph.num_nodes * recipe.encoder.out_dim)
     return Embedder.of(recipe, graph, backend, given)
 
