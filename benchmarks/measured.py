@@ -138,8 +138,8 @@ TEXT = """# Measured
 
 Every figure with its command, its machine and a commit. The page is made from `benchmarks/measured.json` by `python -m
 benchmarks.measured --page`; `python -m benchmarks.measured --machine NAME` measures all rows of a machine again. Xeon
-is two virtual cores of a Xeon of 2.5 GHz with AVX-512, Xeon 2.1 two of one of 2.1 GHz, H200 one NVIDIA H200. "ours" is
-infomax; [benchmarks/README.md](../benchmarks/README.md) describes the others.
+is two virtual cores of a Xeon of 2.5 GHz with AVX-512, H200 one NVIDIA H200. "ours" is infomax;
+[benchmarks/README.md](../benchmarks/README.md) describes the others.
 
 - The commit is that of the code that was measured, by the command in the row.
 - The load is that of the machine when the row began: figures by the clock are good on an idle machine only. A row that
