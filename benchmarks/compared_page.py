@@ -201,14 +201,17 @@ def draw(rows: Rows, path: Path) -> None:
 
 
 def _name_points(axis: Any, points: dict[str, dict[str, Any]]) -> None:
-    """Write the names of methods beside their points, where no name covers another or a point."""
+    """Write the names of methods beside their points, where no name covers another, a point or the frame."""
     places = {method: axis.transData.transform((row["cpu_s"], row["accuracy"])) for method, row in points.items()}
     taken = [(x - 5, y - 5, x + 5, y + 5) for x, y in places.values()]
+    right = axis.get_window_extent().x1
+    heights = (-4, 8, -16, 20, -28, 32, -40)
     for method, (x, y) in sorted(places.items(), key=lambda place: -place[1][1]):
         width, height = 5.6 * len(method), 12
-        offsets = [(9, dy) for dy in (-4, 8, -16, 20, -28)] + [(-9 - width, dy) for dy in (-4, 8, -16, 20, -28)]
+        offsets = [(dx, dy) for dx in (9, -9 - width) for dy in heights]
         boxes = [(x + dx, y + dy, x + dx + width, y + dy + height) for dx, dy in offsets]
-        free = (at for at, box in enumerate(boxes) if not any(_overlap(box, other) for other in taken))
+        inside = ((at, box) for at, box in enumerate(boxes) if box[2] < right)
+        free = (at for at, box in inside if not any(_overlap(box, other) for other in taken))
         chosen = next(free, 0)
         taken.append(boxes[chosen])
         place = tuple(0.72 * one for one in offsets[chosen])  # points of 1/72 inch, of 100 pixels to the inch

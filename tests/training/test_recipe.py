@@ -169,9 +169,7 @@ def test_unseen_nodes_decide_nothing():
     np.testing.assert_allclose(one.transform(graph).vectors, two.transform(graph).vectors, atol=1e-6)
 
 
-@pytest.mark.parametrize("held", [0, 1 << 22], ids=["edges are read anew", "edges are held in memory"])
-def test_a_graph_folder_has_the_vectors_of_the_graph_in_memory(held, tmp_path, monkeypatch):
-    monkeypatch.setattr("infomax.training.places.HELD", held)
+def test_a_graph_folder_has_the_vectors_of_the_graph_in_memory(tmp_path, monkeypatch):
     monkeypatch.setattr("infomax.training.places._ROWS", 7)
     monkeypatch.setattr(engine, "BLOCK_ON_DISK", {"cpu": 7})
     monkeypatch.setattr("infomax.arrays.positions.ENTRIES", 20)

@@ -21,7 +21,7 @@ from scipy import sparse
 from torch import Tensor
 
 from infomax.arrays.blocks import row_blocks
-from infomax.arrays.positions import ROUNDS, add_parts, entries, part_of, signs
+from infomax.arrays.positions import ROUNDS, entries, signs
 from infomax.arrays.relations import steps
 from infomax.io.changes import rows_before
 from infomax.io.record import Record
@@ -32,9 +32,6 @@ from infomax.views.operands import SparseOperand, csr, keyed
 
 WIDTH, SPARE = 128, 32
 """Singular vectors at most, and how many more are searched. On validation nodes 256 gave no more than 128."""
-HELD = 1 << 22
-"""Edges up to which those of a graph on disk are held in memory meanwhile: reading them anew for each of the 25
-products takes three times as long."""
 MORE = 0.1
 """What is added to the sums of weights, by their mean. On validation nodes of Citeseer, which falls into 438 parts, the
 default gains 0.8 points by it; Cora and chameleon change by 0.1."""
@@ -156,20 +153,17 @@ def fit_places(graph: Record, backend: Backend, exactly: int | None = None) -> P
     tensors = torch.from_numpy(now), torch.from_numpy(then)
     if work is None:
         tensors = tensors[0].to(backend.device), tensors[1].to(backend.device)
-    if work is None or sum(one.edges.nnz for one in graph.relations) <= HELD:
-        matrix = _matrix(_entries(graph, ids.rows, seen), scale, backend if work is None else Backend(_CPU))
-        step = n if work is None else _ROWS
-        blocks = [matrix.rows(first, min(first + step, n)) for first in range(0, n, step)]
+        matrix = _matrix(_entries(graph, ids.rows, seen), scale, backend)
 
         def product(x: Tensor, out: Tensor) -> None:
-            for block, rows in zip(blocks, out.split(step), strict=True):
-                rows.copy_(block @ x)
+            out.copy_(matrix @ x)
     else:
 
         def product(x: Tensor, out: Tensor) -> None:
-            known = _entries(graph, ids.rows, seen)
-            parts = (part_of(to, of, weights * scale[to] * scale[of]) for to, of, weights in known)
-            add_parts(parts, x.numpy(), out.numpy())
+            out.zero_()
+            for to, of, weights in _entries(graph, ids.rows, seen):
+                rows, block = _rows_of(to, of, weights * scale[to] * scale[of], n)
+                out[rows] += block @ x
 
     vectors, values = leading_vectors(product, *tensors, WIDTH if exactly is None else exactly)
     found, count = len(values), len(values) if exactly is None else exactly
@@ -237,6 +231,16 @@ def _matrix(
     matrix = sparse.csr_array((values, (receivers, senders)), shape=(len(scale), len(scale)))
     keys, numbers = keyed(matrix, backend.device)
     return SparseOperand(csr(keys, numbers, matrix.shape), backend, symmetric=True)
+
+
+def _rows_of(
+    to: NDArray[np.int64], of: NDArray[np.int64], values: NDArray[np.float64], n: int
+) -> tuple[Tensor, SparseOperand]:
+    """The rows that some entries of P are in, and these rows ``[n', N]``."""
+    order = np.argsort(to, kind="stable")  # those of a row stay in the order of their columns
+    first = np.flatnonzero(np.diff(to[order], prepend=-1))
+    starts, columns, weights = map(torch.from_numpy, (np.append(first, len(to)), of[order], values[order]))
+    return torch.from_numpy(to[order][first]), SparseOperand.of_rows(starts, columns, weights, n, Backend(_CPU))
 
 
 def _entries(
