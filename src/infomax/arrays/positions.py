@@ -63,7 +63,7 @@ def fill_positions(
     strength = _strength(edges, seen)
     parts = None if isinstance(now, np.memmap) else list(_parts(edges, strength, seen))  # in memory once for all hops
     for hop in range(1, LAST + 1):
-        add_parts(parts or _parts(edges, strength, seen), now, then)
+        _add_parts(parts or _parts(edges, strength, seen), now, then)
         now, then = then, now
         if hop >= FIRST:
             for rows in _rows(total):
@@ -73,7 +73,7 @@ def fill_positions(
     if seen is not None and not seen.all():
         strength = _strength(edges, None)
         for _ in range(ROUNDS):
-            add_parts(_parts(edges, strength, None), total, then)
+            _add_parts(_parts(edges, strength, None), total, then)
             for rows in _rows(total):
                 total[rows] = np.where(seen[rows, None], total[rows], unit(then[rows]))
 
@@ -143,7 +143,7 @@ def _strength(edges: Adjacency, seen: NDArray[np.bool_] | None) -> NDArray[np.fl
     return np.where(total > 0, total, 1)
 
 
-def add_parts(parts: Iterable[tuple[Any, Any, sparse.csr_array]], x: Rows, out: Rows) -> None:
+def _add_parts(parts: Iterable[tuple[Any, Any, sparse.csr_array]], x: Rows, out: Rows) -> None:
     """Write P x to ``out``, by the `_parts` of P."""
     for rows in _rows(out):
         out[rows] = 0
@@ -156,12 +156,12 @@ def _parts(
 ) -> Iterator[tuple[Any, Any, sparse.csr_array]]:
     """P = D^-1 A over the edges among seen nodes, in both directions, as parts to add: receivers, senders, a block."""
     for owner, sender, weight in _entries(edges, seen):
-        yield part_of(owner, sender, weight / strength[owner])
+        yield _part_of(owner, sender, weight / strength[owner])
         if edges.directed:
-            yield part_of(sender, owner, weight / strength[sender])
+            yield _part_of(sender, owner, weight / strength[sender])
 
 
-def part_of(
+def _part_of(
     receiver: NDArray[np.int64], sender: NDArray[np.int64], weight: NDArray[np.float64]
 ) -> tuple[Any, Any, sparse.csr_array]:
     """Each receiver and each sender once, and the weights between them; each row is then read and written once."""
