@@ -57,9 +57,20 @@ def test_a_sample_of_the_edges_is_seeded_and_near_the_whole(monkeypatch):
     graph = Graph.from_arrays(ALIKE, FEATURES)
     whole = of(graph)
     monkeypatch.setattr(module, "SAMPLE", 500)
+    monkeypatch.setattr(module, "FEW", 500)
     again = Graph.from_arrays(ALIKE, FEATURES)  # another object, so that it is computed again
     assert of(graph, seed=1) == of(again, seed=1) != of(graph, seed=2)
     assert of(graph, seed=1) == pytest.approx(whole, abs=0.06)
+
+
+def test_few_edges_tell_that_neighbours_are_alike_and_more_that_they_are_not(monkeypatch):
+    looked, among = list[int](), module._among
+    monkeypatch.setattr(module, "_among", lambda most, *given: looked.append(most) or among(most, *given))
+    monkeypatch.setattr(module, "FEW", 500)
+    for ends, expected in ((ALIKE, [500]), (ENDS, [500, module.SAMPLE]), (DIFFER, [500, module.SAMPLE])):
+        looked.clear()
+        of(Graph.from_arrays(ends, FEATURES))
+        assert looked == expected
 
 
 def test_a_graph_folder_has_that_of_the_graph_in_memory(tmp_path, monkeypatch):

@@ -174,7 +174,7 @@ def test_rows_from_disk(encoder, graph):
     engine.block = 7
     expected = by_hand(encoder, graph).detach().numpy()
     np.testing.assert_allclose(engine.all(), expected, rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(engine.some(nodes), expected[nodes], rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(engine.some(nodes, torch.device("cpu")), expected[nodes], rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("compiled", [False, True], ids=["plain", "compiled"])

@@ -18,6 +18,7 @@ from infomax.io.unite import without_features
 from infomax.kernels import Backend
 from infomax.training import embed as engine
 from infomax.training import recipe as module
+from infomax.training.places import start_rows
 from infomax.training.recipe import HALF, LARGE, LONG, lengths, parts_for
 
 LENGTHS = {"encoder": 1.0, "own": HALF, "pooled": HALF, "positions": HALF}
@@ -301,3 +302,12 @@ def test_the_papers_vectors_are_not_given_for_parts_that_a_run_lacks(graph, aske
     model = DGI(7, epochs=1, vectors="paper", device="cpu").fit(graph)
     with pytest.raises(InputError, match="the paper's vectors alone"):
         model.transform(graph, vectors=asked)
+
+
+def test_an_id_decides_where_the_search_for_positions_begins():
+    rows = start_rows([*range(5000), "ann", "7"], 160).astype(np.float64)
+    assert rows.shape == (5002, 160)
+    assert {*rows.ravel()} == {-1.0, 1.0}
+    np.testing.assert_array_equal(rows[-1], rows[7])  # text files have no types
+    np.testing.assert_array_equal(rows[-2], start_rows(["ann"], 160)[0])
+    np.testing.assert_allclose(rows.T @ rows / len(rows), np.eye(160), atol=0.08)  # five standard errors

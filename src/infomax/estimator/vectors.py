@@ -40,7 +40,7 @@ from infomax.training.recipe import (
     name_columns,
     parts_for,
 )
-from infomax.training.vectors import embed, write_embedding
+from infomax.training.vectors import embed, embed_some, write_embedding
 
 
 class Parameters:
@@ -190,10 +190,10 @@ class Fitted:
         width = self._places.width if self._places else 0
         recipe = name_columns(replace(recipe, projections=projections), wanted, width, features)
         nodes = spread(seen.num_nodes, most)
-        raw = embed(recipe, seen, self.device, rows=nodes, given=self._given(seen, recipe))
-        alike = self._resemblance() if "own" in wanted else None
+        raw = embed_some(recipe, seen, self.device, nodes, self._given(seen, recipe))
+        alike = self._resemblance(seen) if "own" in wanted else None
         known = with_features(scaled.table, nodes)
-        centre, factor = balance(raw, recipe.parts, lengths(seen, alike), known, device)
+        centre, factor = balance(raw, recipe.parts, lengths(seen, alike), known)
         return replace(recipe, centre=centre, factor=factor)
 
     def _places_beside(self) -> Places | None:
@@ -262,13 +262,12 @@ class Fitted:
         if "own" not in parts and seen.kind not in recipe.ends and not from_edges(seen.feature_names):
             told["columns_lost"] = seen.num_features
         if not seen.kind and not from_edges(seen.feature_names):  # positions of neighbours are always alike
-            told["resemblance"] = self._resemblance()
+            told["resemblance"] = self._resemblance(seen)
         return health({**(self._course or {}), **told}, learnt, seen)
 
-    def _resemblance(self) -> float | None:
+    def _resemblance(self, seen: Graph) -> float | None:
         """How alike neighbours are, computed once: the own part and the report ask for it; None of several types."""
         if self._alike is None and not self.graph_.kind:
-            seen = self.graph_.seen()
             self._alike = resemblance(seen.table, seen.edges, self.scaler_)
         return self._alike
 

@@ -57,10 +57,20 @@ def leading_vectors(product: Product, now: Tensor, then: Tensor, count: int) -> 
 
 def make_orthonormal(columns: Tensor) -> None:
     """Replace columns ``[N, w]`` by orthonormal ones of the same span; as many are zero as they depend on others."""
-    squares, vectors = on_one_thread(torch.linalg.eigh, _products(columns, columns))
-    kept = squares > 1e-10 * squares[-1]
-    scale = torch.where(kept, squares.clamp(min=1e-30).rsqrt(), torch.zeros_like(squares))
-    _replace(columns, (vectors * scale).to(columns))
+    _replace(columns, on_one_thread(_orthonormal, _products(columns, columns)).to(columns))
+
+
+def _orthonormal(products: Tensor) -> Tensor:
+    """What columns with these inner products ``[w, w]`` are multiplied by to become orthonormal, ``[w, w]``."""
+    factor, failed = torch.linalg.cholesky_ex(products)
+    lengths = factor.diagonal()
+    if not failed and lengths.min() > 1e-4 * lengths.max():  # in a third of the time of what follows
+        turn: Tensor = torch.linalg.solve_triangular(factor, torch.eye(len(factor), dtype=factor.dtype), upper=False).T
+    else:
+        squares, vectors = torch.linalg.eigh(products)
+        kept = squares > 1e-10 * squares[-1]
+        turn = vectors * torch.where(kept, squares.clamp(min=1e-30).rsqrt(), torch.zeros_like(squares))
+    return turn
 
 
 def _signs(columns: Tensor) -> Tensor:

@@ -109,9 +109,11 @@ class Embedder:
         """The vectors of the first nodes."""
         return np.concatenate([to_host(self.rows(*ends)) for ends in self.blocks(0, count)])
 
-    def some(self, nodes: NDArray[np.int64]) -> NDArray[np.float32]:
-        """The vectors of some nodes, ascending; of a graph on disk, only what they need is read where it can be."""
-        out = np.empty((len(nodes), self.recipe.width), np.float32)
+    def some(self, nodes: NDArray[np.int64], device: torch.device) -> Tensor:
+        """The vectors of some nodes, ascending, on a device; of a graph on disk, only what they need is read where it
+        can be.
+        """
+        out = torch.empty(len(nodes), self.recipe.width, device=device)
         if isinstance(self.view, BatchSource) and not self.recipe.hops and "pooled" not in self.recipe.parts:
             seed = torch.zeros((), dtype=torch.int64, device=self.device)
             for start in range(0, len(nodes), self.block):
@@ -120,12 +122,13 @@ class Embedder:
                 with torch.no_grad():
                     made = {"encoder": self.encoder(view)[0]} if self._encodes else {}
                     vectors = self._balanced(self._beside(chosen, made))
-                out[start : start + self.block] = vectors.cpu().numpy()
+                out[start : start + self.block] = vectors
             return out
         for start, stop in self.blocks():
-            here = slice(*np.searchsorted(nodes, [start, stop]))
-            if here.start < here.stop:
-                out[here] = self.rows(start, stop)[torch.from_numpy(nodes[here] - start)].cpu().numpy()
+            first, last = np.searchsorted(nodes, [start, stop])
+            if first < last:
+                found = self.rows(start, stop)
+                out[first:last] = found if last - first == stop - start else found[nodes[first:last] - start]
         return out
 
     @cached_property

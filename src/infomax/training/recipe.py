@@ -238,11 +238,7 @@ def family(part: str) -> str:
 
 
 def balance(
-    raw: NDArray[np.float32],
-    parts: Mapping[str, Sequence[str]],
-    length: Mapping[str, float],
-    known: NDArray[np.bool_],
-    device: torch.device,
+    raw: Tensor, parts: Mapping[str, Sequence[str]], length: Mapping[str, float], known: NDArray[np.bool_]
 ) -> list[Tensor]:
     """The centre ``[D]`` and the factor ``[D]`` by which each part of rows ``[n, D]`` gets its mean length.
 
@@ -252,17 +248,14 @@ def balance(
     """
     described = known if known.any() else np.ones_like(known)
     counted = [np.ones_like(known) if name == "positions" else described for name in parts]
-    among = torch.from_numpy(np.stack(counted, axis=1)).to(device)
+    among = torch.from_numpy(np.stack(counted, axis=1)).to(raw.device)
     nodes = among.sum(dim=0, dtype=torch.float64)
     columns, blocks = slices(parts), range(0, len(raw), _ROWS)
-
-    def rows(first: int) -> Tensor:
-        return torch.from_numpy(raw[first : first + _ROWS]).to(device, torch.float64)
-
-    centre = torch.stack([rows(first).sum(dim=0) for first in blocks]).sum(dim=0) / len(raw)
-    whole, apart = torch.zeros(2, len(parts), dtype=torch.float64, device=device)
+    centre = torch.stack([raw[first : first + _ROWS].sum(dim=0, dtype=torch.float64) for first in blocks])
+    centre = centre.sum(dim=0) / len(raw)
+    whole, apart = torch.zeros(2, len(parts), dtype=torch.float64, device=raw.device)
     for first in blocks:
-        here = rows(first)
+        here = raw[first : first + _ROWS].double()
         for total, x in ((whole, here), (apart, here - centre)):
             lengths_of = torch.stack([x[:, at].norm(dim=1) for at in columns.values()], dim=1)
             total += (lengths_of * among[first : first + _ROWS]).sum(dim=0)

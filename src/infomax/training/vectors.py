@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from infomax import memory
 from infomax.errors import InputError, other_extension, warn
@@ -53,8 +54,25 @@ def embed(
     given: Mapping[str, Any] | None = None,
 ) -> NDArray[np.float32]:
     """The vectors ``[N, d]`` of a graph, or those of some rows, ascending; the arguments are those of `embedder`."""
+    if rows is not None:
+        return embed_some(recipe, graph, device, rows, given, torch.device("cpu")).numpy()
+    engine = embedder(recipe, graph, device, given=given)
+    vectors = engine.all()
+    engine.close()
+    return vectors
+
+
+def embed_some(
+    recipe: Recipe,
+    graph: Graph,
+    device: str,
+    rows: NDArray[np.int64],
+    given: Mapping[str, Any] | None = None,
+    to: torch.device | None = None,
+) -> Tensor:
+    """The vectors ``[n, d]`` of some rows, ascending, on a device; None: the one that computes them."""
     one_pass = graph.folder is not None and recipe.hops == 0 and "pooled" not in recipe.parts  # it reads rows as it is
-    if rows is not None and not one_pass and not recipe.encoder.whole:
+    if len(rows) < graph.num_nodes and not one_pass and not recipe.encoder.whole:
         nodes = sum(one.num_nodes for one in graph.nodes.values())
         each = max(one.table.to_read(1) for one in graph.nodes.values())
         backend = Backend.of_embedding(choose_device(device), len(rows) * recipe.encoder.out_dim)
@@ -62,9 +80,9 @@ def embed(
         theirs = {name: part[rows] for name, part in (given or {}).items()}
         found = embed_near(recipe, graph, rows, backend, theirs, most)
         if found is not None:
-            return found
+            return torch.from_numpy(found).to(to or backend.device)
     engine = embedder(recipe, graph, device, rows=rows, given=given)
-    vectors = engine.all() if rows is None else engine.some(rows)
+    vectors = engine.some(rows, to or engine.device)
     engine.close()
     return vectors
 
