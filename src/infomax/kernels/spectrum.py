@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -10,10 +11,11 @@ from torch import Tensor
 
 from infomax.kernels.host import on_one_thread
 
-ROUNDS, TIMES = 4, 3
-"""Rounds of the subspace iteration, and how often each multiplies by P (P + I), which are two products.
+ROUNDS, DEGREE = 3, 6
+"""Rounds of the subspace iteration, and the degree of the polynomial of P that each multiplies by.
 
-On DBLP, whose singular values fall slowly, a score of 90.9 % needs all of them; half give 75.0 %.
+The 128 largest eigenvalues of DBLP add up to 70.7, of which 2, 3 and 4 rounds find 68.5, 70.2 and 70.6. Powers of
+P (P + I) find 69.5 in as many products as 4 rounds. On validation nodes 4 rounds are no better than 3.
 """
 LEAST = 0.02
 """Eigenvalues, of at most 1, below which a direction is left out: new nodes divide by them."""
@@ -29,9 +31,10 @@ Product = Callable[[Tensor, Tensor], None]
 def leading_vectors(product: Product, now: Tensor, then: Tensor, count: int) -> tuple[Tensor, Tensor]:
     """P V ``[N, K]`` and eigenvalues ``[K]``, V being eigenvectors of the K largest eigenvalues, all positive.
 
-    K is at most ``count``. In P (P + I) negative eigenvalues count little. Rows are read
-    in order, so that both arrays may be mapped from disk. They are in double precision: eigenvectors of near
-    eigenvalues turn by the rounding over the distance of these, so that single precision would not repeat them.
+    K is at most ``count``. A round multiplies by the Chebyshev polynomial that is small between -1 and the least of the
+    eigenvalues found so far, as a product of its linear factors. Rows are read in order, so that both arrays may be
+    mapped from disk. They are in double precision: eigenvectors of near eigenvalues turn by the rounding over the
+    distance of these, so that single precision would not repeat them.
 
     Shapes:
         now, then: ``[N, w]``, w > K; the first holds what to begin with, 1 and -1, and both are overwritten
@@ -39,11 +42,15 @@ def leading_vectors(product: Product, now: Tensor, then: Tensor, count: int) -> 
     apart = now[:, :1].clone()
     for _ in range(ROUNDS):
         make_orthonormal(now)
-        for _ in range(TIMES):
-            product(now, then)
+        product(now, then)
+        least = max(LEAST, float(on_one_thread(torch.linalg.eigvalsh, _products(now, then))[0]))
+        for at in range(DEGREE):
+            if at:
+                product(now, then)
+            root = (least - 1 + (least + 1) * math.cos(math.pi * (at + 0.5) / DEGREE)) / 2
             for here, there in zip(_blocks(now), _blocks(then), strict=True):
-                there += here
-            product(then, now)
+                there.sub_(here, alpha=root)
+            now, then = then, now
     make_orthonormal(now)
     product(now, then)
     small = _products(now, then) + TIES * _products(now, now, apart)
