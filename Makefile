@@ -8,8 +8,9 @@ BIN := .venv/bin
 # Tests start Python many times; where this is set each of them would compile all modules anew, torch's for three seconds.
 unexport PYTHONDONTWRITEBYTECODE
 
-# One process per core; a file of tests runs in one of them, so that what its tests share is made once.
-WORKERS ?= logical
+# One process more than there are cores, since some tests wait for processes that they start or stop; a file of tests runs
+# in one of them, so that what its tests share is made once.
+WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 PARALLEL := -n $(WORKERS) --maxprocesses 8 --dist loadfile
 
 .PHONY: demo check lint laws test tests slow docs notebooks release clean
