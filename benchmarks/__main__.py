@@ -49,18 +49,30 @@ TOYS = {
     "benchmarks.busy": Toy("--busy 1 --repeats 1 --trainings 1"),
     "benchmarks.many": Toy("--graphs 2 --dim 8 --repeats 1 --epochs 1", "ppi"),
     "benchmarks.felt": Toy("--dataset pages:200 --epochs 2 --repeats 1 --peers="),
-    "benchmarks.large": Toy("--nodes 1e4 --folder FOLDER --dim 8 --steps 2", device=False, library="duckdb"),
+    "benchmarks.large": Toy(
+        "--nodes 1e4 --folder FOLDER --dim 8 --steps 2", device=False, library="duckdb"
+    ),
     # The tests run its other parts.
-    "benchmarks.faults": Toy("--part folders --folders 1 --no-disks", device=False, library="duckdb"),
+    "benchmarks.faults": Toy(
+        "--part folders --folders 1 --no-disks", device=False, library="duckdb"
+    ),
     "benchmarks.papers": Toy("--folder FOLDER --nodes 2e3 --dim 8 --steps 3"),
     "benchmarks.ratings": Toy(
-        "--users 500 --items 50 --ratings 2e3 --folder FOLDER --dim 8 --steps 2", device=False, library="duckdb"
+        "--users 500 --items 50 --ratings 2e3 --folder FOLDER --dim 8 --steps 2",
+        device=False,
+        library="duckdb",
     ),
-    "benchmarks.shop": Toy("--customers 500 --products 50 --lines 2e3 --folder FOLDER --dim 8 --steps 2", device=False),
+    "benchmarks.shop": Toy(
+        "--customers 500 --products 50 --lines 2e3 --folder FOLDER --dim 8 --steps 2", device=False
+    ),
     "benchmarks.questions": Toy(
-        "--questions 200 --customers 500 --products 50 --lines 2e4 --folder FOLDER", device=False, library="duckdb"
+        "--questions 200 --customers 500 --products 50 --lines 2e4 --folder FOLDER",
+        device=False,
+        library="duckdb",
     ),
-    "benchmarks.compared": Toy("--graph communities:300 --method infomax --json FOLDER/rows.json", device=False),
+    "benchmarks.compared": Toy(
+        "--graph communities:300 --method infomax --json FOLDER/rows.json", device=False
+    ),
     "benchmarks.measured": Toy("--machine toy --work batches --toy --json FOLDER/rows.json"),
     "benchmarks.types": Toy("--dim 8 --repeats 1 --peers=pyg", "heco"),
     "benchmarks.epoch": Toy("--dataset generated:60 --dim 8 --repeats 1"),
@@ -74,8 +86,12 @@ TOYS = {
     "benchmarks.growth": Toy("--nodes 50,100 --fixed 60 --repeats 1"),
     "benchmarks.largest": Toy("--nodes 1e3 --features 5 --degree 4 --dim 4 --steps 2"),
     "benchmarks.ranks": Toy("--scale 0.005 --ranks 1 --dim 8 --batch 256 --steps 1 --repeats 1"),
-    "benchmarks.columns": Toy("--nodes 1e3 --folder FOLDER --rounds 1", device=False, library="duckdb"),
-    "benchmarks.serve": Toy("--nodes 1000 --dim 8 --requests 20 --malformed 20", device=False, library="fastapi"),
+    "benchmarks.columns": Toy(
+        "--nodes 1e3 --folder FOLDER --rounds 1", device=False, library="duckdb"
+    ),
+    "benchmarks.serve": Toy(
+        "--nodes 1000 --dim 8 --requests 20 --malformed 20", device=False, library="fastapi"
+    ),
     "recipes.ppi_baselines": Toy("FOLDER --seeds 1 --tiny --rows FastGCN", "ppi"),
     "recipes.positions": Toy("cora --runs 1 --dim 8", "planetoid"),
     "recipes.recommend": Toy("--users 200 --items 300 --ratings 12 --seeds 1", device=False),
@@ -93,11 +109,17 @@ TOYS = {
 def main(arguments: list[str] | None = None) -> int:
     """Run the scripts, as many at once as there are cores; returns how many fail."""
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog="python -m benchmarks",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--smoke", action="store_true", required=True, help="run them all at toy size")
+    parser.add_argument(
+        "--smoke", action="store_true", required=True, help="run them all at toy size"
+    )
     parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
-    parser.add_argument("names", nargs="*", metavar="NAME", help="some of them, as benchmarks.epoch or recipes.gcn")
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help="some of them, as benchmarks.epoch or recipes.gcn"
+    )
     settings = parser.parse_args(arguments)
     if unknown := set(settings.names) - set(TOYS):
         parser.error(f"unknown: {', '.join(sorted(unknown))}; choose from {', '.join(TOYS)}")
@@ -116,8 +138,14 @@ def passes(name: str, device: str) -> bool:
     if importlib.util.find_spec(toy.library) is None:
         print(f"left out: {name}: no {toy.library}", flush=True)
         return True
-    environment = os.environ | {"OMP_NUM_THREADS": "1"} | ({} if device == "cuda" else {"CUDA_VISIBLE_DEVICES": ""})
-    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # else each process would compile all modules anew
+    environment = (
+        os.environ
+        | {"OMP_NUM_THREADS": "1"}
+        | ({} if device == "cuda" else {"CUDA_VISIBLE_DEVICES": ""})
+    )
+    environment.pop(
+        "PYTHONDONTWRITEBYTECODE", None
+    )  # else each process would compile all modules anew
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder, tempfile.NamedTemporaryFile() as said:
         words = [word.replace("FOLDER", folder) for word in toy.options.split()]
@@ -129,7 +157,12 @@ def passes(name: str, device: str) -> bool:
         process.kill()
         print(f"{ended} {name} {time.monotonic() - began:.0f} s", flush=True)
         if ended != "ok":
-            print(f"python -m {name} {' '.join(words)}", said.read().decode()[-3000:], sep="\n", flush=True)
+            print(
+                f"python -m {name} {' '.join(words)}",
+                said.read().decode()[-3000:],
+                sep="\n",
+                flush=True,
+            )
     return ended == "ok"
 
 

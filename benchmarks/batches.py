@@ -37,7 +37,9 @@ COLUMNS = {
 class OurBatches:
     """The batches preset, trained by the loop that `DGI.fit` runs."""
 
-    def __init__(self, graph: Graph, dim: int, batch: int, device: torch.device, ranks: Ranks = ALONE) -> None:
+    def __init__(
+        self, graph: Graph, dim: int, batch: int, device: torch.device, ranks: Ranks = ALONE
+    ) -> None:
         preset = dataclasses.replace(PRESETS["batches"], dim=dim)
         model = build(preset, graph.num_features, torch.Generator().manual_seed(0)).to(device)
         backend = Backend(device)
@@ -85,18 +87,32 @@ class PlainBatches:
         """Do one step; returns its loss."""
         n, batch = self.views.n, self.views.batch
         nodes = torch.randint(n, (batch,), generator=self.generator, device=self.device)
-        starts, senders, values = self.views.source.chains[""][0].rows(nodes, torch.zeros(batch, device=self.device))
+        starts, senders, values = self.views.source.chains[""][0].rows(
+            nodes, torch.zeros(batch, device=self.device)
+        )
         shuffled = torch.randperm(n, generator=self.generator, device=self.device)[senders]
-        pool = partial(embedding_bag, offsets=starts, mode="sum", per_sample_weights=values, include_last_offset=True)
+        pool = partial(
+            embedding_bag,
+            offsets=starts,
+            mode="sum",
+            per_sample_weights=values,
+            include_last_offset=True,
+        )
         encoder, discriminator = self.model.encoder, self.model.discriminator
         h = [
-            prelu(pool(rows, self.table)[:, : len(encoder.weights[0])] @ encoder.weights[0] + encoder.biases[0], slope)
+            prelu(
+                pool(rows, self.table)[:, : len(encoder.weights[0])] @ encoder.weights[0]
+                + encoder.biases[0],
+                slope,
+            )
             for rows in (senders, shuffled)
             for slope in (encoder.slopes[0],)
         ]
         summary = torch.sigmoid(h[0].mean(0))
         scores = torch.cat([discriminator(part, summary) for part in h])
-        loss = binary_cross_entropy_with_logits(scores, (torch.arange(2 * batch, device=self.device) < batch).float())
+        loss = binary_cross_entropy_with_logits(
+            scores, (torch.arange(2 * batch, device=self.device) < batch).float()
+        )
         self.optimiser.zero_grad()
         loss.backward()
         self.optimiser.step()
@@ -106,11 +122,15 @@ class PlainBatches:
 def main(arguments: list[str] | None = None) -> None:
     """Measure, print the table, write the JSON."""
     options = parser(__doc__, dataset="generated-reddit", peers=("plain",))
-    options.add_argument("--scale", type=float, help="size of generated-reddit, as a multiple of Reddit's nodes")
+    options.add_argument(
+        "--scale", type=float, help="size of generated-reddit, as a multiple of Reddit's nodes"
+    )
     options.add_argument("--dim", type=int, default=512)
     options.add_argument("--batch", type=int, default=4096, help="nodes per step")
     options.add_argument("--steps", type=int, help="steps per turn; default: 4, on a GPU 128")
-    options.add_argument("--repeats", type=int, default=10, help="rounds; each gives every contender one turn")
+    options.add_argument(
+        "--repeats", type=int, default=10, help="rounds; each gives every contender one turn"
+    )
     settings = options.parse_args(arguments)
     settings.steps = settings.steps or STEPS[settings.device]
     torch.set_num_threads(settings.threads)
@@ -119,7 +139,9 @@ def main(arguments: list[str] | None = None) -> None:
     device = torch.device(settings.device)
     ours = OurBatches(graph, settings.dim, settings.batch, device)
     left_out: dict[str, str] = {}
-    peers = assemble({name: lambda: PlainBatches(ours, device) for name in settings.peers}, left_out)
+    peers = assemble(
+        {name: lambda: PlainBatches(ours, device) for name in settings.peers}, left_out
+    )
     rows = race({"ours": ours, **peers}, settings.repeats, settings.steps)
     for row in rows:
         row["nodes_s"] = 1000 * ours.views.batch / row["median_ms"]

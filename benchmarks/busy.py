@@ -32,9 +32,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run every training several times, in turns with an earlier build if there is one, and print least and most."""
     options = parser(__doc__)
     options.add_argument("--busy", type=int, default=3, help="processes that are always busy  [3]")
-    options.add_argument("--before", type=Path, metavar="SRC", help="the folder src of an earlier build")
+    options.add_argument(
+        "--before", type=Path, metavar="SRC", help="the folder src of an earlier build"
+    )
     options.add_argument("--repeats", type=int, default=5)
-    options.add_argument("--trainings", type=int, default=len(TRAININGS), help="only the first so many")
+    options.add_argument(
+        "--trainings", type=int, default=len(TRAININGS), help="only the first so many"
+    )
     settings = options.parse_args(arguments)
     builds = [("now", settings.threads)]
     if settings.before:
@@ -52,16 +56,41 @@ def main(arguments: Sequence[str] | None = None) -> None:
                     out = str(Path(folder) / f"{nodes}-{dim}-{build}-{threads}-{turn}")
                     # A build is found by the folder that holds it; env(1) keeps ours for the other processes.
                     source = [f"PYTHONPATH={settings.before}"] if build == "before" else []
-                    train = ["env", *source, sys.executable, "-m", "infomax", "train", str(graphs[nodes])]
-                    train += ["--epochs", str(epochs), "--dim", str(dim), "--device", settings.device, "--out", out]
-                    found.setdefault((nodes, epochs, dim, build, threads), []).append(timed([train], threads)[1])
+                    train = [
+                        "env",
+                        *source,
+                        sys.executable,
+                        "-m",
+                        "infomax",
+                        "train",
+                        str(graphs[nodes]),
+                    ]
+                    train += [
+                        "--epochs",
+                        str(epochs),
+                        "--dim",
+                        str(dim),
+                        "--device",
+                        settings.device,
+                        "--out",
+                        out,
+                    ]
+                    found.setdefault((nodes, epochs, dim, build, threads), []).append(
+                        timed([train], threads)[1]
+                    )
     torch = found.pop(("torch",))
     names = ("nodes", "epochs", "dim", "build", "threads")
     rows = [
-        dict(zip(names, key, strict=True)) | {"least": min(s), "most": max(s), "beyond": min(s) - min(torch)}
+        dict(zip(names, key, strict=True))
+        | {"least": min(s), "most": max(s), "beyond": min(s) - min(torch)}
         for key, s in found.items()
     ]
-    report(settings, f"Small trainings beside {settings.busy} busy processes, {settings.repeats} runs", rows, COLUMNS)
+    report(
+        settings,
+        f"Small trainings beside {settings.busy} busy processes, {settings.repeats} runs",
+        rows,
+        COLUMNS,
+    )
     print(f"import torch: {min(torch):.2f} to {max(torch):.2f} CPU s; {os.cpu_count()} cores")
 
 

@@ -30,7 +30,9 @@ ROWS = 1 << 17
 
 def main(words: list[str] | None = None) -> None:
     """Generate the tables if the folder has none, then encode and prepare them."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--nodes", type=float, default=1e5)
     places = parser.add_mutually_exclusive_group(required=True)
     places.add_argument("--folder", type=Path, help="Folder for all files.")
@@ -45,18 +47,43 @@ def main(words: list[str] | None = None) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     if not table.exists():
         generate(folder, int(options.nodes))
-    rounds = [measure(table, options.id) for _ in range(options.rounds + 1)][1:]  # the first one imports
+    rounds = [measure(table, options.id) for _ in range(options.rounds + 1)][
+        1:
+    ]  # the first one imports
     encoding, rows, _ = rounds[0]
-    parsed, learnt, encoded = (min(times) for times in zip(*(times for *_, times in rounds), strict=True))
+    parsed, learnt, encoded = (
+        min(times) for times in zip(*(times for *_, times in rounds), strict=True)
+    )
     size = table.stat().st_size / 1e6
-    print(", ".join(f"{column.name} {column.kind} ({len(column.features)})" for column in encoding.columns))
-    print(f"{rows:,} rows, {size:.1f} MB, CPU seconds: parsed in {parsed:.4f}, learnt in {learnt:.4f}, ", end="")
-    print(f"encoded in {encoded:.4f}; both {(learnt + encoded) / parsed:.2f} times parsing", flush=True)
+    print(
+        ", ".join(
+            f"{column.name} {column.kind} ({len(column.features)})" for column in encoding.columns
+        )
+    )
+    print(
+        f"{rows:,} rows, {size:.1f} MB, CPU seconds: parsed in {parsed:.4f}, learnt in {learnt:.4f}, ",
+        end="",
+    )
+    print(
+        f"encoded in {encoded:.4f}; both {(learnt + encoded) / parsed:.2f} times parsing",
+        flush=True,
+    )
     if folder and not options.no_prepare:
         tables = [folder / "edges.parquet", folder / "nodes.csv"]
-        command = ["prepare", *tables, "--out", folder / "columns.graph", "--memory", options.memory]
+        command = [
+            "prepare",
+            *tables,
+            "--out",
+            folder / "columns.graph",
+            "--memory",
+            options.memory,
+        ]
         found = measured([sys.executable, "-m", "infomax", *map(str, command)])
-        print("prepare: {seconds:.1f} s, CPU {cpu:.1f} s, RSS {rss:.2f} GB, RssAnon {anonymous:.2f} GB".format(**found))
+        print(
+            "prepare: {seconds:.1f} s, CPU {cpu:.1f} s, RSS {rss:.2f} GB, RssAnon {anonymous:.2f} GB".format(
+                **found
+            )
+        )
 
 
 def measure(path: Path, identifier: str) -> tuple[Encoding, int, list[float]]:
@@ -86,7 +113,9 @@ def generate(folder: Path, n: int) -> None:
         columns = {
             "id": [f"n{row}" for row in range(first, first + count)],
             "height": draws.normal(170, 10, count).round(2),
-            "income": pa.array(draws.lognormal(10, 1, count).round(1), mask=draws.random(count) < 0.1),
+            "income": pa.array(
+                draws.lognormal(10, 1, count).round(1), mask=draws.random(count) < 0.1
+            ),
             "visits": draws.poisson(3, count),
             "member": draws.random(count) < 0.3,
             "plan": draws.choice(["free", "basic", "plus", "pro", "team"], count),
@@ -103,7 +132,9 @@ def generate(folder: Path, n: int) -> None:
         writer.close()
     ends = [draws.integers(n, size=2 * n) for _ in range(2)]
     names = ("source", "target")
-    edges = {name: pa.array([f"n{row}" for row in end]) for name, end in zip(names, ends, strict=True)}
+    edges = {
+        name: pa.array([f"n{row}" for row in end]) for name, end in zip(names, ends, strict=True)
+    }
     parquet.write_table(pa.table(edges), folder / "edges.parquet")
 
 

@@ -32,7 +32,9 @@ class CannotRun(Exception):  # noqa: N818 - not an error of the program
     """Says why a peer cannot run on this machine."""
 
 
-def parser(description: str | None, *, dataset: str = "", peers: Sequence[str] = ()) -> argparse.ArgumentParser:
+def parser(
+    description: str | None, *, dataset: str = "", peers: Sequence[str] = ()
+) -> argparse.ArgumentParser:
     """Make a parser with the options of every benchmark; with ``--dataset`` and ``--peers`` if given."""
     options = argparse.ArgumentParser(description=description)
     if dataset:
@@ -69,11 +71,17 @@ def assemble(makers: dict[str, Callable[[], Made]], left_out: dict[str, str]) ->
 
 
 def report(
-    settings: argparse.Namespace, title: str, rows: list[dict[str, Any]], columns: dict[str, str], **more: Any
+    settings: argparse.Namespace,
+    title: str,
+    rows: list[dict[str, Any]],
+    columns: dict[str, str],
+    **more: Any,
 ) -> None:
     """Print the rows as a table with one heading and format per column; with --json, also write all of it as JSON."""
     where = machine(settings.device)
-    print(f"{title}\n{where.get('gpu', 'CPU')}, CPU threads: {settings.threads}, torch {where['torch']}")
+    print(
+        f"{title}\n{where.get('gpu', 'CPU')}, CPU threads: {settings.threads}, torch {where['torch']}"
+    )
     table = Table()
     for heading in columns:
         table.add_column(heading, justify="right" if table.columns else "left")
@@ -81,15 +89,23 @@ def report(
         table.add_row(*(form.format(**row) for form in columns.values()))
     Console(width=None if sys.stdout.isatty() else 120).print(table)
     if settings.json:
-        what = {name: value for name, value in vars(settings).items() if name not in ("json", "peers", "contender")}
+        what = {
+            name: value
+            for name, value in vars(settings).items()
+            if name not in ("json", "peers", "contender")
+        }
         document = {"settings": what, "machine": where, "rows": rows, **more}
         settings.json.write_text(json.dumps(document, indent=2) + "\n")
 
 
-def timed(commands: Sequence[Sequence[str]], threads: int, *, at_once: bool = False) -> tuple[float, float]:
+def timed(
+    commands: Sequence[Sequence[str]], threads: int, *, at_once: bool = False
+) -> tuple[float, float]:
     """Seconds that commands take, one after the other or at once: by the clock, and of CPU time."""
     environment = os.environ | {"OMP_NUM_THREADS": str(threads)}
-    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # as a user runs it, whose Python compiles a module once
+    environment.pop(
+        "PYTHONDONTWRITEBYTECODE", None
+    )  # as a user runs it, whose Python compiles a module once
     before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     running = []
     for command in commands:
@@ -127,5 +143,7 @@ def _names(text: str, known: tuple[str, ...]) -> list[str]:
     names = [name for name in text.split(",") if name]
     for name in names:
         if name not in known:
-            raise argparse.ArgumentTypeError(f"unknown peer {name!r}; choose from {', '.join(known)}")
+            raise argparse.ArgumentTypeError(
+                f"unknown peer {name!r}; choose from {', '.join(known)}"
+            )
     return names

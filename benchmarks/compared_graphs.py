@@ -73,10 +73,16 @@ class Task:
     def classes(self, vectors: NDArray[np.float32]) -> dict[str, float]:
         """Accuracy in percent of the validated probe, 10/10/80, with the deviation over splits; and of neighbours."""
         vectors = vectors[: len(self.codes)]
-        found = score_splits(validated_probe, vectors, self.codes, random_splits(self.codes, 0, SPLITS))
+        found = score_splits(
+            validated_probe, vectors, self.codes, random_splits(self.codes, 0, SPLITS)
+        )
         values = [100 * one.value for one in found]
         same = same_class(vectors, self.codes)
-        return {"accuracy": float(np.mean(values)), "accuracy_std": float(np.std(values, ddof=1)), "neighbours": same}
+        return {
+            "accuracy": float(np.mean(values)),
+            "accuracy_std": float(np.std(values, ddof=1)),
+            "neighbours": same,
+        }
 
     def edges(self, vectors: NDArray[np.float32], held_out: NDArray[np.int64]) -> float:
         """AUC in percent of the cosines of held-out edges among those of random pairs."""
@@ -87,7 +93,9 @@ class Task:
 def same_class(vectors: NDArray[np.float32], codes: NDArray[np.int64]) -> float:
     """Percent of the nearest labelled nodes, by cosine, that have the class of the node that asks."""
     known = np.flatnonzero(codes >= 0)
-    units = vectors[known] / np.maximum(np.linalg.norm(vectors[known], axis=1, keepdims=True), 1e-12)
+    units = vectors[known] / np.maximum(
+        np.linalg.norm(vectors[known], axis=1, keepdims=True), 1e-12
+    )
     rows = np.random.default_rng(0).permutation(len(known))[:ASKED]
     similar = units[rows] @ units.T
     similar[np.arange(len(rows)), rows] = -np.inf

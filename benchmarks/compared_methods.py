@@ -188,7 +188,14 @@ METHODS: dict[str, Method] = {
     "infomax": infomax,
 }
 OURS = ("infomax", "infomax-paper")
-USES_EDGES_ALONE = ("random-projection", "spectral", "gsvd", "pycleora", "pecanpy", "pecanpy-first-order")
+USES_EDGES_ALONE = (
+    "random-projection",
+    "spectral",
+    "gsvd",
+    "pycleora",
+    "pecanpy",
+    "pecanpy-first-order",
+)
 
 
 def lines(method: str) -> int:
@@ -201,7 +208,12 @@ def peak_mb() -> float:
     """The most memory that this process has held, in MB."""
     status = Path("/proc/self/status")
     if status.exists():
-        return int(next(line.split()[1] for line in status.read_text().splitlines() if "VmHWM" in line)) / 1024
+        return (
+            int(
+                next(line.split()[1] for line in status.read_text().splitlines() if "VmHWM" in line)
+            )
+            / 1024
+        )
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20  # bytes on macOS
 
 
@@ -216,7 +228,11 @@ def main(method: str, source: str, out: str) -> None:
         features = sparse.csr_array(tuple(parts), shape=tuple(arrays["shape"]))
         vectors = METHODS[method](arrays["edges"], features)
     np.save(out, np.asarray(vectors, np.float32))
-    spent = {"wall_s": time.perf_counter() - began, "method_cpu_s": time.process_time() - cpu, "peak_mb": peak_mb()}
+    spent = {
+        "wall_s": time.perf_counter() - began,
+        "method_cpu_s": time.process_time() - cpu,
+        "peak_mb": peak_mb(),
+    }
     print(json.dumps(spent))
 
 

@@ -40,7 +40,16 @@ GRAPHS = {
     "communities:100000": "communities, 100,000",
     "communities:1000000": "communities, 1,000,000",
 }
-PANELS = ("cora", "citeseer", "pubmed", "debian", "acm-flat", "dblp-flat", "communities:10000", "communities:100000")
+PANELS = (
+    "cora",
+    "citeseer",
+    "pubmed",
+    "debian",
+    "acm-flat",
+    "dblp-flat",
+    "communities:10000",
+    "communities:100000",
+)
 
 Rows = dict[tuple[str, str], dict[str, Any]]
 
@@ -58,7 +67,9 @@ def write_page(results: Path, docs: Path = DOCS) -> None:
     }
     for name, part in parts.items():
         text = text.replace(f"{{{name}}}", part)
-    text = re.sub(r"\{([\w:-]+)\|([\w-]+)\|(\w+)\}", lambda found: figure(rows, *found.groups()), text)
+    text = re.sub(
+        r"\{([\w:-]+)\|([\w-]+)\|(\w+)\}", lambda found: figure(rows, *found.groups()), text
+    )
     (docs / "compared.md").write_text(text)
     draw(rows, docs / "compared.png")
 
@@ -78,7 +89,10 @@ def table(rows: Rows) -> str:
     graphs = [graph for graph in NAMES if any(graph == known for known, _ in rows)]
     head = ["", "uses", "lines", *(GRAPHS[graph] for graph in graphs)]
     lines = [head, ["---"] * len(head)]
-    best = {graph: max((_accuracy(rows, graph, method) for method in METHODS), default=0) for graph in graphs}
+    best = {
+        graph: max((_accuracy(rows, graph, method) for method in METHODS), default=0)
+        for graph in graphs
+    }
     machines = {graph: usual_machine(rows, graph) for graph in graphs}
     for method in METHODS:
         uses = "edges" if method in USES_EDGES_ALONE else "features" if method == "svd" else "both"
@@ -95,7 +109,9 @@ def _accuracy(rows: Rows, graph: str, method: str) -> float:
 
 def usual_machine(rows: Rows, graph: str) -> str:
     """The machine of most rows of a graph that have figures: within it, seconds are compared."""
-    known = Counter(row["machine"] for (one, _), row in rows.items() if one == graph and "accuracy" in row)
+    known = Counter(
+        row["machine"] for (one, _), row in rows.items() if one == graph and "accuracy" in row
+    )
     return known.most_common(1)[0][0] if known else ""
 
 
@@ -161,9 +177,13 @@ def source(document: dict[str, Any]) -> str:
     """Machine, commits and versions."""
     rows = document["rows"]
     machines = ", ".join(sorted({f"{row['machine']} ({row['cores']} cores)" for row in rows}))
-    commits = ", ".join(sorted({row["commit"] for row in rows if row["method"].startswith("infomax")}))
+    commits = ", ".join(
+        sorted({row["commit"] for row in rows if row["method"].startswith("infomax")})
+    )
     days = sorted({row["day"] for row in rows})
-    peers = ", ".join(f"{name} {version}" for name, version in document["versions"].get("peers", {}).items())
+    peers = ", ".join(
+        f"{name} {version}" for name, version in document["versions"].get("peers", {}).items()
+    )
     ours = document["versions"].get("infomax", {}).get("infomax", "")
     return f"{machines}, {' to '.join(sorted({days[0], days[-1]}))}; infomax {ours} at commit {commits}; peers: {peers}"
 
@@ -179,30 +199,48 @@ def draw(rows: Rows, path: Path) -> None:
     rows = {key: row for key, row in rows.items() if row["machine"] == machines.get(key[0])}
     panels = [graph for graph in PANELS if sum(graph == known for known, _ in rows) > 1]
     high = -(-len(panels) // 3)
-    figure, axes = plt.subplots(high, 3, figsize=(13, 4.2 * high), sharex=True, squeeze=False, constrained_layout=True)
+    figure, axes = plt.subplots(
+        high, 3, figsize=(13, 4.2 * high), sharex=True, squeeze=False, constrained_layout=True
+    )
     for axis in axes.flat[len(panels) :]:
         axis.set_visible(False)
     for axis, graph in zip(axes.flat, panels, strict=False):
-        points = {method: rows[graph, method] for method in METHODS if "accuracy" in rows.get((graph, method), {})}
+        points = {
+            method: rows[graph, method]
+            for method in METHODS
+            if "accuracy" in rows.get((graph, method), {})
+        }
         for method, row in points.items():
             colour = "#c1432e" if method.startswith("infomax") else "#4a6b8a"
             axis.scatter(row["cpu_s"], row["accuracy"], s=60, color=colour, zorder=3)
         name = f"CPU seconds ({machines[graph]})"
-        axis.set(xscale="log", title=GRAPHS[graph], xlabel=name, ylabel="accuracy, %", xlim=(0.08, 2000))
+        axis.set(
+            xscale="log", title=GRAPHS[graph], xlabel=name, ylabel="accuracy, %", xlim=(0.08, 2000)
+        )
         axis.xaxis.set_major_formatter("{x:g}")
         axis.tick_params(labelbottom=True)
         axis.margins(y=0.12)
         axis.grid(alpha=0.3)
     figure.canvas.draw()
     for axis, graph in zip(axes.flat, panels, strict=False):
-        _name_points(axis, {method: row for (one, method), row in rows.items() if one == graph and "accuracy" in row})
+        _name_points(
+            axis,
+            {
+                method: row
+                for (one, method), row in rows.items()
+                if one == graph and "accuracy" in row
+            },
+        )
     figure.savefig(path, dpi=110)
     plt.close(figure)
 
 
 def _name_points(axis: Any, points: dict[str, dict[str, Any]]) -> None:
     """Write the names of methods beside their points, where no name covers another, a point or the frame."""
-    places = {method: axis.transData.transform((row["cpu_s"], row["accuracy"])) for method, row in points.items()}
+    places = {
+        method: axis.transData.transform((row["cpu_s"], row["accuracy"]))
+        for method, row in points.items()
+    }
     taken = [(x - 5, y - 5, x + 5, y + 5) for x, y in places.values()]
     right = axis.get_window_extent().x1
     heights = (-4, 8, -16, 20, -28, 32, -40)
@@ -214,7 +252,9 @@ def _name_points(axis: Any, points: dict[str, dict[str, Any]]) -> None:
         free = (at for at, box in inside if not any(_overlap(box, other) for other in taken))
         chosen = next(free, 0)
         taken.append(boxes[chosen])
-        place = tuple(0.72 * one for one in offsets[chosen])  # points of 1/72 inch, of 100 pixels to the inch
+        place = tuple(
+            0.72 * one for one in offsets[chosen]
+        )  # points of 1/72 inch, of 100 pixels to the inch
         axis.annotate(method, (points[method]["cpu_s"], points[method]["accuracy"]), place,
                       textcoords="offset points", fontsize=7.5)  # fmt: skip
 

@@ -84,9 +84,14 @@ class Plain(Contender):
 
     def prepare(self) -> tuple[Tensor, Tensor]:
         """The features, and ``D^-1 (A + I)`` as CSR."""
-        looped = sparse.csr_array(self.graph.adjacency + sparse.eye_array(self.graph.num_nodes, dtype=np.float32))
+        looped = sparse.csr_array(
+            self.graph.adjacency + sparse.eye_array(self.graph.num_nodes, dtype=np.float32)
+        )
         mean = sparse.csr_array(sparse.diags_array(1 / looped.sum(1)) @ looped, dtype=np.float32)
-        parts = (torch.from_numpy(part).to(self.device) for part in (mean.indptr, mean.indices, mean.data))
+        parts = (
+            torch.from_numpy(part).to(self.device)
+            for part in (mean.indptr, mean.indices, mean.data)
+        )
         propagation = torch.sparse_csr_tensor(*parts, size=mean.shape, check_invariants=False)
         return torch.from_numpy(self.scaled().features).to(self.device), propagation
 
@@ -94,8 +99,12 @@ class Plain(Contender):
         """The encoder's formula, layer by layer."""
         h, propagation = prepared
         encoder = self.model.model_.encoder
-        for own, pooled, bias, slope in zip(encoder.own, encoder.pooled, encoder.biases, encoder.slopes, strict=True):
-            h = nn.functional.prelu(torch.cat([h @ own, propagation @ (h @ pooled)], dim=1) + bias, slope)
+        for own, pooled, bias, slope in zip(
+            encoder.own, encoder.pooled, encoder.biases, encoder.slopes, strict=True
+        ):
+            h = nn.functional.prelu(
+                torch.cat([h @ own, propagation @ (h @ pooled)], dim=1) + bias, slope
+            )
         return h
 
 
@@ -104,10 +113,19 @@ class PyG(Contender):
 
     def prepare(self) -> tuple[Skip, Tensor, Tensor]:
         """The module, the features and the adjacency."""
-        looped = sparse.csr_array(self.graph.adjacency + sparse.eye_array(self.graph.num_nodes, dtype=np.float32))
-        parts = (torch.from_numpy(part).to(self.device) for part in (looped.indptr, looped.indices, looped.data))
+        looped = sparse.csr_array(
+            self.graph.adjacency + sparse.eye_array(self.graph.num_nodes, dtype=np.float32)
+        )
+        parts = (
+            torch.from_numpy(part).to(self.device)
+            for part in (looped.indptr, looped.indices, looped.data)
+        )
         adjacency = torch.sparse_csr_tensor(*parts, size=looped.shape, check_invariants=False)
-        return Skip(self.model.model_), torch.from_numpy(self.scaled().features).to(self.device), adjacency
+        return (
+            Skip(self.model.model_),
+            torch.from_numpy(self.scaled().features).to(self.device),
+            adjacency,
+        )
 
     def compute(self, prepared: tuple[Skip, Tensor, Tensor]) -> Tensor:
         """PyG's forward pass."""
@@ -121,24 +139,44 @@ PEERS: dict[str, type[Contender]] = {"plain": Plain, "pyg": PyG}
 def main(arguments: list[str] | None = None) -> None:
     """Measure, print the table, write the JSON."""
     options = parser(__doc__, dataset="generated-reddit", peers=tuple(PEERS))
-    options.add_argument("--scale", type=float, help="size of generated-reddit, as a multiple of Reddit's nodes")
-    options.add_argument("--dim", type=int, default=512, help="features per side; vectors are twice as wide")
+    options.add_argument(
+        "--scale", type=float, help="size of generated-reddit, as a multiple of Reddit's nodes"
+    )
+    options.add_argument(
+        "--dim", type=int, default=512, help="features per side; vectors are twice as wide"
+    )
     options.add_argument("--repeats", type=int, default=5, help="calls after the first")
     settings = options.parse_args(arguments)
     torch.set_num_threads(settings.threads)
     graph = load(settings.dataset, **({} if settings.scale is None else {"scale": settings.scale}))
-    model = DGI(preset="patches", dim=settings.dim, epochs=0, device=settings.device, vectors="paper").fit(graph)
+    model = DGI(
+        preset="patches", dim=settings.dim, epochs=0, device=settings.device, vectors="paper"
+    ).fit(graph)
     makers = {"ours": Ours} | {name: PEERS[name] for name in settings.peers}
-    rows, left_out = race({name: make(model, graph) for name, make in makers.items()}, settings.repeats)
+    rows, left_out = race(
+        {name: make(model, graph) for name, make in makers.items()}, settings.repeats
+    )
     title = f"Embedding {graph.num_nodes:,} nodes of {settings.dataset}, {graph.num_edges:,} edges, exactly"
-    report(settings, f"{title}, {2 * settings.dim} wide", rows, COLUMNS | PEAK[settings.device], left_out=left_out)
-    print("first s, median s: from host to host; difference: the largest, relative to the largest entry of ours")
+    report(
+        settings,
+        f"{title}, {2 * settings.dim} wide",
+        rows,
+        COLUMNS | PEAK[settings.device],
+        left_out=left_out,
+    )
+    print(
+        "first s, median s: from host to host; difference: the largest, relative to the largest entry of ours"
+    )
 
 
-def race(contenders: dict[str, Contender], repeats: int) -> tuple[list[dict[str, Any]], dict[str, str]]:
+def race(
+    contenders: dict[str, Contender], repeats: int
+) -> tuple[list[dict[str, Any]], dict[str, str]]:
     """Measure the contenders alternately; returns one row per contender that can run, and why the others cannot."""
     left_out: dict[str, str] = {}
-    firsts = assemble({name: lambda one=one: first(one) for name, one in contenders.items()}, left_out)
+    firsts = assemble(
+        {name: lambda one=one: first(one) for name, one in contenders.items()}, left_out
+    )
     whole: dict[str, list[float]] = {name: [] for name in firsts}
     device: dict[str, list[float]] = {name: [] for name in firsts}
     for _ in range(repeats):
@@ -147,11 +185,18 @@ def race(contenders: dict[str, Contender], repeats: int) -> tuple[list[dict[str,
             device[name].append(on_device(contenders[name]))
     ours = firsts["ours"]["vectors"]
     rows = [
-        {"contender": name, **row, **spread(whole[name], "s"), "device_s": float(np.median(device[name]))}
+        {
+            "contender": name,
+            **row,
+            **spread(whole[name], "s"),
+            "device_s": float(np.median(device[name])),
+        }
         for name, row in firsts.items()
     ]
     for row in rows:
-        row["ratio"], row["device_ratio"] = (row[key] / rows[0][key] for key in ("median_s", "device_s"))
+        row["ratio"], row["device_ratio"] = (
+            row[key] / rows[0][key] for key in ("median_s", "device_s")
+        )
         row["difference"] = float(np.abs(row.pop("vectors") - ours).max() / np.abs(ours).max())
     return rows, left_out
 

@@ -26,8 +26,12 @@ COLUMNS = {
 def main(arguments: list[str] | None = None) -> None:
     """Measure, print the table, write the JSON."""
     options = parser(__doc__, dataset="cora", peers=(*WHOLE_GRAPH, "floor"))
-    options.add_argument("--dim", type=int, help="width; default: the paper's, 512, or 256 for Pubmed")
-    options.add_argument("--repeats", type=int, default=10, help="rounds; each gives every contender one turn")
+    options.add_argument(
+        "--dim", type=int, help="width; default: the paper's, 512, or 256 for Pubmed"
+    )
+    options.add_argument(
+        "--repeats", type=int, default=10, help="rounds; each gives every contender one turn"
+    )
     settings = options.parse_args(arguments)
     settings.dim = settings.dim or paper_dim(settings.dataset)
     settings.stretch = STRETCH[settings.device]
@@ -36,9 +40,17 @@ def main(arguments: list[str] | None = None) -> None:
     left_out: dict[str, str] = {}
     known = PEERS | {"floor": Floor}
     makers = {"ours": Ours} | {name: known[name] for name in settings.peers}
-    contenders = assemble({name: lambda make=make: make(problem) for name, make in makers.items()}, left_out)
+    contenders = assemble(
+        {name: lambda make=make: make(problem) for name, make in makers.items()}, left_out
+    )
     rows = race(contenders, settings.repeats, settings.stretch)
-    report(settings, f"An epoch: {settings.dataset}, d = {settings.dim}", rows, COLUMNS, left_out=left_out)
+    report(
+        settings,
+        f"An epoch: {settings.dataset}, d = {settings.dim}",
+        rows,
+        COLUMNS,
+        left_out=left_out,
+    )
 
 
 if __name__ == "__main__":

@@ -34,10 +34,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser(__doc__, dataset="cora", peers=("pyg",))
     options.add_argument("--repeats", type=int, default=3)
     options.add_argument(
-        "--epochs", type=int, default=None, help="epochs of training  [default: the preset's stopping]"
+        "--epochs",
+        type=int,
+        default=None,
+        help="epochs of training  [default: the preset's stopping]",
     )
-    options.add_argument("--after", action="store_true", help="also map, analyse and neighbours --all")
-    options.add_argument("--keep", metavar="MACHINE", help="write the figures to felt.json as those of this machine")
+    options.add_argument(
+        "--after", action="store_true", help="also map, analyse and neighbours --all"
+    )
+    options.add_argument(
+        "--keep", metavar="MACHINE", help="write the figures to felt.json as those of this machine"
+    )
     settings = options.parse_args(arguments)
     with tempfile.TemporaryDirectory() as folder:
         settings.graph = _graph(settings.dataset, Path(folder))
@@ -59,13 +66,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     ]
     if settings.keep:
         keep(settings.dataset, settings.keep, rows)
-    report(settings, f"Whole commands on {settings.dataset}, best of {settings.repeats}", rows, COLUMNS)
+    report(
+        settings, f"Whole commands on {settings.dataset}, best of {settings.repeats}", rows, COLUMNS
+    )
 
 
 def last(dataset: str, command: str, path: Path = LAST) -> str:
     """What each machine took for a command the last time, in words; "" where none is known."""
     machines = json.loads(path.read_text()).get(dataset, {})
-    known = {machine: figures[command] for machine, figures in machines.items() if command in figures}
+    known = {
+        machine: figures[command] for machine, figures in machines.items() if command in figures
+    }
     told = (
         f"{machine} " + ", ".join("-" if each is None else f"{each:.2f}" for each in known[machine])
         for machine in known
@@ -83,7 +94,11 @@ def keep(dataset: str, machine: str, rows: Sequence[dict[str, Any]], path: Path 
 
 def _commands(settings: argparse.Namespace, folder: Path, turn: int) -> dict[str, list[str]]:
     """The commands of one turn, by name; those that read a run come after the one that writes it."""
-    run, vectors, device = str(folder / f"run-{turn}"), str(folder / f"vectors-{turn}.npy"), settings.device
+    run, vectors, device = (
+        str(folder / f"run-{turn}"),
+        str(folder / f"vectors-{turn}.npy"),
+        settings.device,
+    )
     infomax = [sys.executable, "-m", "infomax"]
     waking = "import torch" + ("; torch.zeros(1).cuda()" if device == "cuda" else "")
     epochs = [] if settings.epochs is None else ["--epochs", str(settings.epochs)]
@@ -92,7 +107,16 @@ def _commands(settings: argparse.Namespace, folder: Path, turn: int) -> dict[str
         "info": [*infomax, "info", settings.graph],
         "train": [*infomax, "train", settings.graph, "--out", run, "--device", device, *epochs],
         "embed": [*infomax, "embed", run, "--out", str(folder / f"ours-{turn}.npy")],
-        "embed, computed": [*infomax, "embed", run, settings.graph, "--out", vectors, "--device", device],
+        "embed, computed": [
+            *infomax,
+            "embed",
+            run,
+            settings.graph,
+            "--out",
+            vectors,
+            "--device",
+            device,
+        ],
         "neighbours": [*infomax, "neighbours", run, "0"],
         "evaluate": [*infomax, "evaluate", run],
     }
@@ -101,7 +125,14 @@ def _commands(settings: argparse.Namespace, folder: Path, turn: int) -> dict[str
             "evaluate --no-raw": [*infomax, "evaluate", run, "--no-raw"],
             "map": [*infomax, "map", run, "--out", str(folder / f"map-{turn}.html")],
             "analyse": [*infomax, "analyse", run, "--out", str(folder / f"report-{turn}")],
-            "neighbours --all": [*infomax, "neighbours", run, "--all", "--out", str(folder / f"near-{turn}.parquet")],
+            "neighbours --all": [
+                *infomax,
+                "neighbours",
+                run,
+                "--all",
+                "--out",
+                str(folder / f"near-{turn}.parquet"),
+            ],
         }
     if "pyg" in settings.peers:
         script = Path(__file__).with_name("pyg_script.py")
@@ -135,7 +166,11 @@ def _arrays(source: str, path: Path) -> Path:
 
         graph = read_graph(source) if Path(source).exists() else load(source)
         x = graph.features.toarray() if sparse.issparse(graph.features) else graph.features
-        np.savez(path, x=x.astype(np.float32), edge_index=np.stack(graph.adjacency.nonzero()).astype(np.int64))
+        np.savez(
+            path,
+            x=x.astype(np.float32),
+            edge_index=np.stack(graph.adjacency.nonzero()).astype(np.int64),
+        )
     return path
 
 

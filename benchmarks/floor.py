@@ -19,9 +19,22 @@ from infomax.views import SYMMETRIC
 from infomax.views.operands import SparseOperand, operand
 from infomax.views.propagation import Propagation
 
-LIBERTIES = ("no-math-errno", "no-trapping-math", "no-signed-zeros", "finite-math-only", "associative-math")
+LIBERTIES = (
+    "no-math-errno",
+    "no-trapping-math",
+    "no-signed-zeros",
+    "finite-math-only",
+    "associative-math",
+)
 """Sums may be reordered. Not -ffast-math: such a library makes the whole process flush small numbers to zero."""
-FLAGS = ("-O3", "-march=native", *(f"-f{liberty}" for liberty in LIBERTIES), "-fopenmp", "-shared", "-fPIC")
+FLAGS = (
+    "-O3",
+    "-march=native",
+    *(f"-f{liberty}" for liberty in LIBERTIES),
+    "-fopenmp",
+    "-shared",
+    "-fPIC",
+)
 
 
 class Csr(ctypes.Structure):
@@ -43,7 +56,10 @@ class Layout(ctypes.Structure):
         *((name, ctypes.c_int64) for name in ("n", "f", "d", "threads", "height")),
         *((name, Csr) for name in ("x", "xt", "p", "pt")),
         *((name, Weight) for name in ("theta", "bias", "slope", "bilinear", "offset")),
-        *((name, ctypes.c_void_p) for name in ("y", "z", "z_negative", "y_grad", "theta_grad", "slant")),
+        *(
+            (name, ctypes.c_void_p)
+            for name in ("y", "z", "z_negative", "y_grad", "theta_grad", "slant")
+        ),
     )
 
 
@@ -73,9 +89,21 @@ class Floor:
             "offset": np.zeros(1),
         }
         self.layout = Layout(
-            **{"n": n, "f": f, "d": d, "threads": torch.get_num_threads(), "height": height if pays else n},
-            **{name: self.csr(one) for name, one in {"x": x, "xt": x.transpose, "p": p, "pt": p.transpose}.items()},
-            **{name: Weight(*(self.place(first * k) for k in (1, 0, 0, 0))) for name, first in firsts.items()},
+            **{
+                "n": n,
+                "f": f,
+                "d": d,
+                "threads": torch.get_num_threads(),
+                "height": height if pays else n,
+            },
+            **{
+                name: self.csr(one)
+                for name, one in {"x": x, "xt": x.transpose, "p": p, "pt": p.transpose}.items()
+            },
+            **{
+                name: Weight(*(self.place(first * k) for k in (1, 0, 0, 0)))
+                for name, first in firsts.items()
+            },
             **{name: self.place(np.zeros(shape)) for name, shape in views.items()},
             **{"theta_grad": self.place(np.zeros((f, d))), "slant": self.place(np.zeros(2 * n))},
         )

@@ -54,14 +54,23 @@ def main(arguments: list[str] | None = None) -> None:
     """Measure, print the table, write the JSON."""
     options = parser(__doc__)
     options.add_argument("--nodes", type=numbers, default=[1_000, 10_000, 100_000, 1_000_000])
-    options.add_argument("--fixed", type=numbers, default=[100_000], help="nodes while edges or width grow")
+    options.add_argument(
+        "--fixed", type=numbers, default=[100_000], help="nodes while edges or width grow"
+    )
     options.add_argument("--repeats", type=int, default=15, help="rounds at most")
-    options.add_argument("--folder", type=Path, help="measure graph folders, with all files of a size in this folder")
+    options.add_argument(
+        "--folder", type=Path, help="measure graph folders, with all files of a size in this folder"
+    )
     settings = options.parse_args(arguments)
     if settings.folder is not None:
         rows = stages(settings.folder, settings.nodes)
         settings.folder = str(settings.folder)
-        report(settings, "Growth of a graph folder; slope: of seconds, from the row before", rows, STAGE_COLUMNS)
+        report(
+            settings,
+            "Growth of a graph folder; slope: of seconds, from the row before",
+            rows,
+            STAGE_COLUMNS,
+        )
         return
     torch.set_num_threads(settings.threads)
     (fixed,) = settings.fixed
@@ -72,14 +81,23 @@ def main(arguments: list[str] | None = None) -> None:
     }
     rows, exponents = [], {}
     for growing, shapes in series.items():
-        found = [{"growing": growing, **measure(*shape, settings.device, settings.repeats)} for shape in shapes]
+        found = [
+            {"growing": growing, **measure(*shape, settings.device, settings.repeats)}
+            for shape in shapes
+        ]
         sizes, times = ([row[key] for row in found] for key in (growing, "median_ms"))
-        for row, slope in zip(found, ["", *(f"{slope:.2f}" for slope in slopes(sizes, times))], strict=True):
+        for row, slope in zip(
+            found, ["", *(f"{slope:.2f}" for slope in slopes(sizes, times))], strict=True
+        ):
             row["slope"] = slope
         rows += found
         exponents[growing] = float(np.polyfit(np.log(sizes), np.log(times), 1)[0])
     report(
-        settings, f"Growth of an epoch: degree {DEGREE}, d = {DIM} unless they grow", rows, COLUMNS, exponents=exponents
+        settings,
+        f"Growth of an epoch: degree {DEGREE}, d = {DIM} unless they grow",
+        rows,
+        COLUMNS,
+        exponents=exponents,
     )
     print(
         ", ".join(f"ms ~ {growing}^{exponent:.2f}" for growing, exponent in exponents.items()),
@@ -101,7 +119,11 @@ def stages(folder: Path, sizes: list[int]) -> list[dict[str, Any]]:
     for n in sizes:
         place, file = folder / str(n), folder / f"{n}.json"
         large.main(["--nodes", str(n), "--folder", str(place), "--json", str(file)])
-        rows += [{"nodes": n, **row} for row in json.loads(file.read_text())["rows"] if row["stage"] in STAGES]
+        rows += [
+            {"nodes": n, **row}
+            for row in json.loads(file.read_text())["rows"]
+            if row["stage"] in STAGES
+        ]
         shutil.rmtree(place)
     rows.sort(key=lambda row: STAGES.index(row["stage"]))  # stable: sizes stay in order
     for before, row in zip([{"stage": ""}, *rows], rows, strict=False):

@@ -31,14 +31,20 @@ WITHIN = 0.6
 
 def main(words: list[str] | None = None) -> None:
     """Generate a graph if the folder has none, then run and measure the stages."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--nodes", type=float, default=1e5)
     parser.add_argument("--folder", type=Path, required=True, help="Folder for all files.")
     parser.add_argument("--memory", default="4GB", help="Memory limit of prepare.")
     parser.add_argument("--dim", type=int, default=128)
     parser.add_argument("--steps", type=int, default=300)
-    parser.add_argument("--half", action="store_true", help="Features and vectors in half precision.")
-    parser.add_argument("--more", action="store_true", help="Also run the commands that use a run and its vectors.")
+    parser.add_argument(
+        "--half", action="store_true", help="Features and vectors in half precision."
+    )
+    parser.add_argument(
+        "--more", action="store_true", help="Also run the commands that use a run and its vectors."
+    )
     parser.add_argument("--json", type=Path)
     options = parser.parse_args(words)
     folder, half = options.folder, ["--half"] if options.half else []
@@ -47,11 +53,35 @@ def main(words: list[str] | None = None) -> None:
     if not (folder / "nodes.parquet").exists():
         generate(folder, int(options.nodes))
     print(f"generated in {time.perf_counter() - began:.0f} s", flush=True)
-    edges, nodes, graph, run = (folder / name for name in ("edges.parquet", "nodes.parquet", "big.graph", "run"))
+    edges, nodes, graph, run = (
+        folder / name for name in ("edges.parquet", "nodes.parquet", "big.graph", "run")
+    )
     stages = {
-        "prepare": ["prepare", edges, nodes, "--out", graph, "--labels", "kind", "--memory", options.memory, *half],
+        "prepare": [
+            "prepare",
+            edges,
+            nodes,
+            "--out",
+            graph,
+            "--labels",
+            "kind",
+            "--memory",
+            options.memory,
+            *half,
+        ],
         "info": ["info", graph],
-        "train": ["train", graph, "--out", run, "--dim", options.dim, "--steps", options.steps, "--device", "cpu"],
+        "train": [
+            "train",
+            graph,
+            "--out",
+            run,
+            "--dim",
+            options.dim,
+            "--steps",
+            options.steps,
+            "--device",
+            "cpu",
+        ],
         "embed": ["embed", run, "--out", f"{folder / 'vectors'}/", *half],
         "evaluate": ["evaluate", run],
     }
@@ -68,7 +98,9 @@ def main(words: list[str] | None = None) -> None:
         }
     rows = []
     for name, command in stages.items():
-        rows.append({"stage": name, **measured([sys.executable, "-m", "infomax", *map(str, command)])})
+        rows.append(
+            {"stage": name, **measured([sys.executable, "-m", "infomax", *map(str, command)])}
+        )
         print(
             "{stage:14} {seconds:8.1f} s  CPU {cpu:8.1f} s  RSS {rss:6.2f} GB  RssAnon {anonymous:6.2f} GB".format(
                 **rows[-1]
@@ -76,7 +108,9 @@ def main(words: list[str] | None = None) -> None:
             flush=True,
         )
     if options.json is not None:
-        options.json.write_text(json.dumps({"nodes": int(options.nodes), "rows": rows}, indent=2) + "\n")
+        options.json.write_text(
+            json.dumps({"nodes": int(options.nodes), "rows": rows}, indent=2) + "\n"
+        )
 
 
 def generate(folder: Path, n: int, seed: int = 0) -> None:
@@ -94,13 +128,21 @@ def generate(folder: Path, n: int, seed: int = 0) -> None:
     vector = pa.list_(pa.float32(), FEATURES)
     schema = pa.schema([("id", pa.string()), ("kind", pa.string()), ("vector", vector)])
     first = 0
-    with parquet.ParquetWriter(folder / "part.parquet", schema, use_dictionary=["kind"], compression="none") as file:
+    with parquet.ParquetWriter(
+        folder / "part.parquet", schema, use_dictionary=["kind"], compression="none"
+    ) as file:
         for count in _counts(n):
             rows = np.arange(first, first + count)
-            values = centres[rows % CLASSES] + 2 * rng.standard_normal((count, FEATURES), dtype=np.float32)
-            labels = np.where(rng.random(count) < 0.01, (rows % CLASSES).astype(str), "").astype(object)
+            values = centres[rows % CLASSES] + 2 * rng.standard_normal(
+                (count, FEATURES), dtype=np.float32
+            )
+            labels = np.where(rng.random(count) < 0.01, (rows % CLASSES).astype(str), "").astype(
+                object
+            )
             vectors = pa.FixedSizeListArray.from_arrays(pa.array(values.ravel()), FEATURES)
-            file.write_table(pa.table({"id": _ids(rows), "kind": pa.array(labels), "vector": vectors}))
+            file.write_table(
+                pa.table({"id": _ids(rows), "kind": pa.array(labels), "vector": vectors})
+            )
             first += count
     (folder / "part.parquet").replace(folder / "nodes.parquet")
 
@@ -111,7 +153,9 @@ def _counts(total: int) -> Iterator[int]:
 
 def _ids(numbers: NDArray[np.int64]) -> Any:
     """Make text ids whose order differs from that of the numbers."""
-    scrambled = pa.array(numbers * 7_368_787 % 1_000_000_007)  # both are primes, so no two are equal
+    scrambled = pa.array(
+        numbers * 7_368_787 % 1_000_000_007
+    )  # both are primes, so no two are equal
     return compute.binary_join_element_wise("user", scrambled.cast(pa.string()), "-")
 
 
@@ -137,7 +181,12 @@ def measured(command: list[str]) -> dict[str, Any]:
         time.sleep(0.02)
     if process.returncode:
         raise SystemExit(f"{' '.join(command)} ended with {process.returncode}")
-    return {"seconds": time.perf_counter() - began, "cpu": worked, "rss": rss / 1e9, "anonymous": anonymous / 1e9}
+    return {
+        "seconds": time.perf_counter() - began,
+        "cpu": worked,
+        "rss": rss / 1e9,
+        "anonymous": anonymous / 1e9,
+    }
 
 
 if __name__ == "__main__":

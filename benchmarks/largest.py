@@ -40,15 +40,23 @@ def main(arguments: list[str] | None = None) -> None:
     options.add_argument("--nodes", type=float, default=1e7)
     options.add_argument("--features", type=int, default=100)
     options.add_argument("--degree", type=float, default=20)
-    options.add_argument("--dim", type=int, default=512, help="features per side; vectors are twice as wide")
-    options.add_argument("--embed-dim", type=int, help="the same for embedding; default: --dim, halved until it fits")
-    options.add_argument("--steps", type=int, help="steps of 256 patches each; default: 5, on a GPU 500")
+    options.add_argument(
+        "--dim", type=int, default=512, help="features per side; vectors are twice as wide"
+    )
+    options.add_argument(
+        "--embed-dim", type=int, help="the same for embedding; default: --dim, halved until it fits"
+    )
+    options.add_argument(
+        "--steps", type=int, help="steps of 256 patches each; default: 5, on a GPU 500"
+    )
     settings = options.parse_args(arguments)
     settings.steps = settings.steps or STEPS[settings.device]
     torch.set_num_threads(settings.threads)
     stages = Stages(settings.device)
     scale, nodes = settings.nodes / generated.NODES, round(settings.nodes)
-    graph = stages.run("generate", nodes, lambda: generated.read(scale, 0, settings.features, settings.degree))
+    graph = stages.run(
+        "generate", nodes, lambda: generated.read(scale, 0, settings.features, settings.degree)
+    )
     model, loss = train(stages, graph, settings)
     gc.collect()  # frees the views
     torch.cuda.empty_cache()
@@ -59,11 +67,22 @@ def main(arguments: list[str] | None = None) -> None:
         model.model_ = build(model.preset_, graph.num_features, None)
     vectors = stages.run("embed", nodes, lambda: model.transform(graph).vectors)
     title = f"The largest: {nodes:,} nodes, {graph.num_edges:,} edges, {settings.features} features"
-    more = {"loss": loss, "edges": graph.num_edges, "vectors": list(vectors.shape), "trained": trained}
-    report(settings, f"{title}, 3 x ({settings.dim} + {settings.dim})", stages.rows, COLUMNS, **more)
-    print(f"train: {settings.steps} steps, mean loss {loss:.4f}; embed: exact, {vectors.shape[1]} wide, host to host")
+    more = {
+        "loss": loss,
+        "edges": graph.num_edges,
+        "vectors": list(vectors.shape),
+        "trained": trained,
+    }
+    report(
+        settings, f"{title}, 3 x ({settings.dim} + {settings.dim})", stages.rows, COLUMNS, **more
+    )
+    print(
+        f"train: {settings.steps} steps, mean loss {loss:.4f}; embed: exact, {vectors.shape[1]} wide, host to host"
+    )
     if not trained:
-        print(f"embedded by an untrained encoder, {settings.embed_dim} per side: {2 * settings.dim} wide does not fit")
+        print(
+            f"embedded by an untrained encoder, {settings.embed_dim} per side: {2 * settings.dim} wide does not fit"
+        )
 
 
 class Stages:
@@ -82,15 +101,24 @@ class Stages:
         row["gpu_gb"] = torch.cuda.max_memory_allocated() / 2**30 if gpu else 0.0
         row["host_gb"] = peak_resident_gb()  # so far
         self.rows.append(row)
-        print(f"{stage}: {seconds:.1f} s, GPU {row['gpu_gb']:.1f} GB, host {row['host_gb']:.1f} GB", flush=True)
+        print(
+            f"{stage}: {seconds:.1f} s, GPU {row['gpu_gb']:.1f} GB, host {row['host_gb']:.1f} GB",
+            flush=True,
+        )
         return result
 
 
 def train(stages: Stages, graph: Graph, settings: argparse.Namespace) -> tuple[DGI, float]:
     """Train; returns the estimator as `DGI.fit` would leave it, and the mean loss of the steps."""
-    problem = stages.run("build views", graph.num_nodes, lambda: PatchProblem.of(graph, settings.dim, settings.device))
+    problem = stages.run(
+        "build views",
+        graph.num_nodes,
+        lambda: PatchProblem.of(graph, settings.dim, settings.device),
+    )
     size, first = problem.views.batch, FIRST[settings.device]
-    stages.run("first steps", first * size, lambda: OurPatches(problem, first).train(first))  # compiles the kernels
+    stages.run(
+        "first steps", first * size, lambda: OurPatches(problem, first).train(first)
+    )  # compiles the kernels
     ours = OurPatches(problem, settings.steps)
     loss = stages.run("train", settings.steps * size, lambda: ours.train(settings.steps))
     preset = dataclasses.replace(problem.preset, vectors="paper")
@@ -109,7 +137,9 @@ def fitting(graph: Graph, dim: int, device: str) -> int:
     n, free = graph.num_nodes, 0.9 * available_bytes(torch.device(device))
     beside = 4 * n * graph.num_features + 24 * (graph.adjacency.nnz + n)
     host = 0.9 * available_bytes(torch.device("cpu")) if device == "cuda" else free
-    while dim > 1 and (20 * n * dim + beside > free or 8 * n * dim + 4 * n * graph.num_features > host):
+    while dim > 1 and (
+        20 * n * dim + beside > free or 8 * n * dim + 4 * n * graph.num_features > host
+    ):
         dim //= 2
     return dim
 

@@ -55,7 +55,9 @@ class Plain:
     def __init__(self, graph: Graph, preset: Preset, device: torch.device) -> None:
         self.model = build(preset, graph.num_features, torch.Generator().manual_seed(0)).to(device)
         parts = [graph.part(graph.groups == group) for group in np.unique(graph.groups)]
-        self.matrices = [Propagation.of(part, MEAN, Backend(device)).operand.matrix for part in parts]
+        self.matrices = [
+            Propagation.of(part, MEAN, Backend(device)).operand.matrix for part in parts
+        ]
         self.features = [torch.from_numpy(np.asarray(part.features)).to(device) for part in parts]
         self.optimiser = torch.optim.Adam(self.model.parameters(), lr=preset.lr)
 
@@ -87,7 +89,9 @@ class Plain:
         encoder = self.model.encoder
         total, h = x @ encoder.skip, x
         for k in range(3):
-            out = functional.prelu(matrix @ (h @ encoder.weights[k]) + encoder.biases[k], encoder.slopes[k])
+            out = functional.prelu(
+                matrix @ (h @ encoder.weights[k]) + encoder.biases[k], encoder.slopes[k]
+            )
             total = h = out + total
         return out
 
@@ -95,8 +99,12 @@ class Plain:
 def main(arguments: list[str] | None = None) -> None:
     """Measure, print the table, write the JSON."""
     options = parser(__doc__)
-    options.add_argument("--repeats", type=int, default=5, help="rounds; each gives every contender one turn")
-    options.add_argument("--epochs", type=int, default=4, help="epochs, of a step per graph, in a turn")
+    options.add_argument(
+        "--repeats", type=int, default=5, help="rounds; each gives every contender one turn"
+    )
+    options.add_argument(
+        "--epochs", type=int, default=4, help="epochs, of a step per graph, in a turn"
+    )
     options.add_argument("--graphs", type=int, help="only so many of PPI's training graphs")
     options.add_argument("--dim", type=int, default=PRESET.dim)
     settings = options.parse_args(arguments)
@@ -105,10 +113,14 @@ def main(arguments: list[str] | None = None) -> None:
     graph, preset = load_dataset("ppi").seen(), dataclasses.replace(PRESET, dim=settings.dim)
     if settings.graphs is not None:
         graph = graph.part(np.isin(graph.groups, np.unique(graph.groups)[: settings.graphs]))
-    graph = graph.replace(features=Scaler.fit(graph.features, PRESET.scale).transform(graph.features))
+    graph = graph.replace(
+        features=Scaler.fit(graph.features, PRESET.scale).transform(graph.features)
+    )
     device = torch.device(settings.device)
     contenders = {"ours": Ours(graph, preset, device), "plain torch": Plain(graph, preset, device)}
-    rows = race(contenders, settings.repeats, settings.epochs * contenders["ours"].training.views.steps)
+    rows = race(
+        contenders, settings.repeats, settings.epochs * contenders["ours"].training.views.steps
+    )
     report(settings, f"A step on many graphs: ppi, d = {settings.dim}", rows, COLUMNS)
 
 

@@ -39,11 +39,16 @@ def race(contenders: Mapping[str, Contender], repeats: int, stretch: int) -> lis
     losses = {}
     for turn in range(WARM_UP + repeats):
         for name, contender in contenders.items():
-            time.sleep(0 if torch.cuda.is_initialized() else REST)  # not on a GPU, whose clock rate would drop
+            time.sleep(
+                0 if torch.cuda.is_initialized() else REST
+            )  # not on a GPU, whose clock rate would drop
             seconds, losses[name] = timed(lambda contender=contender: contender.train(stretch))
             if turn >= WARM_UP:
                 times[name].append(1000 * seconds / stretch)
-    rows = [{"contender": name, **spread(times[name], "ms"), "loss": losses[name]} for name in contenders]
+    rows = [
+        {"contender": name, **spread(times[name], "ms"), "loss": losses[name]}
+        for name in contenders
+    ]
     return [row | {"ratio": row["median_ms"] / rows[0]["median_ms"]} for row in rows]
 
 

@@ -69,13 +69,19 @@ WORK = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, or write the page; returns how many fail."""
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     options.add_argument("--machine", help="its name on the page")
     options.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
-    options.add_argument("--work", action="append", choices=[*WORK], help="some of it  [default: all]")
+    options.add_argument(
+        "--work", action="append", choices=[*WORK], help="some of it  [default: all]"
+    )
     options.add_argument("--json", type=Path, default=RESULTS, metavar="FILE")
     options.add_argument("--page", action="store_true", help="write docs/measured.md")
-    options.add_argument("--toy", action="store_true", help="for --work batches: at toy size, to see that it runs")
+    options.add_argument(
+        "--toy", action="store_true", help="for --work batches: at toy size, to see that it runs"
+    )
     settings = options.parse_args(arguments)
     if settings.page:
         PAGE.write_text(page(json.loads(settings.json.read_text())))
@@ -83,11 +89,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not settings.machine:
         options.error("--machine: a name such as Xeon")
     failed = 0
-    for name in settings.work or [name for name, work in WORK.items() if work.device in ("both", settings.device)]:
+    for name in settings.work or [
+        name for name, work in WORK.items() if work.device in ("both", settings.device)
+    ]:
         row = measure(name, settings)
         failed += "failed" in row
         known = json.loads(settings.json.read_text()) if settings.json.exists() else []
-        kept = [each for each in known if (each["work"], each["machine"]) != (name, settings.machine)]
+        kept = [
+            each for each in known if (each["work"], each["machine"]) != (name, settings.machine)
+        ]
         settings.json.write_text(json.dumps([*kept, row], indent=1) + "\n")
         print(name, row.get("failed") or row["figures"], flush=True)
     return failed
@@ -97,7 +107,9 @@ def measure(name: str, settings: argparse.Namespace) -> dict[str, Any]:
     """Run one benchmark in a process of its own; the row of it."""
     work = WORK[name]
     words = [*work.command.split(), *(["--device", "cuda"] if settings.device == "cuda" else [])]
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, cwd=ROOT).stdout
+    commit = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, cwd=ROOT
+    ).stdout
     row = {
         "work": name,
         "machine": settings.machine,
@@ -108,13 +120,22 @@ def measure(name: str, settings: argparse.Namespace) -> dict[str, Any]:
     }
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "rows.json")
-        command = [sys.executable, "-m", *words, *(TOY if settings.toy else ()), "--json", str(file)]
+        command = [
+            sys.executable,
+            "-m",
+            *words,
+            *(TOY if settings.toy else ()),
+            "--json",
+            str(file),
+        ]
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
         if done.returncode:
             return row | {"failed": (done.stderr.strip().splitlines() or ["no message"])[-1][:200]}
         rows = json.loads(file.read_text())["rows"]
     labels = [one.get("contender") or one["command"] for one in rows]
-    return row | {"figures": {label: one[work.key] for label, one in zip(labels, rows, strict=True)}}
+    return row | {
+        "figures": {label: one[work.key] for label, one in zip(labels, rows, strict=True)}
+    }
 
 
 def page(rows: list[dict[str, Any]]) -> str:
@@ -123,8 +144,15 @@ def page(rows: list[dict[str, Any]]) -> str:
     places = {name: at for at, name in enumerate(WORK)}
     for row in sorted(rows, key=lambda row: (places[row["work"]], row["machine"])):
         work = WORK[row["work"]]
-        told = ", ".join(f"{label} **{_short(value)}**" for label, value in row.get("figures", {}).items())
-        cells = [f"{work.title}, {work.unit}", row["machine"], told or row["failed"], f"`{row['command']}`"]
+        told = ", ".join(
+            f"{label} **{_short(value)}**" for label, value in row.get("figures", {}).items()
+        )
+        cells = [
+            f"{work.title}, {work.unit}",
+            row["machine"],
+            told or row["failed"],
+            f"`{row['command']}`",
+        ]
         cells += [f"{row['commit']}, {row['day']}", f"{row['load']:g}"]
         lines.append(f"| {' | '.join(cells)} |")
     return TEXT.replace("{TABLE}", "\n".join(lines))

@@ -26,15 +26,23 @@ COLUMNS = {
 def main(arguments: list[str] | None = None) -> None:
     """Measure, print the table, write the JSON."""
     options = parser(__doc__, dataset="cora", peers=WHOLE_GRAPH)
-    options.add_argument("--dim", type=int, help="width; default: the paper's, 512, or 256 for Pubmed")
-    options.add_argument("--contender", help="measure only this contender, in this process, and print JSON")
+    options.add_argument(
+        "--dim", type=int, help="width; default: the paper's, 512, or 256 for Pubmed"
+    )
+    options.add_argument(
+        "--contender", help="measure only this contender, in this process, and print JSON"
+    )
     settings = options.parse_args(arguments)
     settings.dim = settings.dim or paper_dim(settings.dataset)
     if settings.contender:
-        row = measure(settings.contender, settings.dataset, settings.dim, settings.device, settings.threads)
+        row = measure(
+            settings.contender, settings.dataset, settings.dim, settings.device, settings.threads
+        )
         print(json.dumps(row))
         return
-    passed = [f"--{name}={getattr(settings, name)}" for name in ("dataset", "dim", "device", "threads")]
+    passed = [
+        f"--{name}={getattr(settings, name)}" for name in ("dataset", "dim", "device", "threads")
+    ]
     rows = [apart(name, passed) for name in ("ours", *settings.peers)]
     for row in rows:
         row["ratio"] = row["peak_mb"] / rows[0]["peak_mb"]
@@ -44,7 +52,9 @@ def main(arguments: list[str] | None = None) -> None:
 def apart(name: str, arguments: list[str]) -> dict[str, Any]:
     """Measure a contender in a new process; returns its row."""
     command = [sys.executable, "-m", "benchmarks.memory", f"--contender={name}", *arguments]
-    done = subprocess.run(command, cwd=Path(__file__).parents[1], stdout=subprocess.PIPE, text=True, check=True)
+    done = subprocess.run(
+        command, cwd=Path(__file__).parents[1], stdout=subprocess.PIPE, text=True, check=True
+    )
     row: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return row
 
@@ -67,7 +77,12 @@ def measure(name: str, dataset: str, dim: int, device: str, threads: int) -> dic
     baseline = peak_mb(device)
     contender(Problem.of(graph, dim, device)).train(EPOCHS)
     peak = peak_mb(device)
-    return {"contender": name, "baseline_mb": baseline, "peak_mb": peak, "training_mb": peak - baseline}
+    return {
+        "contender": name,
+        "baseline_mb": baseline,
+        "peak_mb": peak,
+        "training_mb": peak - baseline,
+    }
 
 
 def peak_mb(device: str) -> float:

@@ -32,7 +32,9 @@ def made(n: int, width: int, seed: int = 0) -> Vectors:
     """Vectors ``[n, width]`` like those of an encoder: 1,000 groups in 32 dimensions, mapped and bent."""
     draws = np.random.default_rng(seed)
     middles = draws.standard_normal((GROUPS, INNER), dtype=np.float32)
-    outwards = draws.standard_normal((INNER, width), dtype=np.float32) / np.sqrt(INNER, dtype=np.float32)
+    outwards = draws.standard_normal((INNER, width), dtype=np.float32) / np.sqrt(
+        INNER, dtype=np.float32
+    )
     vectors = np.empty((n, width), np.float32)
     for first in range(0, n, 1 << 17):
         block = vectors[first : first + (1 << 17)]
@@ -112,9 +114,20 @@ def usearch(units: Vectors, threads: int) -> Found:
     """A graph of nearest nodes (HNSW): connectivity, nodes in view when one is added, type; in view of a search."""
     from usearch.index import Index
 
-    for connectivity, view, kind in ((16, 64, "f16"), (16, 32, "f16"), (12, 24, "f16"), (8, 24, "f16")):
+    for connectivity, view, kind in (
+        (16, 64, "f16"),
+        (16, 32, "f16"),
+        (12, 24, "f16"),
+        (8, 24, "f16"),
+    ):
         began = time.process_time()
-        index = Index(ndim=units.shape[1], metric="cos", dtype=kind, connectivity=connectivity, expansion_add=view)
+        index = Index(
+            ndim=units.shape[1],
+            metric="cos",
+            dtype=kind,
+            connectivity=connectivity,
+            expansion_add=view,
+        )
         index.add(np.arange(len(units)), units, threads=threads)
         built = time.process_time() - began
         for searched in (32, 64, 256, 1024):
@@ -140,7 +153,12 @@ def faiss_ivf(units: Vectors, threads: int) -> Found:
     built = time.process_time() - began
     for probes in (1, 2, 4, 8):
         index.nprobe = probes
-        yield f"{lists} lists, {probes} searched", built, lambda nodes: index.search(units[nodes], K + 1)[1], None
+        yield (
+            f"{lists} lists, {probes} searched",
+            built,
+            lambda nodes: index.search(units[nodes], K + 1)[1],
+            None,
+        )
 
 
 def faiss_hnsw(units: Vectors, threads: int) -> Found:
@@ -155,7 +173,12 @@ def faiss_hnsw(units: Vectors, threads: int) -> Found:
     built = time.process_time() - began
     for searched in (32, 64):
         index.hnsw.efSearch = searched
-        yield f"12, 24, f32; {searched}", built, lambda nodes: index.search(units[nodes], K + 1)[1], None
+        yield (
+            f"12, 24, f32; {searched}",
+            built,
+            lambda nodes: index.search(units[nodes], K + 1)[1],
+            None,
+        )
 
 
 PEERS: dict[str, Callable[[Vectors, int], Found]] = {

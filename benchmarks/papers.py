@@ -31,7 +31,9 @@ ROWS = 1 << 20
 
 def main(words: list[str] | None = None) -> None:
     """Generate the folder if there is none, then train and embed."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--folder", type=Path, required=True)
     parser.add_argument("--nodes", type=float, default=111e6)
     parser.add_argument("--degree", type=float, default=28.8, help="Mean number of neighbours.")
@@ -47,7 +49,10 @@ def main(words: list[str] | None = None) -> None:
     began = time.perf_counter()
     if not (graph / layout.ABOUT).exists():
         generate(graph, int(options.nodes), int(options.nodes * options.degree / 2), options.device)
-    print(f"generated in {time.perf_counter() - began:.0f} s, {_bytes(graph) / 1e9:.1f} GB", flush=True)
+    print(
+        f"generated in {time.perf_counter() - began:.0f} s, {_bytes(graph) / 1e9:.1f} GB",
+        flush=True,
+    )
     stages = {
         "train": ["train", graph, "--out", run, *width],
         "embed": ["embed", run, "--out", f"{vectors}/", "--half"],
@@ -57,7 +62,9 @@ def main(words: list[str] | None = None) -> None:
     for name, command in stages.items():
         if "memory" not in name:
             _forget(graph)
-        rows.append({"stage": name, **measured([sys.executable, "-m", "infomax", *map(str, command)])})
+        rows.append(
+            {"stage": name, **measured([sys.executable, "-m", "infomax", *map(str, command)])}
+        )
         print(
             "{stage:23} {seconds:7.1f} s  CPU {cpu:7.1f} s  RSS {rss:5.1f} GB  RssAnon {anonymous:5.1f} GB".format(
                 **rows[-1]
@@ -66,7 +73,9 @@ def main(words: list[str] | None = None) -> None:
         )
     print(f"vectors: {_bytes(vectors) / 1e9:.1f} GB")
     if options.json is not None:
-        options.json.write_text(json.dumps({"nodes": int(options.nodes), "rows": rows}, indent=2) + "\n")
+        options.json.write_text(
+            json.dumps({"nodes": int(options.nodes), "rows": rows}, indent=2) + "\n"
+        )
 
 
 def generate(folder: Path, n: int, edges: int, device: str = "cuda", seed: int = 0) -> None:
@@ -84,7 +93,9 @@ def generate(folder: Path, n: int, edges: int, device: str = "cuda", seed: int =
         hub = torch.rand(len(part), generator=generator, device=place) < 0.5
         other = (torch.where(hub, drawn**2, drawn) * n).long().clamp_(max=n - 1)
         near = torch.rand(len(part), generator=generator, device=place) < 0.5  # of the same centre
-        part.copy_(torch.where(near, (other - other % CENTRES + fro % CENTRES).clamp_(max=n - 1), other))
+        part.copy_(
+            torch.where(near, (other - other % CENTRES + fro % CENTRES).clamp_(max=n - 1), other)
+        )
     entries = 0
     with (
         ArrayWriter(folder / layout.STARTS, np.int64) as starts,
@@ -112,11 +123,15 @@ def generate(folder: Path, n: int, edges: int, device: str = "cuda", seed: int =
     ):
         for first in range(0, n, ROWS):
             rows = torch.arange(first, min(first + ROWS, n), device=place)
-            x = centres[rows % CENTRES] + 2 * torch.randn(len(rows), FEATURES, generator=generator, device=place)
+            x = centres[rows % CENTRES] + 2 * torch.randn(
+                len(rows), FEATURES, generator=generator, device=place
+            )
             x = x.half()
             total, squares = total + x.double().sum(0), squares + x.double().square().sum(0)
             writer.append(x.cpu().numpy())
-            ids.write_table(pa.table([rows.cpu().numpy() * 7 + 3], schema=schema), row_group_size=GROUP)
+            ids.write_table(
+                pa.table([rows.cpu().numpy() * 7 + 3], schema=schema), row_group_size=GROUP
+            )
     mean = (total / n).cpu().numpy()
     known = Statistics(mean, (squares / n).cpu().numpy() - mean**2, n * FEATURES, negative=True)
     about = {
@@ -129,8 +144,15 @@ def generate(folder: Path, n: int, edges: int, device: str = "cuda", seed: int =
         "edge_columns": None,
         "table_columns": {},
     }
-    about |= {"feature_names": [f"x{column}" for column in range(FEATURES)], "statistics": known.to_json()}
-    finish(folder, about | {"dropped": {"self_loops": 0, "duplicates": edges - entries // 2, "zero_weights": 0}})
+    about |= {
+        "feature_names": [f"x{column}" for column in range(FEATURES)],
+        "statistics": known.to_json(),
+    }
+    finish(
+        folder,
+        about
+        | {"dropped": {"self_loops": 0, "duplicates": edges - entries // 2, "zero_weights": 0}},
+    )
     if device == "cuda":
         torch.cuda.empty_cache()
 

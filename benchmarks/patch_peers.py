@@ -34,7 +34,9 @@ class PlainPatches:
         chance = torch.rand(len(nodes), count, generator=self.generator, device=nodes.device)
         first, degree = self.starts[nodes][:, None], self.degree(nodes)[:, None]
         place = first + (chance * degree).long().clamp_(max=degree - 1)
-        return torch.where(degree == 0, nodes[:, None], self.senders[place.clamp_(0, len(self.senders) - 1)]).view(-1)
+        return torch.where(
+            degree == 0, nodes[:, None], self.senders[place.clamp_(0, len(self.senders) - 1)]
+        ).view(-1)
 
     def degree(self, nodes: Tensor) -> Tensor:
         """Count the neighbours of each node."""
@@ -44,9 +46,12 @@ class PlainPatches:
         """Compute H of the centres ``[B, 2 d]``: a layer maps each node, and the mean over it and its neighbours."""
         encoder = self.model.encoder
         h = [self.features[level] for level in levels]
-        for own, pooled, bias, slope in zip(encoder.own, encoder.pooled, encoder.biases, encoder.slopes, strict=True):
+        for own, pooled, bias, slope in zip(
+            encoder.own, encoder.pooled, encoder.biases, encoder.slopes, strict=True
+        ):
             means = [
-                (x + below.view(len(x), -1, x.shape[1]).sum(1)) / (len(below) // len(x) + 1) for x, below in pairwise(h)
+                (x + below.view(len(x), -1, x.shape[1]).sum(1)) / (len(below) // len(x) + 1)
+                for x, below in pairwise(h)
             ]
             h = [
                 nn.functional.prelu(torch.cat([x @ own, mean @ pooled], dim=1) + bias, slope)
@@ -60,13 +65,17 @@ class PlainPatches:
         for count in self.fan_out:
             levels.append(self.draw(levels[-1], count))
         patches = torch.cat([level.view(len(centres), -1) for level in levels], dim=1)
-        order = torch.rand(patches.shape, generator=self.generator, device=centres.device).argsort(dim=1)
+        order = torch.rand(patches.shape, generator=self.generator, device=centres.device).argsort(
+            dim=1
+        )
         return patches, patches.gather(1, order)
 
     def loss(self, centres: Tensor) -> Tensor:
         """Cross-entropy of the batch and its patches with shuffled features."""
         sizes = list(accumulate(self.fan_out, mul, initial=1))
-        levels, shuffled = ([part.reshape(-1) for part in side.split(sizes, dim=1)] for side in self.pair(centres))
+        levels, shuffled = (
+            [part.reshape(-1) for part in side.split(sizes, dim=1)] for side in self.pair(centres)
+        )
         h, h_negative = self.encode(levels), self.encode(shuffled)
         score = self.model.discriminator.weight @ h.mean(0).sigmoid()
         logits = torch.cat([h @ score, h_negative @ score]) + self.model.discriminator.bias
@@ -100,14 +109,18 @@ class Skip(nn.Module):
         encoder, device = model.encoder, model.encoder.own[0].device
         self.own, self.biases, self.slopes = encoder.own, encoder.biases, encoder.slopes
         shapes = [weight.shape for weight in encoder.pooled]
-        self.pooled = nn.ModuleList(SAGEConv(*shape, root_weight=False, bias=False) for shape in shapes).to(device)
+        self.pooled = nn.ModuleList(
+            SAGEConv(*shape, root_weight=False, bias=False) for shape in shapes
+        ).to(device)
         with torch.no_grad():
             for convolve, weight in zip(self.pooled, encoder.pooled, strict=True):
                 convolve.lin_l.weight.copy_(weight.T)
 
     def forward(self, x: Tensor, adjacency: Tensor) -> Tensor:
         """``[N, F] -> [N, 2 d]``."""
-        for own, pooled, bias, slope in zip(self.own, self.pooled, self.biases, self.slopes, strict=True):
+        for own, pooled, bias, slope in zip(
+            self.own, self.pooled, self.biases, self.slopes, strict=True
+        ):
             x = nn.functional.prelu(torch.cat([x @ own, pooled(x, adjacency)], dim=1) + bias, slope)
         return x
 
@@ -122,8 +135,14 @@ class PyGLoader:
         from torch_geometric.nn import DeepGraphInfomax
 
         if not (found.WITH_PYG_LIB or found.WITH_TORCH_SPARSE):
-            raise CannotRun("PyG's NeighborLoader needs pyg-lib or torch-sparse, and neither is installed")
-        matrix, self.device, self.features = problem.graph.adjacency, problem.device, problem.tables[0]
+            raise CannotRun(
+                "PyG's NeighborLoader needs pyg-lib or torch-sparse, and neither is installed"
+            )
+        matrix, self.device, self.features = (
+            problem.graph.adjacency,
+            problem.device,
+            problem.tables[0],
+        )
         edges = torch.from_numpy(np.stack(matrix.nonzero()).astype(np.int64))
         self.loader = NeighborLoader(
             Data(edge_index=edges, num_nodes=problem.graph.num_nodes),
@@ -152,7 +171,9 @@ class PyGLoader:
             batch = next(self.drawn)
             x = self.features[batch.n_id.to(self.device)]
             self.optimiser.zero_grad()
-            loss = self.model.loss(*self.model(x, batch.edge_index.to(self.device), batch.batch_size))
+            loss = self.model.loss(
+                *self.model(x, batch.edge_index.to(self.device), batch.batch_size)
+            )
             loss.backward()
             self.optimiser.step()
             total += loss.detach() / 2  # PyG adds the means of the two classes

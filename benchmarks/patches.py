@@ -34,18 +34,26 @@ COLUMNS = {
 def main(arguments: list[str] | None = None) -> None:
     """Measure, print the table, write the JSON."""
     options = parser(__doc__, dataset="generated-reddit", peers=tuple(PEERS))
-    options.add_argument("--scale", type=float, help="size of generated-reddit, as a multiple of Reddit's nodes")
-    options.add_argument("--dim", type=int, default=512, help="features per side; vectors are twice as wide")
+    options.add_argument(
+        "--scale", type=float, help="size of generated-reddit, as a multiple of Reddit's nodes"
+    )
+    options.add_argument(
+        "--dim", type=int, default=512, help="features per side; vectors are twice as wide"
+    )
     options.add_argument("--fan-out", type=numbers, default=[10, 10, 25])
     options.add_argument("--steps", type=int, help="steps per turn; default: 4, on a GPU 200")
-    options.add_argument("--repeats", type=int, default=10, help="rounds; each gives every contender one turn")
+    options.add_argument(
+        "--repeats", type=int, default=10, help="rounds; each gives every contender one turn"
+    )
     settings = options.parse_args(arguments)
     settings.steps = settings.steps or STEPS[settings.device]
     torch.set_num_threads(settings.threads)
     graph = load(settings.dataset, **({} if settings.scale is None else {"scale": settings.scale}))
     problem = PatchProblem.of(graph, settings.dim, settings.device, settings.fan_out)
     problem.tables  # noqa: B018 - on the device before memory is measured
-    tiny = PatchProblem.of(generated.read(1000 / generated.NODES, features=8, degree=2), 8, settings.device, [2, 2])
+    tiny = PatchProblem.of(
+        generated.read(1000 / generated.NODES, features=8, degree=2), 8, settings.device, [2, 2]
+    )
     makers = contenders_of(settings.steps, settings.device, settings.peers)
     peaks: dict[str, float | None] = {}
     left_out: dict[str, str] = {}
@@ -66,19 +74,28 @@ def main(arguments: list[str] | None = None) -> None:
     rows = race(contenders, settings.repeats, settings.steps)
     errors = precision(problem)
     for row in rows:
-        row["nodes_s"], row["peak_gb"] = 1000 * problem.views.batch / row["median_ms"], peaks[row["contender"]]
+        row["nodes_s"], row["peak_gb"] = (
+            1000 * problem.views.batch / row["median_ms"],
+            peaks[row["contender"]],
+        )
     shape = f"{problem.graph.num_nodes:,} seen nodes, batch {problem.views.batch}, fan-out {tuple(settings.fan_out)}"
     title = f"A step: {settings.dataset}, {shape}, {len(settings.fan_out)} x ({settings.dim} + {settings.dim})"
     report(settings, title, rows, COLUMNS | PEAK[settings.device], left_out=left_out, errors=errors)
     if settings.device == "cuda":
         print("peak GB: without graph and features; all but ours-float32 multiply in tf32")
     for pair, error in errors.items():
-        print(f"{pair}: relative error of the loss {error['loss']:.1e}, of the gradient {error['gradient']:.1e}")
+        print(
+            f"{pair}: relative error of the loss {error['loss']:.1e}, of the gradient {error['gradient']:.1e}"
+        )
 
 
-def contenders_of(steps: int, device: str, peers: list[str]) -> dict[str, Callable[[PatchProblem], Contender]]:
+def contenders_of(
+    steps: int, device: str, peers: list[str]
+) -> dict[str, Callable[[PatchProblem], Contender]]:
     """Return a function per contender name that makes it; on a GPU ours comes in both precisions."""
-    makers: dict[str, Callable[[PatchProblem], Contender]] = {"ours": partial(OurPatches, steps=steps)}
+    makers: dict[str, Callable[[PatchProblem], Contender]] = {
+        "ours": partial(OurPatches, steps=steps)
+    }
     if device == "cuda":
         makers["ours-float32"] = partial(OurPatchesInFull, steps=steps)
     return makers | {name: PEERS[name] for name in peers}
@@ -87,7 +104,9 @@ def contenders_of(steps: int, device: str, peers: list[str]) -> dict[str, Callab
 def precision(problem: PatchProblem) -> dict[str, dict[str, float]]:
     """Measure the relative errors of one step's loss and gradient, with the same weights and the same draws."""
     plain = PlainPatches(problem, torch.float64)
-    plain.pair = lambda centres: [view.rows for view in problem.views.pair(centres, plain.generator)]  # our draws
+    plain.pair = lambda centres: [
+        view.rows for view in problem.views.pair(centres, plain.generator)
+    ]  # our draws
     in_double = first_step(plain)
     full = first_step(OurPatchesInFull(problem, 1))
     errors = {"float32 against float64": error(full, in_double)}
@@ -104,7 +123,11 @@ def first_step(contender: Any) -> tuple[float, Tensor]:
     if isinstance(contender, PlainPatches):
         means = [state["exp_avg"] for state in contender.optimiser.state.values()]
     else:
-        means = [value for name, value in contender.training.state()[0].items() if name.startswith("adam.mean.")]
+        means = [
+            value
+            for name, value in contender.training.state()[0].items()
+            if name.startswith("adam.mean.")
+        ]
     return loss, torch.cat([mean.double().flatten() for mean in means])
 
 

@@ -71,7 +71,9 @@ class PyG(Peer):
 
         matrix = problem.graph.adjacency  # symmetric, so equal to its transpose, which PyG expects
         edges = torch.from_numpy(np.stack(matrix.nonzero()).astype(np.int64))
-        self.adjacency = (to_torch_csr_tensor(edges, size=matrix.shape) if csr else edges).to(problem.device)
+        self.adjacency = (to_torch_csr_tensor(edges, size=matrix.shape) if csr else edges).to(
+            problem.device
+        )
         super().__init__(problem)
 
     def build(self, problem: Problem) -> nn.Module:
@@ -131,7 +133,9 @@ class Plain(Peer):
 
     def encode(self, x: Tensor) -> Tensor:
         """Compute H, ``[N, F] -> [N, d]``."""
-        return self.model.activate(torch.spmm(self.propagation, self.model.linear(x)) + self.model.bias)
+        return self.model.activate(
+            torch.spmm(self.propagation, self.model.linear(x)) + self.model.bias
+        )
 
     def embed(self) -> Tensor:
         """Compute H of the features in their own order."""

@@ -74,7 +74,9 @@ class PatchProblem:
     device: torch.device
 
     @classmethod
-    def of(cls, graph: Graph, dim: int, device: str, fan_out: Sequence[int] = (10, 10, 25)) -> PatchProblem:
+    def of(
+        cls, graph: Graph, dim: int, device: str, fan_out: Sequence[int] = (10, 10, 25)
+    ) -> PatchProblem:
         """Make the problem of a graph: its seen part, with scaled features."""
         seen, place = graph.seen(), torch.device(device)
         scaler = Scaler.fit(seen.features)
@@ -82,7 +84,9 @@ class PatchProblem:
         views = partial(Patches, fan_out=tuple(fan_out), batch=min(256, seen.num_nodes))
         encoder = partial(PRESETS["patches"].encoder, layers=len(fan_out))
         preset = dataclasses.replace(PRESETS["patches"], views=views, encoder=encoder, dim=dim)
-        return cls(seen, scaler, preset, preset.views(seen, MEAN, preset.corruption, Backend(place)), place)
+        return cls(
+            seen, scaler, preset, preset.views(seen, MEAN, preset.corruption, Backend(place)), place
+        )
 
     def model(self) -> Model:
         """Build a model with initial weights, the same at every call."""
@@ -119,7 +123,9 @@ def load(dataset: str, **options: Any) -> Graph:
     return load_dataset(dataset, **options)
 
 
-def generated(n: int, *, degree: int = 10, words: int = 500, per_node: int = 20, seed: int = 0) -> Graph:
+def generated(
+    n: int, *, degree: int = 10, words: int = 500, per_node: int = 20, seed: int = 0
+) -> Graph:
     """Generate a random graph; a node has about ``degree`` neighbours and ``per_node`` of ``words`` binary features."""
     rng = np.random.default_rng(seed)
     edges = rng.integers(n, size=(2, n * degree // 2))
@@ -129,7 +135,15 @@ def generated(n: int, *, degree: int = 10, words: int = 500, per_node: int = 20,
     return Graph.from_arrays(edges, bags)
 
 
-def pages(n: int, *, topics: int = 40, degree: int = 15, words: int = 4714, per_node: int = 14, seed: int = 0) -> Graph:
+def pages(
+    n: int,
+    *,
+    topics: int = 40,
+    degree: int = 15,
+    words: int = 4714,
+    per_node: int = 14,
+    seed: int = 0,
+) -> Graph:
     """Generate a graph as of web pages: topics that link and use words alike, four classes of topics, 4 % mislabelled.
 
     A word is drawn by Zipf's law, one in three from the topic's own order of words.

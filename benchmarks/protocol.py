@@ -38,11 +38,15 @@ def main(arguments: list[str] | None = None) -> None:
     options = parser(__doc__, dataset="cora", peers=WHOLE_GRAPH)
     options.set_defaults(peers=["pyg"])
     options.add_argument("--runs", type=int, default=50, help="encoders that we train")
-    options.add_argument("--peer-runs", type=int, default=5, help="encoders per peer; its seconds are extrapolated")
+    options.add_argument(
+        "--peer-runs", type=int, default=5, help="encoders per peer; its seconds are extrapolated"
+    )
     settings = options.parse_args(arguments)
     torch.set_num_threads(settings.threads)
     graph, left_out = load(settings.dataset), {}
-    settings.warm_up_s = timed(lambda: score_dataset(settings.dataset, runs=1, device=settings.device))[0]
+    settings.warm_up_s = timed(
+        lambda: score_dataset(settings.dataset, runs=1, device=settings.device)
+    )[0]
     makers = {name: lambda name=name: Runs(name, graph, settings) for name in settings.peers}
     peers = assemble(makers, left_out)
     half = settings.peer_runs // 2
@@ -54,8 +58,16 @@ def main(arguments: list[str] | None = None) -> None:
         rows.append(peer.row(settings.runs))
     for row in rows:
         row["ratio"] = row["encoder_s"] / rows[0]["encoder_s"]
-    report(settings, f"The protocol: {settings.dataset}, {settings.runs} encoders", rows, COLUMNS, left_out=left_out)
-    print(f"ours: wall clock with data loading; one warm-up run before it, {settings.warm_up_s:.1f} s, is not counted")
+    report(
+        settings,
+        f"The protocol: {settings.dataset}, {settings.runs} encoders",
+        rows,
+        COLUMNS,
+        left_out=left_out,
+    )
+    print(
+        f"ours: wall clock with data loading; one warm-up run before it, {settings.warm_up_s:.1f} s, is not counted"
+    )
     print(
         f"peers: {settings.peer_runs} runs, half before ours, half after; seconds EXTRAPOLATED to {settings.runs} runs"
     )
@@ -66,14 +78,25 @@ def ours(dataset: str, runs: int, device: str) -> dict[str, Any]:
     """Measure `score_dataset`, as `infomax reproduce` calls it; returns our row."""
     seconds, found = timed(lambda: score_dataset(dataset, runs=runs, device=device))
     scores = {METHODS[row["method"]]: [row["mean"], row["std"]] for row in found["rows"]}
-    return {"contender": "ours", "measured_runs": runs, "seconds": seconds, "encoder_s": seconds / runs, **scores}
+    return {
+        "contender": "ours",
+        "measured_runs": runs,
+        "seconds": seconds,
+        "encoder_s": seconds / runs,
+        **scores,
+    }
 
 
 class Runs:
     """The runs of a peer: each has a trained and an untrained encoder and a probe of both; raw features once."""
 
     def __init__(self, name: str, graph: Graph, settings: Any) -> None:
-        self.name, self.graph, self.device, self.dim = name, graph, settings.device, paper_dim(settings.dataset)
+        self.name, self.graph, self.device, self.dim = (
+            name,
+            graph,
+            settings.device,
+            paper_dim(settings.dataset),
+        )
         self.codes, self.splits = labelled(graph)
         self.seconds: list[float] = []
         self.scores: dict[str, list[float]] = {"dgi": [], "random": [], "raw": []}
@@ -95,7 +118,9 @@ class Runs:
     def probe(self, vectors: Tensor) -> float:
         """Return the test accuracy of the paper's probe on vectors ``[N, d]``: 100 steps of Adam from one start."""
         h, codes = vectors.detach(), torch.from_numpy(self.codes).to(vectors.device)
-        train, test = (torch.from_numpy(self.splits[part]).to(h.device) for part in ("train", "test"))
+        train, test = (
+            torch.from_numpy(self.splits[part]).to(h.device) for part in ("train", "test")
+        )
         linear = nn.Linear(h.shape[1], int(codes.max()) + 1).to(h.device)
         nn.init.xavier_uniform_(linear.weight)
         optimiser = torch.optim.Adam(linear.parameters(), lr=0.01, fused=True)
@@ -109,7 +134,10 @@ class Runs:
         """Return the row, with seconds extrapolated to ``runs`` runs."""
         seconds = runs * float(np.mean(self.seconds)) + self.raw_s
         scores = {
-            name: [100 * float(np.mean(values)), 100 * float(np.std(values, ddof=1)) if len(values) > 1 else 0.0]
+            name: [
+                100 * float(np.mean(values)),
+                100 * float(np.std(values, ddof=1)) if len(values) > 1 else 0.0,
+            ]
             for name, values in self.scores.items()
         }
         times = {"measured_runs": len(self.seconds), "measured_s": self.seconds, "seconds": seconds}

@@ -23,13 +23,22 @@ FIRST, DAYS = np.datetime64("2020-01-01"), 1500
 
 def main(words: list[str] | None = None) -> None:
     """Generate the tables and the questions if they are not there, train, and measure the answers."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    for name, default in (("questions", 1e6), ("customers", 1e5), ("products", 1e4), ("lines", 1e7)):
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    for name, default in (
+        ("questions", 1e6),
+        ("customers", 1e5),
+        ("products", 1e4),
+        ("lines", 1e7),
+    ):
         parser.add_argument(f"--{name}", type=float, default=default)
     parser.add_argument("--folder", type=Path, required=True, help="Folder for all files.")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args(words)
-    shop, run, asked, out = (options.folder / name for name in ("shop", "run", "questions.parquet", "vectors.parquet"))
+    shop, run, asked, out = (
+        options.folder / name for name in ("shop", "run", "questions.parquet", "vectors.parquet")
+    )
     sizes = [int(options.customers), int(options.products), int(options.lines)]
     if not shop.exists():
         write(shop, asked, int(options.questions), sizes)
@@ -51,11 +60,15 @@ def main(words: list[str] | None = None) -> None:
     }
     rows = []
     for name, command in stages.items():
-        rows.append({"stage": name, **measured([sys.executable, "-m", "infomax", *map(str, command)])})
+        rows.append(
+            {"stage": name, **measured([sys.executable, "-m", "infomax", *map(str, command)])}
+        )
         line = "{stage:10} {seconds:8.1f} s  CPU {cpu:8.1f} s  RSS {rss:6.2f} GB  RssAnon {anonymous:6.2f} GB"
         print(line.format(**rows[-1]), flush=True)
     if options.json is not None:
-        options.json.write_text(json.dumps({"sizes": sizes, "questions": options.questions, "rows": rows}) + "\n")
+        options.json.write_text(
+            json.dumps({"sizes": sizes, "questions": options.questions, "rows": rows}) + "\n"
+        )
 
 
 def write(shop: Path, asked: Path, questions: int, sizes: list[int]) -> None:
@@ -71,7 +84,9 @@ def write(shop: Path, asked: Path, questions: int, sizes: list[int]) -> None:
         parquet.write_table(pa.concat_tables(parts), shop / f"{name}.parquet")
     draw = np.random.default_rng(1)
     days = FIRST + draw.integers(0, DAYS, questions)
-    parquet.write_table(pa.table({"customer_id": draw.integers(0, sizes[0], questions), "date": days}), asked)
+    parquet.write_table(
+        pa.table({"customer_id": draw.integers(0, sizes[0], questions), "date": days}), asked
+    )
 
 
 if __name__ == "__main__":

@@ -63,7 +63,11 @@ def turn(settings: Any, graph: Path, count: int) -> dict[str, Any]:
     words = ["--graph", graph, *(["--apart"] if settings.apart else [])]
     for name in ("device", "threads", "dim", "batch", "steps", "repeats"):
         words += [f"--{name}", getattr(settings, name)]
-    launcher = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={count}"] if count else []
+    launcher = (
+        ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={count}"]
+        if count
+        else []
+    )
     command = [sys.executable, *launcher, "-m", "benchmarks.ranks", *map(str, words)]
     variables = os.environ | {"OMP_NUM_THREADS": str(settings.threads)}
     if settings.device == "cpu" and not settings.all_cores and shutil.which("taskset"):  # Linux
@@ -76,10 +80,16 @@ def turn(settings: Any, graph: Path, count: int) -> dict[str, Any]:
 def main(arguments: list[str] | None = None) -> None:
     """Measure, print the table, write the JSON."""
     options = parser(__doc__, dataset="generated-reddit")
-    options.add_argument("--scale", type=float, help="size of generated-reddit, as a multiple of Reddit's nodes")
-    options.add_argument("--ranks", type=numbers, default=[1, 2, 4, 8], help="processes; 0: one, without torchrun")
+    options.add_argument(
+        "--scale", type=float, help="size of generated-reddit, as a multiple of Reddit's nodes"
+    )
+    options.add_argument(
+        "--ranks", type=numbers, default=[1, 2, 4, 8], help="processes; 0: one, without torchrun"
+    )
     options.add_argument("--dim", type=int, default=512)
-    options.add_argument("--batch", type=int, default=16_384, help="nodes per step, of all processes together")
+    options.add_argument(
+        "--batch", type=int, default=16_384, help="nodes per step, of all processes together"
+    )
     options.add_argument("--steps", type=int, default=2, help="steps per turn")
     options.add_argument("--repeats", type=int, default=5, help="turns that are measured")
     options.add_argument(
@@ -87,8 +97,12 @@ def main(arguments: list[str] | None = None) -> None:
         action="store_true",
         help="processes with a model and a part of the batch each: what the machine can do",
     )
-    options.add_argument("--all-cores", action="store_true", help="let processes use more cores than their threads")
-    options.add_argument("--graph", type=Path, help="measure on this graph folder; used by the processes themselves")
+    options.add_argument(
+        "--all-cores", action="store_true", help="let processes use more cores than their threads"
+    )
+    options.add_argument(
+        "--graph", type=Path, help="measure on this graph folder; used by the processes themselves"
+    )
     settings = options.parse_args(arguments)
     if settings.graph:
         measure(settings)
@@ -100,7 +114,11 @@ def main(arguments: list[str] | None = None) -> None:
         for count in settings.ranks:
             found = turn(settings, Path(folder) / "reddit.graph", count)
             times = [1000 * seconds / settings.steps for seconds in found["seconds"]]
-            row = {"processes": count or "1, without torchrun", "median_ms": median(times), "loss": found["loss"]}
+            row = {
+                "processes": count or "1, without torchrun",
+                "median_ms": median(times),
+                "loss": found["loss"],
+            }
             row["cpu_ms"] = 1000 * found["cpu_seconds"] / (settings.steps * settings.repeats)
             row |= {"fastest_ms": min(times), "slowest_ms": max(times), "turns_ms": times}
             row["nodes_s"] = 1000 * min(settings.batch, graph.num_nodes) / row["median_ms"]

@@ -27,7 +27,9 @@ AGREE = 0.7
 
 def main(words: list[str] | None = None) -> None:
     """Generate tables if the folder has none, then run and measure the stages."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     for name, default in (("users", 1e6), ("items", 1e5), ("ratings", 2e7)):
         parser.add_argument(f"--{name}", type=float, default=default)
     parser.add_argument("--folder", type=Path, required=True, help="Folder for all files.")
@@ -41,17 +43,30 @@ def main(words: list[str] | None = None) -> None:
         generate(tables, int(options.users), int(options.items), int(options.ratings))
     width, steps = ["--dim", options.dim], ["--steps", options.steps]
     stages = {
-        "prepare": ["prepare", tables, "--out", graph, "--memory", options.memory, "--weight", "stars"],
+        "prepare": [
+            "prepare",
+            tables,
+            "--out",
+            graph,
+            "--memory",
+            options.memory,
+            "--weight",
+            "stars",
+        ],
         "train": ["train", graph, "--out", run, *width, *steps, "--device", "cpu"],
         "embed": ["embed", run, "--out", f"{options.folder / 'vectors'}/"],
     }
     rows = []
     for name, command in stages.items():
-        rows.append({"stage": name, **measured([sys.executable, "-m", "infomax", *map(str, command)])})
+        rows.append(
+            {"stage": name, **measured([sys.executable, "-m", "infomax", *map(str, command)])}
+        )
         line = "{stage:8} {seconds:8.1f} s  CPU {cpu:8.1f} s  RSS {rss:6.2f} GB  RssAnon {anonymous:6.2f} GB"
         print(line.format(**rows[-1]), flush=True)
     if options.json is not None:
-        options.json.write_text(json.dumps({**vars(options), "folder": "", "json": "", "rows": rows}, indent=2) + "\n")
+        options.json.write_text(
+            json.dumps({**vars(options), "folder": "", "json": "", "rows": rows}, indent=2) + "\n"
+        )
 
 
 def generate(folder: Path, users: int, items: int, ratings: int, seed: int = 0) -> None:
@@ -62,18 +77,28 @@ def generate(folder: Path, users: int, items: int, ratings: int, seed: int = 0) 
     for kind, count in (("user", users), ("item", items)):
         centres = draw.standard_normal((TASTES, FEATURES[kind]))
         rows = np.arange(count)
-        values = (centres[rows % TASTES] + 2 * draw.standard_normal((count, FEATURES[kind]))).astype(np.float32)
-        columns = {"id": pa.array(rows), **{f"x{at}": pa.array(values[:, at]) for at in range(FEATURES[kind])}}
+        values = (
+            centres[rows % TASTES] + 2 * draw.standard_normal((count, FEATURES[kind]))
+        ).astype(np.float32)
+        columns = {
+            "id": pa.array(rows),
+            **{f"x{at}": pa.array(values[:, at]) for at in range(FEATURES[kind])},
+        }
         parquet.write_table(pa.table(columns), folder / "nodes" / f"{kind}.parquet")
     days = pa.date32()
-    schema = pa.schema([("user", pa.int64()), ("item", pa.int64()), ("stars", pa.float32()), ("date", days)])
+    schema = pa.schema(
+        [("user", pa.int64()), ("item", pa.int64()), ("stars", pa.float32()), ("date", days)]
+    )
     with parquet.ParquetWriter(folder / "edges" / "user.rated.item.parquet", schema) as file:
         for first in range(0, ratings, ROWS):
             count = min(ROWS, ratings - first)
             user, item = draw.integers(0, users, count), _popular(draw, items, count)
             same = np.minimum(item - item % TASTES + user % TASTES, items - 1)
             item = np.where(draw.random(count) < AGREE, same, item)
-            stars, date = draw.integers(1, 6, count).astype(np.float32), draw.integers(17000, 19000, count)
+            stars, date = (
+                draw.integers(1, 6, count).astype(np.float32),
+                draw.integers(17000, 19000, count),
+            )
             cells = [user, item, stars, pa.array(date.astype(np.int32)).cast(days)]
             file.write_table(pa.table(cells, schema=schema))
 

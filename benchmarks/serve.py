@@ -44,18 +44,26 @@ def ask(port: int, requests: list[tuple[str, str, bytes]]) -> list[tuple[int, fl
     connection, out = http.client.HTTPConnection("127.0.0.1", port), []
     for method, path, body in requests:
         began = time.perf_counter()
-        connection.request(method, path, body or None, {"content-type": "application/json"} if body else {})
+        connection.request(
+            method, path, body or None, {"content-type": "application/json"} if body else {}
+        )
         answer = connection.getresponse()
         answer.read()
         out.append((answer.status, time.perf_counter() - began))
     return out
 
 
-def many(port: int, requests: list[tuple[str, str, bytes]], threads: int) -> tuple[list[tuple[int, float]], float]:
+def many(
+    port: int, requests: list[tuple[str, str, bytes]], threads: int
+) -> tuple[list[tuple[int, float]], float]:
     """All answers, and the seconds that they took, from so many threads."""
     began = time.perf_counter()
     with ThreadPoolExecutor(threads) as pool:
-        found = [one for part in pool.map(lambda at: ask(port, requests[at::threads]), range(threads)) for one in part]
+        found = [
+            one
+            for part in pool.map(lambda at: ask(port, requests[at::threads]), range(threads))
+            for one in part
+        ]
     return found, time.perf_counter() - began
 
 
@@ -91,27 +99,43 @@ def main() -> None:
                     if server.poll() is not None:
                         raise
                     time.sleep(0.2)
-            paths = [("GET", f"/nodes/{node}/neighbours?k=10", b"") for node in rng.integers(0, n, given.requests)]
+            paths = [
+                ("GET", f"/nodes/{node}/neighbours?k=10", b"")
+                for node in rng.integers(0, n, given.requests)
+            ]
             many(port, paths[:200], given.threads)
             process, clock = psutil.Process(server.pid), time.process_time()
             used = sum(process.cpu_times()[:2])
             found, seconds = many(port, paths, given.threads)
             used, clock = sum(process.cpu_times()[:2]) - used, time.process_time() - clock
             before = process.memory_info().rss
-            wrong, _ = many(port, [WRONG[at % len(WRONG)] for at in range(given.malformed)], given.threads)
+            wrong, _ = many(
+                port, [WRONG[at % len(WRONG)] for at in range(given.malformed)], given.threads
+            )
             grown = process.memory_info().rss - before
         finally:
             server.terminate()
             server.wait()
     times = np.array([took for _, took in found])
-    told = {"nodes": n, "dim": given.dim, "threads": given.threads, "requests_per_second": round(len(found) / seconds)}
+    told = {
+        "nodes": n,
+        "dim": given.dim,
+        "threads": given.threads,
+        "requests_per_second": round(len(found) / seconds),
+    }
     told |= {
         "median_ms": round(1e3 * float(np.median(times)), 1),
         "p99_ms": round(1e3 * float(np.percentile(times, 99)), 1),
     }
-    told |= {"server_cpu_ms": round(1e3 * used / len(found), 2), "client_cpu_ms": round(1e3 * clock / len(found), 2)}
+    told |= {
+        "server_cpu_ms": round(1e3 * used / len(found), 2),
+        "client_cpu_ms": round(1e3 * clock / len(found), 2),
+    }
     told |= {"answered": sum(status == 200 for status, _ in found), "malformed": len(wrong)}
-    told |= {"statuses": sorted({status for status, _ in wrong}), "grown_mb": round(grown / 2**20, 1)}
+    told |= {
+        "statuses": sorted({status for status, _ in wrong}),
+        "grown_mb": round(grown / 2**20, 1),
+    }
     print(json.dumps(told))
 
 

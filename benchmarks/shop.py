@@ -38,15 +38,21 @@ TABLES = {
 
 def main(words: list[str] | None = None) -> None:
     """Generate the tables if they are not there, then run and measure the stages."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     for name, default in (("customers", 1e6), ("products", 1e5), ("lines", 2e7)):
         parser.add_argument(f"--{name}", type=float, default=default)
     parser.add_argument("--folder", type=Path, required=True, help="Folder for all files.")
-    parser.add_argument("--postgres", metavar="ADDRESS", help="Read them from an empty database of this server.")
+    parser.add_argument(
+        "--postgres", metavar="ADDRESS", help="Read them from an empty database of this server."
+    )
     parser.add_argument("--memory", default="2GB", help="Memory limit of prepare.")
     parser.add_argument("--dim", type=int, default=128)
     parser.add_argument("--steps", type=int, default=300)
-    parser.add_argument("--vectors", default="recipe", help="Of more than two million rows, encoder and own.")
+    parser.add_argument(
+        "--vectors", default="recipe", help="Of more than two million rows, encoder and own."
+    )
     parser.add_argument("--json", type=Path)
     options = parser.parse_args(words)
     options.folder.mkdir(parents=True, exist_ok=True)
@@ -60,13 +66,22 @@ def main(words: list[str] | None = None) -> None:
     print(f"generated in {time.perf_counter() - began:.0f} s", flush=True)
     settings = ["--dim", options.dim, "--steps", options.steps, "--vectors", options.vectors]
     stages = {
-        "prepare": ["prepare", options.postgres or place, "--out", graph, "--memory", options.memory],
+        "prepare": [
+            "prepare",
+            options.postgres or place,
+            "--out",
+            graph,
+            "--memory",
+            options.memory,
+        ],
         "train": ["train", graph, "--out", run, "--device", "cpu", *settings],
         "embed": ["embed", run, "--out", f"{options.folder / 'vectors'}/"],
     }
     rows = []
     for name, command in stages.items():
-        rows.append({"stage": name, **measured([sys.executable, "-m", "infomax", *map(str, command)])})
+        rows.append(
+            {"stage": name, **measured([sys.executable, "-m", "infomax", *map(str, command)])}
+        )
         line = "{stage:8} {seconds:8.1f} s  CPU {cpu:8.1f} s  RSS {rss:6.2f} GB  RssAnon {anonymous:6.2f} GB"
         print(line.format(**rows[-1]), flush=True)
     print(f"together {sum(row['seconds'] for row in rows):8.1f} s", flush=True)
@@ -74,7 +89,9 @@ def main(words: list[str] | None = None) -> None:
         options.json.write_text(json.dumps({"sizes": sizes, "rows": rows}, indent=2) + "\n")
 
 
-def blocks(customers: int, products: int, lines: int, seed: int = 0) -> Iterator[tuple[str, dict[str, Any]]]:
+def blocks(
+    customers: int, products: int, lines: int, seed: int = 0
+) -> Iterator[tuple[str, dict[str, Any]]]:
     """Some rows of a table at a time, as columns."""
     draw = np.random.default_rng(seed)
     for rows in _rows(customers):
@@ -83,13 +100,33 @@ def blocks(customers: int, products: int, lines: int, seed: int = 0) -> Iterator
         channel = np.where(draw.random(len(rows)) < taste / TASTES, "shop", "web").tolist()
         yield (
             "customers",
-            {"id": rows, "age": 18 + taste + draw.integers(0, 40, len(rows)), "spends": spends, "channel": channel},
+            {
+                "id": rows,
+                "age": 18 + taste + draw.integers(0, 40, len(rows)),
+                "spends": spends,
+                "channel": channel,
+            },
         )
     for rows in _rows(products):
         taste = rows % TASTES
-        price, weight = np.round(draw.gamma(2, 1 + taste), 2), np.round(draw.gamma(2, 2, len(rows)), 3)
-        words = {"name": [f"product {row}" for row in rows], "brand": [f"brand {one}" for one in taste // 2]}
-        yield "products", {"id": rows, "name": words["name"], "price": price, "weight": weight, "brand": words["brand"]}
+        price, weight = (
+            np.round(draw.gamma(2, 1 + taste), 2),
+            np.round(draw.gamma(2, 2, len(rows)), 3),
+        )
+        words = {
+            "name": [f"product {row}" for row in rows],
+            "brand": [f"brand {one}" for one in taste // 2],
+        }
+        yield (
+            "products",
+            {
+                "id": rows,
+                "name": words["name"],
+                "price": price,
+                "weight": weight,
+                "brand": words["brand"],
+            },
+        )
     for rows in _rows(lines):
         customer = draw.integers(0, customers, len(rows))
         product = (products * draw.random(len(rows)) ** 2).astype(np.int64)
@@ -119,7 +156,10 @@ def fill_sqlite(path: Path, *sizes: int) -> None:
         for name, columns in TABLES.items():
             connection.execute(f"CREATE TABLE {name} ({columns})")
         for name, block in blocks(*sizes):
-            cells = [list(map(str, column)) if _dates(column) else _list(column) for column in block.values()]
+            cells = [
+                list(map(str, column)) if _dates(column) else _list(column)
+                for column in block.values()
+            ]
             marks = ", ".join("?" * len(cells))
             connection.executemany(f"INSERT INTO {name} VALUES ({marks})", zip(*cells, strict=True))
         connection.commit()
@@ -143,17 +183,25 @@ def fill_postgres(address: str, *sizes: int) -> None:
         cursor.execute("SELECT count(*) FROM pg_class WHERE relname = 'order_lines'")
         if cursor.fetchone()[0]:
             return
-        for name, columns in TABLES.items():  # keys are declared at the end, which is several times as fast
+        for (
+            name,
+            columns,
+        ) in TABLES.items():  # keys are declared at the end, which is several times as fast
             plain = re.sub(r" PRIMARY KEY| REFERENCES \w+ \(id\)", "", columns)
             cursor.execute(f"CREATE TABLE {name} ({plain})")
         for name, block in blocks(*sizes):
             table = pa.table(block)
-            narrow = [pa.field(one.name, pa.int32() if one.type == pa.int64() else one.type) for one in table.schema]
+            narrow = [
+                pa.field(one.name, pa.int32() if one.type == pa.int64() else one.type)
+                for one in table.schema
+            ]
             cursor.adbc_ingest(name, table.cast(pa.schema(narrow)), mode="append")
         for name, columns in TABLES.items():
             cursor.execute(f"ALTER TABLE {name} ADD PRIMARY KEY (id)")
             for column, other in re.findall(r"(\w+) INTEGER REFERENCES (\w+)", columns):
-                cursor.execute(f"ALTER TABLE {name} ADD FOREIGN KEY ({column}) REFERENCES {other} (id)")
+                cursor.execute(
+                    f"ALTER TABLE {name} ADD FOREIGN KEY ({column}) REFERENCES {other} (id)"
+                )
         connection.commit()
 
 

@@ -25,7 +25,9 @@ COLUMNS = {
 def main(arguments: Sequence[str] | None = None) -> None:
     """Train two encoders on generated graphs of several sizes, in turns and at once, and print the best of each."""
     options = parser(__doc__)
-    options.add_argument("--nodes", type=numbers, default=[200, 7126], help="sizes of the graphs  [200,7126]")
+    options.add_argument(
+        "--nodes", type=numbers, default=[200, 7126], help="sizes of the graphs  [200,7126]"
+    )
     options.add_argument("--epochs", type=int, default=50)
     options.add_argument("--repeats", type=int, default=3)
     settings = options.parse_args(arguments)
@@ -34,13 +36,27 @@ def main(arguments: Sequence[str] | None = None) -> None:
         for nodes in settings.nodes:
             graph = Path(folder) / f"{nodes}.npz"
             generated(nodes).save(graph)
-            train = [sys.executable, "-m", "infomax", "train", str(graph), "--device", settings.device]
+            train = [
+                sys.executable,
+                "-m",
+                "infomax",
+                "train",
+                str(graph),
+                "--device",
+                settings.device,
+            ]
             train += ["--epochs", str(settings.epochs), "--out"]
             row: dict[str, Any] = {"nodes": nodes, "epochs": settings.epochs}
             for way in ("turns", "together"):
-                outs = [[f"{folder}/{way}-{nodes}-{turn}-{one}" for one in (0, 1)] for turn in range(settings.repeats)]
+                outs = [
+                    [f"{folder}/{way}-{nodes}-{turn}-{one}" for one in (0, 1)]
+                    for turn in range(settings.repeats)
+                ]
                 found = [
-                    timed([[*train, out] for out in pair], settings.threads, at_once=way == "together") for pair in outs
+                    timed(
+                        [[*train, out] for out in pair], settings.threads, at_once=way == "together"
+                    )
+                    for pair in outs
                 ]
                 row[f"{way}_s"], row[f"{way}_cpu_s"] = map(min, zip(*found, strict=True))
             rows.append(row | {"ratio": row["together_s"] / row["turns_s"]})

@@ -64,7 +64,8 @@ class PyGPaths(PyG):
         scaled = graph.scaled(ours.scaler)
         self.x = {kind: _dense(scaled.target(kind)).to(device) for kind in self.types(graph)}
         self.adjacency = {
-            (step.kind, step.sender): _edges(step, graph, csr=csr).to(device) for step in self.steps(graph)
+            (step.kind, step.sender): _edges(step, graph, csr=csr).to(device)
+            for step in self.steps(graph)
         }
         self.model = self.infomax(self.encoder(graph, model), model.discriminator.weight).to(device)
         with torch.no_grad():
@@ -99,7 +100,10 @@ class PyGPaths(PyG):
 
     def shuffled_types(self) -> dict[str, Tensor]:
         """The rows of X in random order, within each type."""
-        orders = {kind: torch.randperm(len(x), generator=self.generator, device=x.device) for kind, x in self.x.items()}
+        orders = {
+            kind: torch.randperm(len(x), generator=self.generator, device=x.device)
+            for kind, x in self.x.items()
+        }
         return {kind: x[orders[kind]] for kind, x in self.x.items()}
 
 
@@ -122,12 +126,18 @@ class _Paths(nn.Module):
 
     def forward(self, x: dict[str, Tensor], adjacency: dict[tuple[str, str], Tensor]) -> Tensor:
         found = []
-        for path, weight, bias, slope in zip(self.paths.values(), self.weights, self.biases, self.slopes, strict=True):
+        for path, weight, bias, slope in zip(
+            self.paths.values(), self.weights, self.biases, self.slopes, strict=True
+        ):
             h = x[path[-1].sender] @ weight
             for step in reversed(path):
                 ends = step.kind, step.sender
                 edges = adjacency[ends]
-                h = self.mean((h, None), edges, size=self.sizes[ends] if edges.layout == torch.strided else None)
+                h = self.mean(
+                    (h, None),
+                    edges,
+                    size=self.sizes[ends] if edges.layout == torch.strided else None,
+                )
             found.append(slope(h + bias))
         return torch.stack(found).mean(0)
 
@@ -141,7 +151,11 @@ class PyGHetero(PyGPaths):
 
     def steps(self, graph: Graph) -> list[Step]:
         """Both directions of every relation."""
-        return [Step(relation, kind) for relation in graph.relations for kind in (relation.source, relation.target)]
+        return [
+            Step(relation, kind)
+            for relation in graph.relations
+            for kind in (relation.source, relation.target)
+        ]
 
     def encoder(self, graph: Graph, model: Any) -> nn.Module:
         """Build the layers; the weights are PyG's own."""
@@ -158,7 +172,10 @@ class _Layers(nn.Module):
         super().__init__()
         self.kind = kind
         self.layers = nn.ModuleList(
-            HeteroConv({(sender, "to", to): SAGEConv((-1, -1), dim, aggr="mean") for to, sender in ends}, aggr="mean")
+            HeteroConv(
+                {(sender, "to", to): SAGEConv((-1, -1), dim, aggr="mean") for to, sender in ends},
+                aggr="mean",
+            )
             for _ in range(depth)
         )
         self.slopes = nn.ModuleList(nn.PReLU() for _ in range(depth))
@@ -178,7 +195,14 @@ def _dense(graph: Graph) -> Tensor:
 def _width(step: Step) -> int:
     """How many nodes may send along a step."""
     relation = step.relation
-    return len((relation.edges.receivers if step.kind == relation.target else relation.edges.senders).indptr) - 1
+    return (
+        len(
+            (
+                relation.edges.receivers if step.kind == relation.target else relation.edges.senders
+            ).indptr
+        )
+        - 1
+    )
 
 
 def _edges(step: Step, graph: Graph, *, csr: bool) -> Tensor:
@@ -194,20 +218,34 @@ def _edges(step: Step, graph: Graph, *, csr: bool) -> Tensor:
 PEERS = {"pyg": PyGPaths, "pyg-csr": partial(PyGPaths, csr=True), "pyg-hetero": PyGHetero}
 
 
-def main(arguments: list[str] | None = None, graph: Graph | None = None, paths: tuple[str, ...] = ()) -> None:
+def main(
+    arguments: list[str] | None = None, graph: Graph | None = None, paths: tuple[str, ...] = ()
+) -> None:
     """Measure, print the table, write the JSON."""
     options = parser(__doc__, dataset="heco-acm", peers=tuple(PEERS))
-    options.add_argument("--dim", type=int, default=PRESETS["types"].dim, help="width; default: the preset's")
-    options.add_argument("--repeats", type=int, default=10, help="rounds; each gives every contender one turn")
+    options.add_argument(
+        "--dim", type=int, default=PRESETS["types"].dim, help="width; default: the preset's"
+    )
+    options.add_argument(
+        "--repeats", type=int, default=10, help="rounds; each gives every contender one turn"
+    )
     settings = options.parse_args(arguments)
     settings.stretch = STRETCH[settings.device]
     torch.set_num_threads(settings.threads)
-    graph, paths = (load(settings.dataset), PATHS[settings.dataset]) if graph is None else (graph, paths)
+    graph, paths = (
+        (load(settings.dataset), PATHS[settings.dataset]) if graph is None else (graph, paths)
+    )
     ours, left_out = Ours(graph, settings.dim, settings.device, paths), dict[str, str]()
     makers = {name: lambda name=name: PEERS[name](graph, ours) for name in settings.peers}
     contenders = {"ours": ours, **assemble(makers, left_out)}
     rows = race(contenders, settings.repeats, settings.stretch)
-    report(settings, f"An epoch: {settings.dataset}, d = {settings.dim}", rows, COLUMNS, left_out=left_out)
+    report(
+        settings,
+        f"An epoch: {settings.dataset}, d = {settings.dim}",
+        rows,
+        COLUMNS,
+        left_out=left_out,
+    )
     print(
         f"paths: {', '.join(paths)}; whole graph, corrupt, encode twice, score, backward, Adam",
         *WHAT.values(),

@@ -23,7 +23,10 @@ DEGREE, FEATURES, DIM, CHANGED = 6, 16, 32, 10_000
 def make(folder: Path, n: int, later: str, *, stored: bool) -> None:
     """Write a run, its vectors and a later graph."""
     draws = np.random.default_rng(0)
-    ends, features = draws.integers(0, n, (2, n * DEGREE // 2)), draws.random((n, FEATURES), np.float32)
+    ends, features = (
+        draws.integers(0, n, (2, n * DEGREE // 2)),
+        draws.random((n, FEATURES), np.float32),
+    )
     first = Graph.from_arrays(ends, features)
     if stored:
         first.save(folder / "first.graph")
@@ -40,7 +43,10 @@ def timed(stage: str, work: Callable[[], Any]) -> Any:
     """Print how long some work takes, and return its result."""
     wall, used = time.perf_counter(), time.process_time()
     found = work()
-    print(f"{stage:24} {time.perf_counter() - wall:7.2f} s, CPU {time.process_time() - used:7.2f} s", flush=True)
+    print(
+        f"{stage:24} {time.perf_counter() - wall:7.2f} s, CPU {time.process_time() - used:7.2f} s",
+        flush=True,
+    )
     return found
 
 
@@ -49,7 +55,9 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--nodes", type=float, default=1e6)
     options.add_argument("--folder", type=Path, required=True)
-    options.add_argument("--stored", action="store_true", help="from a graph folder to another, not from npz to npz")
+    options.add_argument(
+        "--stored", action="store_true", help="from a graph folder to another, not from npz to npz"
+    )
     given = options.parse_args()
     folder = given.folder / f"{int(given.nodes)}{'-stored' * given.stored}"
     name = "later.graph" if given.stored else "later.npz"
@@ -60,7 +68,9 @@ def main() -> None:
     model = timed("read the run", lambda: DGI.load(folder / "run"))
     vectors = timed("read its vectors", lambda: Embeddings.read(folder / "vectors.parquet"))
     later = timed("read the later graph", lambda: read_graph(folder / name))
-    timed("read the edges of both", lambda: (model.graph_.adjacency, later.adjacency))  # `update` does so, too
+    timed(
+        "read the edges of both", lambda: (model.graph_.adjacency, later.adjacency)
+    )  # `update` does so, too
     found = timed("update", lambda: model.update(later, vectors))
     timed("write the run", lambda: found.model.save(folder / "run2"))
     print(f"{found.changes}; {found.computed:,} vectors computed")

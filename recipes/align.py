@@ -22,14 +22,19 @@ SHARE = 0.05
 
 def main() -> None:
     """Train, update, train on, train anew, and print the accuracies in %."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("dataset", nargs="?", default="cora")
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--dim", type=int, default=512)
     options = parser.parse_args()
     today = load_dataset(options.dataset)
     yesterday = dataclasses.replace(today.hold_out_edges(SHARE), held_out=None)
-    labels, (train, test) = next(iter(today.labels.values())), (today.splits["train"], today.splits["test"])
+    labels, (train, test) = (
+        next(iter(today.labels.values())),
+        (today.splits["train"], today.splits["test"]),
+    )
     scores: dict[str, list[float]] = {}
     for seed in range(options.runs):
         model = DGI(options.dim, seed=seed).fit(yesterday)
@@ -39,7 +44,9 @@ def main() -> None:
             "yesterday's vectors": before,
             "update": model.update(today, before).embeddings,
             "update --train": model.update(today, before, train=True).embeddings,
-            "update --train --align": model.update(today, before, train=True, align=True).embeddings,
+            "update --train --align": model.update(
+                today, before, train=True, align=True
+            ).embeddings,
             "trained anew, another seed": anew,
             "trained anew, aligned": anew.align(before),
         }

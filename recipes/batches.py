@@ -31,13 +31,22 @@ ROWS: dict[str, dict[str, Any]] = {
     "Random-Init": {"preset": "whole-graph", "epochs": 0},
     "whole graph, 300 epochs": {"preset": "whole-graph", "epochs": 300},
     "batches, 16,384 nodes x 300 steps": {"preset": "batches"},
-    "batches, 4,096 nodes x 400 steps": {"preset": "batches", "views": partial(Batches, batch=4096), "epochs": 400},
+    "batches, 4,096 nodes x 400 steps": {
+        "preset": "batches",
+        "views": partial(Batches, batch=4096),
+        "epochs": 400,
+    },
 }
 BY_DEGREE = partial(Patches, fan_out=FAN_OUT, batch=BATCH, weighting="degree")
 PATCHES: dict[str, dict[str, Any]] = {
     "patches, untrained": {"preset": "patches", "dim": 256, "epochs": 0},
     "patches, 20 epochs": {"preset": "patches", "dim": 256, "epochs": 20},
-    "patches by degree, 20 epochs": {"preset": "patches", "dim": 256, "epochs": 20, "views": BY_DEGREE},
+    "patches by degree, 20 epochs": {
+        "preset": "patches",
+        "dim": 256,
+        "epochs": 20,
+        "views": BY_DEGREE,
+    },
 }
 
 
@@ -67,7 +76,10 @@ def fewer(splits: Splits, count: int) -> Splits:
 def table(name: str, runs: int, device: str, rows: dict[str, dict[str, Any]]) -> None:
     """Print the rows of a data set."""
     graph, codes, splits = problem(name)
-    print(f"\n{name}: {graph!r}\n\n| | accuracy in % | seconds of training | encoders |\n|---|---|---|---|", flush=True)
+    print(
+        f"\n{name}: {graph!r}\n\n| | accuracy in % | seconds of training | encoders |\n|---|---|---|---|",
+        flush=True,
+    )
     for row, settings in rows.items():
         scores, seconds = [], []
         for seed in range(runs):
@@ -86,7 +98,9 @@ def growth(sizes: list[float], device: str) -> None:
         graph = generated.read(scale=size / generated.NODES, features=300, degree=20)
         graph = graph.replace(splits={k: mask for k, mask in graph.splits.items() if k != "seen"})
         codes, splits = labelled(graph)
-        splits = {part: fewer(dict.fromkeys(splits, splits[part]), LABELS)["train"] for part in splits}
+        splits = {
+            part: fewer(dict.fromkeys(splits, splits[part]), LABELS)["train"] for part in splits
+        }
         print(f"\n{graph!r}, made in {time.perf_counter() - began:.0f} s", flush=True)
         for steps in (0, 100, 200, 300):
             model = DGI(256, preset="batches", epochs=steps, device=device).fit(graph)
@@ -100,13 +114,19 @@ def growth(sizes: list[float], device: str) -> None:
 
 def main() -> None:
     """Print what was asked for."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     names = ["debian", "pubmed", "generated-reddit", "generated-reddit-inductive"]
     parser.add_argument("datasets", nargs="*", default=names)
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    parser.add_argument("--patches", action="store_true", help="the paper's recipe for large graphs, too")
-    parser.add_argument("--growth", metavar="N,N,...", help="nodes of generated graphs; nothing else is run")
+    parser.add_argument(
+        "--patches", action="store_true", help="the paper's recipe for large graphs, too"
+    )
+    parser.add_argument(
+        "--growth", metavar="N,N,...", help="nodes of generated graphs; nothing else is run"
+    )
     options = parser.parse_args()
     if options.growth:
         growth([float(size) for size in options.growth.split(",")], options.device)

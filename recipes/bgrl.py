@@ -79,7 +79,9 @@ class BGRL(Method):
             slow.lerp_(fast, 1 - self.decay)
 
 
-def augment(view: WholeView, generator: torch.Generator, *, edges: float = 0.4, features: float = 0.4) -> WholeView:
+def augment(
+    view: WholeView, generator: torch.Generator, *, edges: float = 0.4, features: float = 0.4
+) -> WholeView:
     """The graph without some of its edges, in both directions, and without some entries of its features."""
     p = view.propagation
     low, high = view.edges.sort(dim=0).values
@@ -91,11 +93,15 @@ def augment(view: WholeView, generator: torch.Generator, *, edges: float = 0.4, 
 
 def main() -> None:
     """Train on a citation graph, and print accuracies beside Random-Init and raw features."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--dataset", default="cora")
     parser.add_argument("--dim", type=int, default=512)
     parser.add_argument("--epochs", type=int, default=300)
-    parser.add_argument("--run", help="a run folder to write; if it was interrupted, training goes on there")
+    parser.add_argument(
+        "--run", help="a run folder to write; if it was interrupted, training goes on there"
+    )
     options = parser.parse_args()
     graph = load_dataset(options.dataset)
     model = DGI(options.dim, method=BGRL, corruption=augment, epochs=options.epochs)

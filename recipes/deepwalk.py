@@ -22,7 +22,9 @@ from infomax_paper.baselines.deepwalk import SETTINGS, deepwalk
 
 def main() -> None:
     """Print the validation accuracy of every combination."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("datasets", nargs="*", default=["cora", "citeseer", "pubmed"])
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--rates", type=float, nargs="*", default=[3e-4, 1e-3, 3e-3, 1e-2])
@@ -33,16 +35,29 @@ def main() -> None:
         graph = load_dataset(name)
         codes, splits = labelled(graph)
         held_out = {"train": splits["train"], "test": splits["validation"]}
-        rows, unit = Scaler.fit(graph.features, "rows").transform(graph.features), normalize(graph.features)
+        rows, unit = (
+            Scaler.fit(graph.features, "rows").transform(graph.features),
+            normalize(graph.features),
+        )
         for rate in options.rates:
             found: dict[str, list[float]] = {}
             for seed in range(options.seeds):
-                learnt = deepwalk(graph, codes, seed, device, dataclasses.replace(SETTINGS, lr=rate)).cpu().numpy()
+                learnt = (
+                    deepwalk(graph, codes, seed, device, dataclasses.replace(SETTINGS, lr=rate))
+                    .cpu()
+                    .numpy()
+                )
                 for scale, vectors in (("as learnt", learnt), ("of length 1", normalize(learnt))):
-                    beside = {f"{scale}, features sum to 1": rows, f"{scale}, features of length 1": unit}
+                    beside = {
+                        f"{scale}, features sum to 1": rows,
+                        f"{scale}, features of length 1": unit,
+                    }
                     kinds = {
                         scale: vectors,
-                        **{k: sparse.csr_array(sparse.hstack([vectors, f])) for k, f in beside.items()},
+                        **{
+                            k: sparse.csr_array(sparse.hstack([vectors, f]))
+                            for k, f in beside.items()
+                        },
                     }
                     for kind, inputs in kinds.items():
                         score = paper_probe(inputs, codes, held_out, seed=seed, device=device).value

@@ -52,13 +52,20 @@ def load(name: str) -> Graph:
     if name in ("actor", "chameleon_filtered"):
         arrays = np.load(data_path() / "heterophilous" / f"{name}.npz")
         features = pack(arrays["node_features"].astype(np.float32))
-        return Graph.from_arrays(arrays["edges"].T, features, labels={"class": arrays["node_labels"].astype(np.int64)})
+        return Graph.from_arrays(
+            arrays["edges"].T, features, labels={"class": arrays["node_labels"].astype(np.int64)}
+        )
     if name in HECO:
         return load_dataset(name).target(HECO[name])
     graph = load_dataset(name.removesuffix("-bare"))
     if not name.endswith("-bare"):
         return graph
-    kept = {"directed": graph.directed, "ids": graph.ids, "labels": graph.labels, "splits": graph.splits}
+    kept = {
+        "directed": graph.directed,
+        "ids": graph.ids,
+        "labels": graph.labels,
+        "splits": graph.splits,
+    }
     return Graph.from_scipy(graph.adjacency, "positions", **kept)
 
 
@@ -90,7 +97,9 @@ class Scorer:
         self.codes = values if values.ndim == 2 else encode_labels(values)[0]
         self.macro, self.device, self.found = name in HECO, device, dict[str, list[float]]()
         if self.macro:
-            self.splits = [{part: graph.splits[f"{part}_{count}"] for part in PARTS} for count in (20, 40, 60)]
+            self.splits = [
+                {part: graph.splits[f"{part}_{count}"] for part in PARTS} for count in (20, 40, 60)
+            ]
         else:
             self.splits = splits_for(self.codes, graph.splits)[0]
         self.probe = paper_probe if self.codes.ndim == 2 else validated_probe
@@ -101,7 +110,11 @@ class Scorer:
         for split in self.splits:
             score = self.probe(vectors, self.codes, split, device=self.device)
             truth = self.codes[split["test"]]
-            means.append(f1_score(truth, score.predictions[0], average="macro") if self.macro else score.value)
+            means.append(
+                f1_score(truth, score.predictions[0], average="macro")
+                if self.macro
+                else score.value
+            )
         self.found.setdefault(method, []).append(100 * float(np.mean(means)))
 
 
@@ -121,9 +134,15 @@ def row(name: str, encoders: int, dim: int | None, device: str) -> str:
             scorer.add("positions", model.transform(graph, vectors="positions").vectors)
         scorer.add("default", default.vectors)
     seen = graph.seen()
-    alike = "-" if name.endswith("-bare") or graph.kind else f"{resemblance(seen.table, seen.edges, model.scaler_):.3f}"
+    alike = (
+        "-"
+        if name.endswith("-bare") or graph.kind
+        else f"{resemblance(seen.table, seen.edges, model.scaler_):.3f}"
+    )
     means = {method: float(np.mean(scores)) for method, scores in scorer.found.items()}
-    short = max(mean for method, mean in means.items() if method != "default") - 0.5 - means["default"]
+    short = (
+        max(mean for method, mean in means.items() if method != "default") - 0.5 - means["default"]
+    )
     cells = []
     for method in METHODS:
         scores = scorer.found.get(method, [])
@@ -133,7 +152,9 @@ def row(name: str, encoders: int, dim: int | None, device: str) -> str:
     return f"| {name} | {alike} | {' | '.join(cells)} | {law} | {trained / encoders:.2f} | {fitted / encoders:.2f} |"
 
 
-def hits(vectors: np.ndarray, adjacency: sparse.csr_array, edges: np.ndarray, types: np.ndarray) -> float:
+def hits(
+    vectors: np.ndarray, adjacency: sparse.csr_array, edges: np.ndarray, types: np.ndarray
+) -> float:
     """The share of edges ``[2, E]`` whose second node is among the ten nearest to the first, known neighbours left out.
 
     By centred cosines of ``vectors [N, d]``, among the nodes of its own of the types ``[N]``.
@@ -144,7 +165,11 @@ def hits(vectors: np.ndarray, adjacency: sparse.csr_array, edges: np.ndarray, ty
         similar = units[near] @ units.T
         similar[(types[far][:, None] != types) | (adjacency[near].toarray() != 0)] = -np.inf
         similar[np.arange(len(near)), near] = -np.inf
-        found += int(((similar > (units[near] * units[far]).sum(axis=1, keepdims=True)).sum(axis=1) < 10).sum())
+        found += int(
+            (
+                (similar > (units[near] * units[far]).sum(axis=1, keepdims=True)).sum(axis=1) < 10
+            ).sum()
+        )
     return float(found / edges.shape[1])
 
 
@@ -155,7 +180,9 @@ def edges_row(name: str, dim: int | None, device: str) -> str:
     values = next(iter(graph.labels.values()))
     codes = values if values.dtype.kind == "i" else encode_labels(values)[0]
     adjacency = whole_adjacency(graph.nodes, graph.relations)
-    types = np.repeat(np.arange(len(graph.nodes)), [graph.nodes[kind].num_nodes for kind in sorted(graph.nodes)])
+    types = np.repeat(
+        np.arange(len(graph.nodes)), [graph.nodes[kind].num_nodes for kind in sorted(graph.nodes)]
+    )
     pairs = links.draw_pairs(adjacency, graph.held_out, types=types)
     some = graph.held_out[:, np.random.default_rng(0).permutation(graph.held_out.shape[1])[:2000]]
     cells = []
@@ -176,22 +203,30 @@ def edges_row(name: str, dim: int | None, device: str) -> str:
 
 def main() -> None:
     """Print a line per data set."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("datasets", nargs="*", default=ALL)
     parser.add_argument("--encoders", type=int, default=1)
     parser.add_argument("--dim", type=int)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    parser.add_argument("--edges", action="store_true", help="neighbours and held-out edges, by cosine")
+    parser.add_argument(
+        "--edges", action="store_true", help="neighbours and held-out edges, by cosine"
+    )
     options = parser.parse_args()
     if options.edges:
         heads = [
-            f"{method}: {what}" for method in ("default", "paper", "positions") for what in ("AUC", "hits", "class")
+            f"{method}: {what}"
+            for method in ("default", "paper", "positions")
+            for what in ("AUC", "hits", "class")
         ]
         print(f"| | {' | '.join(heads)} |\n|{'---|' * (1 + len(heads))}")
         for name in [one for one in options.datasets if one != "ppi"]:
             print(edges_row(name, options.dim, options.device), flush=True)
         return
-    print(f"| | resemblance | {' | '.join(METHODS)} | law | training, s | parts, s |\n|{'---|' * (5 + len(METHODS))}")
+    print(
+        f"| | resemblance | {' | '.join(METHODS)} | law | training, s | parts, s |\n|{'---|' * (5 + len(METHODS))}"
+    )
     for name in options.datasets:
         print(row(name, options.encoders, options.dim, options.device), flush=True)
 

@@ -34,11 +34,15 @@ def measure(graph: Graph, seed: int, device: str) -> dict[str, Any]:
     """Train one encoder and compute its numbers."""
     codes, splits = labelled(graph)
     model = DGI(**EXPERIMENTS["cora"].settings, seed=seed, device=device).fit(graph)
-    untrained = DGI(preset=model.preset_, epochs=0, seed=seed, device=device).fit_transform(graph).vectors
+    untrained = (
+        DGI(preset=model.preset_, epochs=0, seed=seed, device=device).fit_transform(graph).vectors
+    )
     vectors = model.transform(graph).vectors
     probe = partial(paper_probe, codes=codes, splits=splits, device=torch.device(device))
     floors = {SUPERVISED: PAPER["cora", "GCN"][0] / 100, "Random-Init": probe(untrained).value}
-    found = dimensions(draw_pairs(model), lambda kept: probe(vectors[:, kept]).value, floors, points=POINTS).numbers
+    found = dimensions(
+        draw_pairs(model), lambda kept: probe(vectors[:, kept]).value, floors, points=POINTS
+    ).numbers
     half = found["removed"].index(len(found["t"]) // 2)
     row: dict[str, Any] = {"seed": seed, "accuracy": 100 * found["curves"]["least"]["accuracy"][0]}
     for end in ENDS:
@@ -57,7 +61,9 @@ def measure(graph: Graph, seed: int, device: str) -> dict[str, Any]:
 
 def main() -> None:
     """Print every encoder, then means and deviations."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--out", type=Path, help="also write all numbers to this file")

@@ -21,12 +21,17 @@ from infomax.evaluation.splits import known
 from infomax.reports.comparison import labelled
 from infomax_paper.baselines import BASELINES, gcn
 
-ROWS = {"two-layer DGI encoder": lambda name: BASELINES["GCN"].runs[name], "Kipf and Welling": lambda name: gcn.gcn}
+ROWS = {
+    "two-layer DGI encoder": lambda name: BASELINES["GCN"].runs[name],
+    "Kipf and Welling": lambda name: gcn.gcn,
+}
 
 
 def main() -> None:
     """Score both on every data set."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("datasets", nargs="*", default=["cora", "citeseer", "pubmed"])
     parser.add_argument("--runs", type=int, default=50)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
@@ -42,12 +47,18 @@ def main() -> None:
             for seed in range(options.runs):
                 predicted = method(name)(blind, hidden, seed, torch.device(options.device))
                 rows = {part: splits[part] & known(codes) for part in ("test", "validation")}
-                scores = {part: Score.of(predicted[these][None], codes[these]) for part, these in rows.items()}
+                scores = {
+                    part: Score.of(predicted[these][None], codes[these])
+                    for part, these in rows.items()
+                }
                 runs.append({part: 100 * score.value for part, score in scores.items()})
                 if options.out:
                     options.out.write_text(json.dumps(found))
             columns = {part: np.array([run[part] for run in runs]) for part in runs[0]}
-            spread = [f"{part} {c.mean():.1f} ± {c.std(ddof=min(1, len(c) - 1)):.1f}" for part, c in columns.items()]
+            spread = [
+                f"{part} {c.mean():.1f} ± {c.std(ddof=min(1, len(c) - 1)):.1f}"
+                for part, c in columns.items()
+            ]
             print(f"{name}, {row}: {', '.join(spread)}, {len(runs)} runs", flush=True)
 
 

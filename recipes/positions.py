@@ -25,14 +25,20 @@ from infomax_paper.baselines.deepwalk import deepwalk
 Vectors = Callable[[int], Any]
 
 
-def methods(whole: Graph, codes: np.ndarray, dim: int, device: str, walks: bool) -> dict[str, Vectors]:
+def methods(
+    whole: Graph, codes: np.ndarray, dim: int, device: str, walks: bool
+) -> dict[str, Vectors]:
     """What makes vectors of the edges, by its name: a function of the seed."""
 
     def bare(kind: str) -> Graph:
         return Graph.from_scipy(whole.adjacency, kind, directed=whole.directed, ids=whole.ids)
 
     def dgi(kind: str, seed: int, **settings: Any) -> Any:
-        return DGI(dim, preset="whole-graph", seed=seed, device=device, **settings).fit_transform(bare(kind)).vectors
+        return (
+            DGI(dim, preset="whole-graph", seed=seed, device=device, **settings)
+            .fit_transform(bare(kind))
+            .vectors
+        )
 
     found: dict[str, Vectors] = {
         "degrees, DGI": lambda seed: dgi("degrees", seed),
@@ -60,12 +66,17 @@ def table(name: str, runs: int, dim: int, device: str, walks: bool) -> None:
             seconds.append(time.perf_counter() - began)
             scores.append(100 * probe(found, codes, splits, device=device).value)
         spread = f" ± {np.std(scores, ddof=1):.1f}" if len(scores) > 1 else ""
-        print(f"| {row} | {np.mean(scores):.1f}{spread} | {np.median(seconds):.2f} | {len(scores)} |", flush=True)
+        print(
+            f"| {row} | {np.mean(scores):.1f}{spread} | {np.median(seconds):.2f} | {len(scores)} |",
+            flush=True,
+        )
 
 
 def main() -> None:
     """Print what was asked for."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("datasets", nargs="*", default=["cora", "citeseer", "pubmed", "debian"])
     parser.add_argument("--runs", type=int, default=1)
     parser.add_argument("--dim", type=int, default=512)

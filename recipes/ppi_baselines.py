@@ -62,7 +62,9 @@ def own_probe(vectors: Any, graph: Graph) -> Scores:
     codes = graph.labels["functions"]
     train = graph.splits["train"] & (codes[:, 0] >= 0)
     each = SGDClassifier(loss="log_loss", max_iter=5, tol=None, random_state=1)
-    predicted = MultiOutputClassifier(each, n_jobs=-1).fit(vectors[train], codes[train]).predict(vectors)
+    predicted = (
+        MultiOutputClassifier(each, n_jobs=-1).fit(vectors[train], codes[train]).predict(vectors)
+    )
     return {f"own {part}": f1(predicted, graph, part) for part in PARTS}
 
 
@@ -77,7 +79,9 @@ def score(output: Any, graph: Graph, seed: int, device: torch.device, unit: bool
     return scores | own_probe(normalize(output) if unit else output, graph)
 
 
-def measure(name: str, settings: Any, graph: Graph, seed: int, device: torch.device) -> dict[str, Any]:
+def measure(
+    name: str, settings: Any, graph: Graph, seed: int, device: torch.device
+) -> dict[str, Any]:
     """Make one run; the method gets the graph without labels, and codes that are -1 on the test nodes."""
     began = time.perf_counter()
     codes = np.where(graph.splits["test"][:, None], -1, graph.labels["functions"])
@@ -90,7 +94,9 @@ def measure(name: str, settings: Any, graph: Graph, seed: int, device: torch.dev
 def shrunk(settings: Any) -> Any:
     """The same settings with very little work, for --tiny."""
     less = {"steps": 2, "epochs": 1, "looks": 1, "dim": 8, "hidden": 8, "batch": 64}
-    return dataclasses.replace(settings, **{key: less[key] for key in less if hasattr(settings, key)})
+    return dataclasses.replace(
+        settings, **{key: less[key] for key in less if hasattr(settings, key)}
+    )
 
 
 def few_graphs(graph: Graph) -> Graph:
@@ -102,12 +108,20 @@ def few_graphs(graph: Graph) -> Graph:
 
 def main() -> None:
     """Score all rows."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("folder", type=Path)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--rows", nargs="*", default=list(CANDIDATES), help="some of the rows, by name")
-    parser.add_argument("--tiny", action="store_true", help="four graphs and very little work, to check that it runs")
+    parser.add_argument(
+        "--rows", nargs="*", default=list(CANDIDATES), help="some of the rows, by name"
+    )
+    parser.add_argument(
+        "--tiny",
+        action="store_true",
+        help="four graphs and very little work, to check that it runs",
+    )
     options = parser.parse_args()
     device, graph = torch.device(options.device), load_dataset("ppi")
     if options.tiny:
@@ -118,7 +132,9 @@ def main() -> None:
         for settings in CANDIDATES[name][1]:
             small = options.tiny and settings is not None
             for seed in range(options.seeds if settings else 1):
-                runs.append(measure(name, shrunk(settings) if small else settings, graph, seed, device))
+                runs.append(
+                    measure(name, shrunk(settings) if small else settings, graph, seed, device)
+                )
                 print(name, runs[-1], flush=True)
                 (options.folder / f"{name}.json").write_text(json.dumps(runs, indent=1))
 

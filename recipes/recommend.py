@@ -65,12 +65,20 @@ class Task:
         u, s, v = svds(self.matrix.astype(np.float64), k=WIDTHS[-1], random_state=0)
         order = np.argsort(-s)
         left, right = (u * s)[:, order], v.T[:, order]
-        nodes = {"user": Nodes.of(users, np.ones((users, 1))), "item": Nodes.of(items, np.ones((items, 1)))}
+        nodes = {
+            "user": Nodes.of(users, np.ones((users, 1))),
+            "item": Nodes.of(items, np.ones((items, 1))),
+        }
         graph = Graph(nodes, (Relation.of("user", "rated", "item", self.matrix),), kind="user")
-        models = [DGI(epochs=0, vectors="positions", scale="none").fit(graph.target(kind)) for kind in ("user", "item")]
+        models = [
+            DGI(epochs=0, vectors="positions", scale="none").fit(graph.target(kind))
+            for kind in ("user", "item")
+        ]
         ours, theirs = (models[0].singular_vectors(kind).vectors for kind in ("user", "item"))
         parts = [model.transform(model.graph_).vectors for model in models]
-        near, far = (part / np.maximum(np.linalg.norm(part, axis=1, keepdims=True), 1e-12) for part in parts)
+        near, far = (
+            part / np.maximum(np.linalg.norm(part, axis=1, keepdims=True), 1e-12) for part in parts
+        )
         return {
             "popularity": [np.tile(self.popularity, (users, 1))],
             "0/1 matrix": [left[:, :k] @ right[:, :k].T for k in WIDTHS],
@@ -81,7 +89,9 @@ class Task:
 
 def main() -> None:
     """Print a table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     for name, default in (("users", 1000), ("items", 1500), ("ratings", 60), ("seeds", 3)):
         parser.add_argument(f"--{name}", type=int, default=default)
     options = parser.parse_args()

@@ -34,7 +34,11 @@ from sklearn.metrics import mean_absolute_error, roc_auc_score
 from infomax import DGI, Graph, read_database
 
 VALIDATION, TEST, STAMPS = pd.Timestamp("2005-01-01"), pd.Timestamp("2010-01-01"), 40
-TASKS = {"did not finish": ("results", 30), "top 3": ("qualifying", 30), "position": ("results", 60)}
+TASKS = {
+    "did not finish": ("results", 30),
+    "top 3": ("qualifying", 30),
+    "position": ("results", 60),
+}
 COUNTED = {"did not finish": (11_411, 702), "top 3": (1_353, 726), "position": (7_453, 760)}
 SESSIONS = ("fp1", "fp2", "fp3", "quali", "sprint")
 DROPPED = {  # as RelBench does: names, addresses, texts, and what is mostly missing
@@ -42,14 +46,27 @@ DROPPED = {  # as RelBench does: names, addresses, texts, and what is mostly mis
     "constructors": ["url", "constructorRef"],
     "drivers": ["number", "driverRef", "url", "code", "forename", "surname"],
     "qualifying": ["q1", "q2", "q3"],
-    "races": ["url", "time", *(f"{name}_date" for name in SESSIONS), *(f"{name}_time" for name in SESSIONS)],
+    "races": [
+        "url",
+        "time",
+        *(f"{name}_date" for name in SESSIONS),
+        *(f"{name}_time" for name in SESSIONS),
+    ],
     "results": ["positionText", "time", "fastestLapTime", "fastestLapSpeed"],
     "driver_standings": ["positionText"],
     "constructor_standings": ["positionText"],
 }
-COLUMNS = {"events": r"latest \w+:|mean of \w+\.", "constructor": r"(latest \w+: )?mean of \w+\.", "all": "$^"}
+COLUMNS = {
+    "events": r"latest \w+:|mean of \w+\.",
+    "constructor": r"(latest \w+: )?mean of \w+\.",
+    "all": "$^",
+}
 """Columns that are left out, by their names."""
-CHOSEN = {"did not finish": ("events", 1.0), "top 3": ("events", 0.2), "position": ("constructor", 0.2)}
+CHOSEN = {
+    "did not finish": ("events", 1.0),
+    "top 3": ("events", 0.2),
+    "position": ("constructor", 0.2),
+}
 """The columns, and the share of them that a split looks at, of the best validation score."""
 PUBLISHED = {
     "LightGBM on the drivers' table": (68.9, 73.9, 4.17),
@@ -63,7 +80,9 @@ def tables(folder: Path) -> dict[str, pd.DataFrame]:
     """The tables with the time of each row, as RelBench has them."""
     found = {path.stem: pd.read_csv(path, na_values="\\N") for path in sorted(folder.glob("*.csv"))}
     if missing := {"drivers", "races", "results", "qualifying"} - found.keys():
-        raise SystemExit(f"{folder}: expected drivers.csv, races.csv and so on, found no {sorted(missing)[0]}.csv.")
+        raise SystemExit(
+            f"{folder}: expected drivers.csv, races.csv and so on, found no {sorted(missing)[0]}.csv."
+        )
     races = found["races"]
     races["date"] = pd.to_datetime(races["date"] + " " + races["time"].fillna("00:00:00"))
     moments = races.set_index("raceId")["date"]
@@ -79,7 +98,9 @@ def questions(found: dict[str, pd.DataFrame], task: str) -> dict[str, pd.DataFra
     first, last = found["races"]["date"].min(), found["races"]["date"].max()
     stamps = {
         "train": pd.date_range(VALIDATION - delta, first, freq=-delta),
-        "validation": pd.date_range(VALIDATION, min(VALIDATION + delta * (STAMPS - 1), TEST - delta), freq=delta),
+        "validation": pd.date_range(
+            VALIDATION, min(VALIDATION + delta * (STAMPS - 1), TEST - delta), freq=delta
+        ),
         "test": pd.date_range(TEST, min(TEST + delta * (STAMPS - 1), last - delta), freq=delta),
     }
     out = {}
@@ -96,7 +117,9 @@ def questions(found: dict[str, pd.DataFrame], task: str) -> dict[str, pd.DataFra
                 answer = (answers["position"].min() <= 3).astype(int)
             else:
                 answer = (window["statusId"] != 1).groupby(window["driverId"]).any().astype(int)
-            parts.append(pd.DataFrame({"driverId": answer.index, "date": day, "answer": answer.to_numpy()}))
+            parts.append(
+                pd.DataFrame({"driverId": answer.index, "date": day, "answer": answer.to_numpy()})
+            )
         out[split] = pd.concat(parts, ignore_index=True)
     assert (len(out["train"]), len(out["test"])) == COUNTED[task]
     return out
@@ -115,12 +138,22 @@ def fitted_score(
     task: str, vectors: dict[str, np.ndarray], asked: dict[str, pd.DataFrame], on: str, share: float
 ) -> float:
     """The score of gradient boosting on the training questions: AUC in %, or the mean absolute error."""
-    settings = {"max_iter": 150, "learning_rate": 0.03, "max_leaf_nodes": 15, "max_features": share, "random_state": 0}
+    settings = {
+        "max_iter": 150,
+        "learning_rate": 0.03,
+        "max_leaf_nodes": 15,
+        "max_features": share,
+        "random_state": 0,
+    }
     truth = asked[on]["answer"]
     if task == "position":
         boosting = HistGradientBoostingRegressor(loss="absolute_error", **settings)
-        return mean_absolute_error(truth, boosting.fit(vectors["train"], asked["train"]["answer"]).predict(vectors[on]))
-    boosting = HistGradientBoostingClassifier(**settings).fit(vectors["train"], asked["train"]["answer"])
+        return mean_absolute_error(
+            truth, boosting.fit(vectors["train"], asked["train"]["answer"]).predict(vectors[on])
+        )
+    boosting = HistGradientBoostingClassifier(**settings).fit(
+        vectors["train"], asked["train"]["answer"]
+    )
     return 100 * roc_auc_score(truth, boosting.predict_proba(vectors[on])[:, 1])
 
 
@@ -131,9 +164,13 @@ def show(name: str, scores: list[float]) -> None:
 
 def main() -> None:
     """Print the table, or with ``--choose`` the validation scores of all settings."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--choose", action="store_true", help="print validation scores of each setting, and stop")
+    parser.add_argument(
+        "--choose", action="store_true", help="print validation scores of each setting, and stop"
+    )
     parser.add_argument("--epochs", type=int, default=None, help="of the training")
     given = parser.parse_args()
     found = tables(given.folder)
@@ -141,7 +178,10 @@ def main() -> None:
     known = read(found, as_of="2005-01-01").target("drivers")
     later = read(found, like=known).target("drivers")
     model = DGI(64, epochs=given.epochs).fit(known)
-    answers = {task: {split: model.at(one, later) for split, one in parts.items()} for task, parts in asked.items()}
+    answers = {
+        task: {split: model.at(one, later) for split, one in parts.items()}
+        for task, parts in asked.items()
+    }
     names = answers["position"]["test"].names
 
     def vectors(task: str, columns: list[int]) -> dict[str, np.ndarray]:
@@ -154,7 +194,10 @@ def main() -> None:
         for columns, pattern in COLUMNS.items():
             for share in (1.0, 0.2):
                 kept = without(pattern)
-                scores = [fitted_score(task, vectors(task, kept), asked[task], "validation", share) for task in TASKS]
+                scores = [
+                    fitted_score(task, vectors(task, kept), asked[task], "validation", share)
+                    for task in TASKS
+                ]
                 show(f"validation, {columns} ({len(kept)}), share {share}", scores)
         return
     print(f"{'':44} {'dnf':>6} {'top 3':>6} {'pos.':>6}   AUC, AUC, mean absolute error")
@@ -173,7 +216,10 @@ def main() -> None:
         rows = {node: row for row, node in enumerate(every.ids.tolist())}
         scores = []
         for task, parts_asked in asked.items():
-            fixed = {split: every.vectors[part["driverId"].map(rows)] for split, part in parts_asked.items()}
+            fixed = {
+                split: every.vectors[part["driverId"].map(rows)]
+                for split, part in parts_asked.items()
+            }
             scores.append(fitted_score(task, fixed, parts_asked, "test", 1.0))
         show(name, scores)
     ours = [

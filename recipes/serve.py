@@ -55,8 +55,14 @@ def make_app(run: str | Path) -> FastAPI:
     model = DGI.load(run, device="cpu")
     graph = model.graph_
     known = vectors_of_run(Path(run), graph) or model.transform(graph)
-    index = open_index(Path(run), graph.ids, lambda: known, graph.node_names) if len(known) > LIMIT else known
-    model.vectors_of([dict.fromkeys(model.feature_names_, 0)], [{}])  # so that no request waits for it
+    index = (
+        open_index(Path(run), graph.ids, lambda: known, graph.node_names)
+        if len(known) > LIMIT
+        else known
+    )
+    model.vectors_of(
+        [dict.fromkeys(model.feature_names_, 0)], [{}]
+    )  # so that no request waits for it
     app, described = FastAPI(), {"status": "ok", "nodes": len(index), "model": model.hash_}
     app.api_route("/health", methods=["GET", "HEAD"])(lambda: described)
 
@@ -72,7 +78,9 @@ def make_app(run: str | Path) -> FastAPI:
 
     # Looking up takes a millisecond, less than to hand the request to another thread and its answer to pydantic.
     @app.get("/nodes/{node:path}/neighbours")
-    async def neighbours(node: str, k: Annotated[int, Query(ge=1, le=MOST_NEIGHBOURS)] = 10) -> JSONResponse:
+    async def neighbours(
+        node: str, k: Annotated[int, Query(ge=1, le=MOST_NEIGHBOURS)] = 10
+    ) -> JSONResponse:
         rows, cosines = index.nearest(np.array([found(node)]), k)
         pairs = zip(rows[0].tolist(), cosines[0].tolist(), strict=True)
         return JSONResponse([named(row, cosine=cosine) for row, cosine in pairs])
@@ -93,8 +101,12 @@ def make_app(run: str | Path) -> FastAPI:
         return JSONResponse([[named(row, cosine=cosine) for row, cosine in one] for one in near])
 
     @app.post("/vectors")
-    def vectors(new: Annotated[list[NewNode], Field(min_length=1, max_length=MOST_NODES)]) -> JSONResponse:
-        features: Any = [one.features for one in new] if any(one.features is not None for one in new) else None
+    def vectors(
+        new: Annotated[list[NewNode], Field(min_length=1, max_length=MOST_NODES)],
+    ) -> JSONResponse:
+        features: Any = (
+            [one.features for one in new] if any(one.features is not None for one in new) else None
+        )
         return JSONResponse(model.vectors_of(features, [one.neighbours for one in new]).tolist())
 
     @app.exception_handler(InputError)

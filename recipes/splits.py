@@ -28,12 +28,17 @@ def draw(codes: np.ndarray, rng: np.random.Generator) -> Splits:
     order = rng.permutation(np.flatnonzero(codes >= 0))
     train = np.concatenate([order[codes[order] == code][:20] for code in range(codes.max() + 1)])
     test = order[~np.isin(order, train)][:1000]
-    return {name: np.isin(np.arange(len(codes)), rows) for name, rows in (("train", train), ("test", test))}
+    return {
+        name: np.isin(np.arange(len(codes)), rows)
+        for name, rows in (("train", train), ("test", test))
+    }
 
 
 def main() -> None:
     """Print both rows on every data set."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("datasets", nargs="*", default=["cora", "citeseer", "pubmed"])
     parser.add_argument("--splits", type=int, default=50)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
@@ -51,7 +56,10 @@ def main() -> None:
             found["DeepWalk"].append(100 * paper_probe(vectors, codes, splits, device=device).value)
         for method, (ours, *others) in found.items():
             spread = f"{np.mean(others):.1f} +- {np.std(others, ddof=1):.1f}"
-            print(f"{name}, {method}: {ours:.1f}, random splits {spread} (paper {PAPER[name, method][0]})", flush=True)
+            print(
+                f"{name}, {method}: {ours:.1f}, random splits {spread} (paper {PAPER[name, method][0]})",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

@@ -28,8 +28,16 @@ PARTS = [
     *((name, WALKS, 20) for name in ("cora", "citeseer")),
     *((name, ("Raw features", "LP", "Random-Init", "DGI", "GCN"), 50) for name in CITATION),
     *((name, ("Planetoid",), 20) for name in CITATION),
-    ("generated-reddit", ("Raw features", "LP", "Random-Init", "GCN", "FastGCN", "Avg. pooling"), 1),
-    ("generated-reddit", ("GraphSAGE-GCN", "GraphSAGE-mean", "GraphSAGE-pool", "GraphSAGE-LSTM"), 1),
+    (
+        "generated-reddit",
+        ("Raw features", "LP", "Random-Init", "GCN", "FastGCN", "Avg. pooling"),
+        1,
+    ),
+    (
+        "generated-reddit",
+        ("GraphSAGE-GCN", "GraphSAGE-mean", "GraphSAGE-pool", "GraphSAGE-LSTM"),
+        1,
+    ),
     ("generated-reddit", ("DGI",), 1),
 ]
 
@@ -43,7 +51,9 @@ def make(folder: Path, part: tuple[str, tuple[str, ...], int]) -> None:
 
 def main() -> None:
     """Make all parts and write the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("folder", type=Path)
     parser.add_argument("--workers", type=int, default=6)
     options = parser.parse_args()

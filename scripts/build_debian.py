@@ -63,7 +63,12 @@ def find_index(lists: Path = LISTS) -> Path:
     found = sorted(lists.glob("*_main_binary-*_Packages*"))
     if len(found) != 1:
         names = ", ".join(path.name for path in found) or "none"
-        raise InputError(str(lists), "one index *_main_binary-*_Packages", names, "Run apt update, or name the index.")
+        raise InputError(
+            str(lists),
+            "one index *_main_binary-*_Packages",
+            names,
+            "Run apt update, or name the index.",
+        )
     return found[0]
 
 
@@ -73,7 +78,9 @@ def read_lines(path: Path) -> list[str]:
         raise InputError(str(path), "an index of packages", "no such file")
     if path.suffix == ".lz4":  # the format of apt's own lists, which apt can decompress
         command = ["/usr/lib/apt/apt-helper", "cat-file", str(path)]
-        return subprocess.run(command, check=True, capture_output=True, encoding="utf-8").stdout.split("\n")  # noqa: S603
+        return subprocess.run(
+            command, check=True, capture_output=True, encoding="utf-8"
+        ).stdout.split("\n")
     decompress = {".gz": gzip.decompress, ".xz": lzma.decompress}.get(path.suffix, bytes)
     return decompress(path.read_bytes()).decode().split("\n")
 
@@ -88,7 +95,9 @@ def parse(lines: Iterable[str]) -> Iterator[Package]:
         elif not line and fields:
             yield Package(
                 name=fields["Package"],
-                source=fields.get("Source", fields["Package"]).split()[0],  # "Source: glibc (2.36-9)"
+                source=fields.get("Source", fields["Package"]).split()[
+                    0
+                ],  # "Source: glibc (2.36-9)"
                 depends=NAME.findall(fields.get("Depends", "")),
                 provides=NAME.findall(fields.get("Provides", "")),
                 section=fields["Section"].split("/")[-1],  # "contrib/net"
@@ -131,7 +140,12 @@ def depend(packages: list[Package], row: dict[str, int]) -> NDArray[np.int64]:
             providers[name].add(row[package.source])
     home = {name: min(rows) for name, rows in providers.items() if len(rows) == 1}
     home |= {package.name: row[package.source] for package in packages}
-    edges = [(row[package.source], home[name]) for package in packages for name in package.depends if name in home]
+    edges = [
+        (row[package.source], home[name])
+        for package in packages
+        for name in package.depends
+        if name in home
+    ]
     return np.array(edges, dtype=np.int64).reshape(-1, 2).T
 
 
@@ -141,11 +155,17 @@ def build(packages: list[Package]) -> Graph:
     for package in packages:
         binaries[package.source].append(package)
     ids = sorted(binaries)
-    words = CountVectorizer(token_pattern=WORD, binary=True, min_df=LEAST_SOURCES, max_df=LARGEST_SHARE)
-    features = words.fit_transform("\n".join(package.description for package in binaries[source]) for source in ids)
+    words = CountVectorizer(
+        token_pattern=WORD, binary=True, min_df=LEAST_SOURCES, max_df=LARGEST_SHARE
+    )
+    features = words.fit_transform(
+        "\n".join(package.description for package in binaries[source]) for source in ids
+    )
     sections = [choose_section(package.section for package in binaries[source]) for source in ids]
     sizes = Counter(sections)
-    labels = np.array([section if sizes[section] >= LEAST_LABELLED else "" for section in sections], dtype=object)
+    labels = np.array(
+        [section if sizes[section] >= LEAST_LABELLED else "" for section in sections], dtype=object
+    )
     return Graph.from_arrays(
         depend(packages, {source: row for row, source in enumerate(ids)}),
         features,
@@ -158,8 +178,12 @@ def build(packages: list[Package]) -> Graph:
 
 def main() -> None:
     """Build the graph and write it."""
-    parser = argparse.ArgumentParser(description="Build the graph `debian` from apt's index of packages.")
-    parser.add_argument("packages", nargs="?", type=Path, help="Packages, plain, .gz, .xz or .lz4 (default: apt's)")
+    parser = argparse.ArgumentParser(
+        description="Build the graph `debian` from apt's index of packages."
+    )
+    parser.add_argument(
+        "packages", nargs="?", type=Path, help="Packages, plain, .gz, .xz or .lz4 (default: apt's)"
+    )
     parser.add_argument("--out", type=Path, default=OUT)
     arguments = parser.parse_args()
     try:

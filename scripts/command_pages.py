@@ -19,8 +19,19 @@ def pages() -> dict[str, str]:
     context = group.make_context("infomax", [], resilient_parsing=True)
     names = group.list_commands(context)
     commands = {name: group.get_command(context, name) for name in names}
-    listed = [f"| [`infomax {name}`]({name}.md) | {_cell(commands[name].get_short_help_str(200))} |" for name in names]
-    first = ["# Commands", "", "| command | what it does |", "|---|---|", *listed, "", *_options(group, context)]
+    listed = [
+        f"| [`infomax {name}`]({name}.md) | {_cell(commands[name].get_short_help_str(200))} |"
+        for name in names
+    ]
+    first = [
+        "# Commands",
+        "",
+        "| command | what it does |",
+        "|---|---|",
+        *listed,
+        "",
+        *_options(group, context),
+    ]
     made = {FIRST: "\n".join(first)}
     for name, command in commands.items():
         made[f"commands/{name}.md"] = "\n".join(_page(command, context, name, 1))
@@ -31,7 +42,16 @@ def _page(command: Any, parent: Any, name: str, level: int) -> list[str]:
     """The lines of a command under a heading; its own commands follow as sections."""
     context = type(parent)(command, info_name=name, parent=parent)
     usage = context.get_usage().removeprefix("Usage: ")
-    lines = [f"{'#' * level} {context.command_path}", "", *_prose(command.help or ""), "", "```", usage, "```", ""]
+    lines = [
+        f"{'#' * level} {context.command_path}",
+        "",
+        *_prose(command.help or ""),
+        "",
+        "```",
+        usage,
+        "```",
+        "",
+    ]
     lines += _options(command, context)
     for inner in command.list_commands(context) if hasattr(command, "list_commands") else ():
         lines += ["", *_page(command.get_command(context, inner), context, inner, level + 1)]
@@ -44,7 +64,11 @@ def _options(command: Any, context: Any) -> list[str]:
     for parameter in command.get_params(context):
         if parameter.name != "help" and (record := parameter.get_help_record(context)):
             argument = parameter.param_type_name == "argument"
-            heading = "Arguments" if argument else getattr(parameter, "rich_help_panel", None) or "Options"
+            heading = (
+                "Arguments"
+                if argument
+                else getattr(parameter, "rich_help_panel", None) or "Options"
+            )
             name = escape(re.sub(r" <\w+>$", "", record[0])).replace("|", "&#124;")
             tables.setdefault(heading, []).append(f"| <code>{name}</code> | {_cell(record[1])} |")
     lines = []
@@ -71,7 +95,9 @@ def on_config(config: Any) -> None:
     """Put the pages into the menu, where mkdocs.yml says ``Commands``."""
     for entry in config.nav:
         if "Commands" in entry:
-            entry["Commands"] = [{path[9:-3] if path != FIRST else "All commands": path} for path in pages()]
+            entry["Commands"] = [
+                {path[9:-3] if path != FIRST else "All commands": path} for path in pages()
+            ]
 
 
 def on_files(files: Any, config: Any) -> None:

@@ -21,7 +21,9 @@ def python_lines() -> set[str]:
     """The names of `infomax.__all__`, with arguments, public methods, properties and fields."""
     import infomax
 
-    inner = re.search(r'"!\^\((.*?)\)\$"', (ROOT / "mkdocs.yml").read_text())  # what the reference leaves out
+    inner = re.search(
+        r'"!\^\((.*?)\)\$"', (ROOT / "mkdocs.yml").read_text()
+    )  # what the reference leaves out
     left_out = {*dir(Exception), *(inner[1].split("|") if inner else ())}
     found = set()
     for name in infomax.__all__:
@@ -34,8 +36,14 @@ def python_lines() -> set[str]:
         for member in (member for member in dir(public) if member[0] != "_"):
             if member not in left_out:
                 found.add(f"python {name}.{member}")
-                found |= _arguments(f"python {name}.{member}", inspect.getattr_static(public, member))
-        found |= {f"python {name}.{field}" for field in getattr(public, "__dataclass_fields__", ()) if field[0] != "_"}
+                found |= _arguments(
+                    f"python {name}.{member}", inspect.getattr_static(public, member)
+                )
+        found |= {
+            f"python {name}.{field}"
+            for field in getattr(public, "__dataclass_fields__", ())
+            if field[0] != "_"
+        }
     return found
 
 
@@ -48,7 +56,11 @@ def _arguments(name: str, public: object) -> set[str]:
         names.append(one)
         if unpacked := re.fullmatch(r"Unpack\[(\w+)\]", str(parameter.annotation)):
             names += function.__globals__[unpacked[1]].__annotations__
-    return {f"{name}({one})" for one in names if one[0] != "_" and one not in ("self", "cls", "args", "kwargs")}
+    return {
+        f"{name}({one})"
+        for one in names
+        if one[0] != "_" and one not in ("self", "cls", "args", "kwargs")
+    }
 
 
 def shell_lines() -> set[str]:
@@ -63,7 +75,9 @@ def shell_lines() -> set[str]:
         found.add(f"shell {path}")
         for option in getattr(command, "params", ()):
             if not getattr(option, "hidden", False):
-                found.update(f"shell {path} {word}" for word in (*option.opts, *option.secondary_opts))
+                found.update(
+                    f"shell {path} {word}" for word in (*option.opts, *option.secondary_opts)
+                )
         for name, one in getattr(command, "commands", {}).items():
             if not one.hidden:
                 visit(one, f"{path} {name}")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 
-if workers := int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", 0)):  # they share the cores; read when torch is imported
+if workers := int(
+    os.environ.get("PYTEST_XDIST_WORKER_COUNT", 0)
+):  # they share the cores; read when torch is imported
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // workers)))
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
@@ -21,7 +23,9 @@ LIMIT = 300
 def pytest_configure(config: pytest.Config) -> None:
     """Hide the GPU from the tests and what they start: they expect a CPU. ``pytest -m gpu`` runs those that need it."""
     if config.option.markexpr != "gpu":
-        os.environ["CUDA_VISIBLE_DEVICES"] = ""  # read when CUDA is first asked for, after torch is imported
+        os.environ["CUDA_VISIBLE_DEVICES"] = (
+            ""  # read when CUDA is first asked for, after torch is imported
+        )
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -24,9 +24,17 @@ def in_processes(count: int, tasks: Sequence[Task], *, group: bool = True) -> li
     with socket() as free:
         free.bind(("localhost", 0))
         port = free.getsockname()[1]
-    variables = {"MASTER_ADDR": "localhost", "MASTER_PORT": port, "WORLD_SIZE": count, "LOCAL_WORLD_SIZE": count}
+    variables = {
+        "MASTER_ADDR": "localhost",
+        "MASTER_PORT": port,
+        "WORLD_SIZE": count,
+        "LOCAL_WORLD_SIZE": count,
+    }
     processes = [
-        context.Process(target=_work, args=(variables | {"RANK": rank, "LOCAL_RANK": rank}, tasks, group, sender))
+        context.Process(
+            target=_work,
+            args=(variables | {"RANK": rank, "LOCAL_RANK": rank}, tasks, group, sender),
+        )
         for rank, (_, sender) in enumerate(pipes)
     ]
     for process, (_, sender) in zip(processes, pipes, strict=True):

@@ -17,7 +17,13 @@ from infomax.views import WholeView
 
 
 def random_graph(
-    n: int = 40, f: int = 12, seed: int = 0, *, weighted: bool = False, directed: bool = False, dense: bool = False
+    n: int = 40,
+    f: int = 12,
+    seed: int = 0,
+    *,
+    weighted: bool = False,
+    directed: bool = False,
+    dense: bool = False,
 ) -> Graph:
     """A graph with an isolated node (the last) and an all-zero row of features (the first)."""
     rng = np.random.default_rng(seed)

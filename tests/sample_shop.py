@@ -36,7 +36,12 @@ TABLES: dict[str, dict[str, list[Any]]] = {
     },
     "tags": {"id": [1, 2], "label": ["hot", "new"]},
     "product_tags": {"product_id": [10, 10, 30], "tag_id": [1, 2, 1]},
-    "staff": {"id": [1, 2, 3], "name": ["Eve", "Bob", "Ida"], "wage": [3.5, 2.0, 1.0], "parent_id": [None, 1, 1]},
+    "staff": {
+        "id": [1, 2, 3],
+        "name": ["Eve", "Bob", "Ida"],
+        "wage": [3.5, 2.0, 1.0],
+        "parent_id": [None, 1, 1],
+    },
     "notes": {"id": [1, 2], "text": ["a", "b"]},
 }
 KEYS = {
@@ -53,13 +58,17 @@ KEYS = {
 }
 
 
-def statements(tables: dict[str, dict[str, list[Any]]] = TABLES, keys: dict[str, str] = KEYS) -> list[str]:
+def statements(
+    tables: dict[str, dict[str, list[Any]]] = TABLES, keys: dict[str, str] = KEYS
+) -> list[str]:
     """The SQL that makes the tables, with the keys that are declared."""
     made = []
     for name, columns in tables.items():
         kinds = {str: "TEXT", int: "INTEGER", float: "DOUBLE PRECISION"}
         cells = [f'"{column}" {kinds[type(values[-1])]}' for column, values in columns.items()]
-        made.append(f'CREATE TABLE "{name}" ({", ".join([*cells, *filter(None, [keys.get(name)])])})')
+        made.append(
+            f'CREATE TABLE "{name}" ({", ".join([*cells, *filter(None, [keys.get(name)])])})'
+        )
         for row in zip(*columns.values(), strict=True):
             cells = ", ".join("NULL" if cell is None else repr(cell) for cell in row)
             made.append(f'INSERT INTO "{name}" VALUES ({cells})')
@@ -93,5 +102,7 @@ def folder(path: Path, suffix: str, tables: dict[str, dict[str, list[Any]]] = TA
     path.mkdir()
     for name, columns in tables.items():
         table = pa.table(columns)
-        (csv.write_csv if suffix == "csv" else parquet.write_table)(table, path / f"{name}.{suffix}")
+        (csv.write_csv if suffix == "csv" else parquet.write_table)(
+            table, path / f"{name}.{suffix}"
+        )
     return path

@@ -21,7 +21,11 @@ class Restless(GCN):
 
     def __init__(self, in_dim, dim):
         super().__init__(in_dim, dim)
-        self.dropout, self.norm, self.frozen = nn.Dropout(0.5), nn.BatchNorm1d(dim), nn.BatchNorm1d(dim).eval()
+        self.dropout, self.norm, self.frozen = (
+            nn.Dropout(0.5),
+            nn.BatchNorm1d(dim),
+            nn.BatchNorm1d(dim).eval(),
+        )
 
     def layer(self, k, view, h):
         return self.frozen(self.norm(self.dropout(super().layer(k, view, h))))
@@ -33,7 +37,11 @@ def test_an_encoder_rests_while_it_embeds_and_keeps_its_modes(graph):
     view = WholeView.of(graph, encoder.rule, Backend(torch.device("cpu")))
     torch.testing.assert_close(embed(encoder, view), embed(encoder, view, block=7))
     torch.testing.assert_close(dict(encoder.state_dict()), state)
-    assert [encoder.training, encoder.dropout.training, encoder.frozen.training] == [True, True, False]
+    assert [encoder.training, encoder.dropout.training, encoder.frozen.training] == [
+        True,
+        True,
+        False,
+    ]
 
 
 @pytest.mark.parametrize(("ids", "other"), [(["vim", "emacs"], "nano"), ([7, 3], 5)])
@@ -42,7 +50,10 @@ def test_embeddings_hold_ids_as_a_mapping_does(ids, other):
     assert list(embeddings) == ids
     assert all(node_id in embeddings and str(node_id) in embeddings for node_id in ids)
     assert other not in embeddings
-    assert {node_id: embeddings[node_id].tolist() for node_id in embeddings} == {ids[0]: [1, 0], ids[1]: [0, 1]}
+    assert {node_id: embeddings[node_id].tolist() for node_id in embeddings} == {
+        ids[0]: [1, 0],
+        ids[1]: [0, 1],
+    }
     assert embeddings.vectors.dtype == np.float32
 
 
@@ -73,7 +84,9 @@ def test_numpy_takes_embeddings_for_their_vectors():
     assert PCA(2).fit_transform(embeddings).shape == (3, 2)
 
 
-@pytest.mark.parametrize("rows", [np.arange(2), [0, 1], slice(2), (np.arange(2), slice(None))], ids=str)
+@pytest.mark.parametrize(
+    "rows", [np.arange(2), [0, 1], slice(2), (np.arange(2), slice(None))], ids=str
+)
 def test_rows_are_those_of_the_vectors(rows):
     with pytest.raises(InputError, match="one of 3 ids"):
         Embeddings(np.eye(3), np.array([7, 8, 9]))[rows]
@@ -83,11 +96,15 @@ def test_a_classifier_of_yesterday_is_of_use_after_alignment_only():
     rng = np.random.default_rng(0)
     kind = np.arange(600) % 4
     ends = rng.integers(150, size=(2, 2400)) * 4 + rng.integers(4, size=2400)
-    today = Graph.from_arrays(ends, rng.random((600, 40)) + 0.5 * (np.arange(40) % 4 == kind[:, None]))
+    today = Graph.from_arrays(
+        ends, rng.random((600, 40)) + 0.5 * (np.arange(40) % 4 == kind[:, None])
+    )
     before = DGI(32, epochs=40, seed=0, vectors="paper").fit(today).transform(today)
     anew = DGI(32, epochs=40, seed=1, vectors="paper").fit(today).transform(today)
     fitted = LogisticRegression(max_iter=1000).fit(before.vectors[:300], kind[:300])
-    score = [fitted.score(one.vectors[300:], kind[300:]) for one in (before, anew, anew.align(before))]
+    score = [
+        fitted.score(one.vectors[300:], kind[300:]) for one in (before, anew, anew.align(before))
+    ]
     assert score[0] > 0.9
     assert score[1] < 0.6
     assert score[2] >= score[0] - 0.01
@@ -97,7 +114,9 @@ def test_the_rotation_is_found_again():
     rng = np.random.default_rng(0)
     turn, _ = np.linalg.qr(rng.standard_normal((6, 6)))
     one = Embeddings(rng.standard_normal((30, 6)), np.arange(30))
-    other = Embeddings(one.vectors[::-1][:20] @ turn, one.ids[::-1][:20])  # 20 of the nodes, in another order
+    other = Embeddings(
+        one.vectors[::-1][:20] @ turn, one.ids[::-1][:20]
+    )  # 20 of the nodes, in another order
     np.testing.assert_allclose(one.rotation(other), turn, atol=1e-5)
     np.testing.assert_allclose(one.align(other).vectors, one.vectors @ turn, atol=1e-5)
     with pytest.raises(InputError, match="common nodes"):

@@ -12,7 +12,9 @@ from infomax import Graph, InputError
 from infomax.errors import InputWarning, number_of, shorten, visible
 
 
-@pytest.mark.parametrize("send", [copy.copy, lambda error: pickle.loads(pickle.dumps(error))], ids=["copy", "pickle"])
+@pytest.mark.parametrize(
+    "send", [copy.copy, lambda error: pickle.loads(pickle.dumps(error))], ids=["copy", "pickle"]
+)
 @pytest.mark.parametrize("remedy", ["", "Do that."])
 def test_arrives_in_another_process_as_it_left(send, remedy):
     error = InputError("edges.csv", "this", "that", remedy)
@@ -39,14 +41,22 @@ def test_what_acts_on_a_terminal_is_escaped(text: str, shown: str) -> None:
 
 @pytest.mark.parametrize(
     ("count", "what", "told"),
-    [(0, "node", "0 nodes"), (1, "class", "1 class"), (2, "class", "2 classes"), (2048, "epoch", "2,048 epochs")],
+    [
+        (0, "node", "0 nodes"),
+        (1, "class", "1 class"),
+        (2, "class", "2 classes"),
+        (2048, "epoch", "2,048 epochs"),
+    ],
 )
 def test_one_of_a_thing_is_told_as_one(count: int, what: str, told: str) -> None:
     assert number_of(count, what) == told
 
 
 def test_a_warning_names_the_line_that_called_the_library():
-    edges, nodes = pd.DataFrame({"a": [0], "b": [1], "day": [2]}), pd.DataFrame({"id": [0, 1], "x": [0.5, 1]})
+    edges, nodes = (
+        pd.DataFrame({"a": [0], "b": [1], "day": [2]}),
+        pd.DataFrame({"id": [0, 1], "x": [0.5, 1]}),
+    )
     with pytest.warns(InputWarning, match="not used") as caught:
         Graph.from_frames(edges, nodes)
     assert [warning.filename for warning in caught] == [__file__]

@@ -35,18 +35,24 @@ def test_scikit_learns_law(graph):
 
 def test_a_pipeline_and_a_search_take_it_as_one_of_their_own(graph):
     only = FunctionTransformer(lambda graphs: graphs[0])  # a search cuts a list, not a graph
-    pipeline = Pipeline([("only", only), ("dgi", DGI(epochs=2, vectors="paper")), ("scale", StandardScaler())])
+    pipeline = Pipeline(
+        [("only", only), ("dgi", DGI(epochs=2, vectors="paper")), ("scale", StandardScaler())]
+    )
 
     def width(fitted, graphs):
         return fitted.transform(graphs).shape[1]
 
-    search = GridSearchCV(pipeline, {"dgi__dim": [4, 8]}, scoring=width, cv=[([0], [0])]).fit([graph])
+    search = GridSearchCV(pipeline, {"dgi__dim": [4, 8]}, scoring=width, cv=[([0], [0])]).fit(
+        [graph]
+    )
     assert search.best_params_ == {"dgi__dim": 8}
     assert width(search.best_estimator_, [graph]) == 8
 
 
 def test_same_seed_same_bytes_other_seed_other_vectors(graph):
-    one, same, other = (DGI(dim=8, epochs=5, seed=seed).fit_transform(graph).vectors for seed in (0, 0, 1))
+    one, same, other = (
+        DGI(dim=8, epochs=5, seed=seed).fit_transform(graph).vectors for seed in (0, 0, 1)
+    )
     assert (one == same).all()
     assert (one != other).any()
 
@@ -303,4 +309,7 @@ def test_a_loaded_model_is_shown_by_what_differs_from_its_preset(graph, tmp_path
     readout = partial(DiffPool, clusters=3)
     DGI(16, epochs=3, readout=readout, device="cpu").fit(graph).save(tmp_path / "run")
     shown = repr(DGI.load(tmp_path / "run", device="cpu").preset)
-    assert shown == "Preset('whole-graph', readout=DiffPool(clusters=3), dim=16, epochs=3, patience=None)"
+    assert (
+        shown
+        == "Preset('whole-graph', readout=DiffPool(clusters=3), dim=16, epochs=3, patience=None)"
+    )

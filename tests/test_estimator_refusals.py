@@ -61,7 +61,9 @@ def test_more_memory_than_there_is_is_refused_with_the_number(graph, monkeypatch
 
 
 @pytest.mark.parametrize(("batches", "preset"), [(900, "batches"), (5000, "whole-graph")])
-def test_auto_takes_batches_where_they_need_less_memory_than_the_whole_graph(graph, monkeypatch, batches, preset):
+def test_auto_takes_batches_where_they_need_less_memory_than_the_whole_graph(
+    graph, monkeypatch, batches, preset
+):
     """Else the refusal would ask for more memory than the whole graph needs."""
     monkeypatch.setattr(room, "available_bytes", lambda device: 1000)
     monkeypatch.setattr(WholeGraph, "bytes", lambda *_, **__: 2000)
@@ -94,7 +96,9 @@ def test_auto_takes_batches_where_a_cpu_would_train_long(graph, monkeypatch, slo
     assert DGI(dim=4, **options).choose_preset(graph, torch.device("cuda"))[0] == "whole-graph"
 
 
-def test_a_run_whose_vectors_would_not_fit_is_refused_before_it_is_trained(tmp_path, graph, monkeypatch):
+def test_a_run_whose_vectors_would_not_fit_is_refused_before_it_is_trained(
+    tmp_path, graph, monkeypatch
+):
     monkeypatch.setattr(memory, "embedding_bytes", lambda *_: 1 << 60)
     trained = []
     with pytest.raises(InputError, match="memory"):
@@ -133,11 +137,15 @@ def test_bad_settings_are_refused_by_name(graph, setting):
 
 
 @pytest.mark.parametrize(
-    "other", [np.eye(3), "cora", networkx.path_graph(3), None], ids=lambda other: type(other).__name__
+    "other",
+    [np.eye(3), "cora", networkx.path_graph(3), None],
+    ids=lambda other: type(other).__name__,
 )
 def test_what_is_no_graph_is_refused_with_the_way_to_one(graph, other):
     for method in (DGI().fit, DGI(dim=4, epochs=0).fit(graph).transform):
-        with pytest.raises(InputError, match=r"expected a Graph, found .* Graph.from_frames, from_arrays"):
+        with pytest.raises(
+            InputError, match=r"expected a Graph, found .* Graph.from_frames, from_arrays"
+        ):
             method(other)
 
 
@@ -164,5 +172,7 @@ def test_divergence_is_told(graph):
 
 def test_a_search_that_would_cut_a_graph_into_rows_says_so(graph):
     pipeline = make_pipeline(DGI(epochs=1), LogisticRegression())
-    with pytest.raises(InputError, match=r"found a Graph, which cannot be cut into rows.*fit_transform\(graph\)"):
+    with pytest.raises(
+        InputError, match=r"found a Graph, which cannot be cut into rows.*fit_transform\(graph\)"
+    ):
         GridSearchCV(pipeline, {"dgi__dim": [4, 8]}).fit(graph, np.arange(40) % 2)

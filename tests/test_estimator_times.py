@@ -20,7 +20,9 @@ from infomax.kernels.cpu_events import pool_events
 START = parse_time("2010-01-01")
 
 
-def _shop(days: np.ndarray, seed: int = 0, mixed: int = 0, *, text: bool = False, **options: object) -> Graph:
+def _shop(
+    days: np.ndarray, seed: int = 0, mixed: int = 0, *, text: bool = False, **options: object
+) -> Graph:
     """Orders of customers, of a product each; each order at a day. ``mixed`` is the seed of another order of rows."""
     customers, products = 5, 4
     draws, n = np.random.default_rng(seed), len(days)
@@ -30,8 +32,12 @@ def _shop(days: np.ndarray, seed: int = 0, mixed: int = 0, *, text: bool = False
     born = (np.arange(customers) * 400).astype("datetime64[D]")
     nodes = {
         "customer": pa.table({"id": np.arange(customers), "born": pa.array(born)}),
-        "product": pa.table({"id": np.arange(products), "size": np.arange(products) * 1.0, "old": np.ones(products)}),
-        "order": pa.table({"id": np.arange(n), "price": price, "count": price**2, "date": pa.array(times)}),
+        "product": pa.table(
+            {"id": np.arange(products), "size": np.arange(products) * 1.0, "old": np.ones(products)}
+        ),
+        "order": pa.table(
+            {"id": np.arange(n), "price": price, "count": price**2, "date": pa.array(times)}
+        ),
     }
     edges = {
         ("order", "by", "customer"): pa.table({"source": np.arange(n), "target": who}),
@@ -39,8 +45,14 @@ def _shop(days: np.ndarray, seed: int = 0, mixed: int = 0, *, text: bool = False
     }
 
     def told(table: pa.Table) -> pa.Table:
-        order = np.random.default_rng(mixed).permutation(len(table)) if mixed else np.arange(len(table))
-        ids = {name: table[name].cast(pa.string()) for name in ("id", "source", "target") if name in table.column_names}
+        order = (
+            np.random.default_rng(mixed).permutation(len(table)) if mixed else np.arange(len(table))
+        )
+        ids = {
+            name: table[name].cast(pa.string())
+            for name in ("id", "source", "target")
+            if name in table.column_names
+        }
         table = pa.table({name: table[name] for name in table.column_names} | (ids if text else {}))
         return table.take(order)
 
@@ -60,11 +72,16 @@ def _later(model: DGI, days: np.ndarray, **options: object) -> Graph:
 
 @settings(max_examples=25, deadline=None)
 @given(st.lists(st.floats(0, 900), min_size=30, max_size=60), st.integers(0, 900))
-def test_a_vector_at_a_time_is_that_of_the_graph_cut_there_to_the_byte(model: DGI, days: list[float], day: int) -> None:
+def test_a_vector_at_a_time_is_that_of_the_graph_cut_there_to_the_byte(
+    model: DGI, days: list[float], day: int
+) -> None:
     full = _later(model, np.array([0.0, *days]))
     at = {"id": np.arange(5), "time": np.full(5, START + day * DAY).astype("datetime64[us]")}
     cut = full.as_of(START + day * DAY)
-    assert model.at(pa.table(at), full).vectors.tobytes() == model.at(pa.table(at), cut).vectors.tobytes()
+    assert (
+        model.at(pa.table(at), full).vectors.tobytes()
+        == model.at(pa.table(at), cut).vectors.tobytes()
+    )
 
 
 @pytest.mark.parametrize("text", [False, True])
@@ -72,8 +89,15 @@ def test_the_order_of_rows_changes_no_byte_though_many_have_one_time(text: bool)
     days = np.random.default_rng(5).integers(0, 20, 300).astype(float)
     model = DGI(8, epochs=1).fit(_shop(days, text=text).target("customer"))
     ids = np.arange(5).astype(str if text else int)
-    at = pa.table({"id": ids.repeat(20), "time": (START + np.tile(np.arange(20), 5) * DAY).astype("datetime64[us]")})
-    one, other = (model.at(at, _later(model, days, mixed=seed, text=text)).vectors for seed in (0, 7))
+    at = pa.table(
+        {
+            "id": ids.repeat(20),
+            "time": (START + np.tile(np.arange(20), 5) * DAY).astype("datetime64[us]"),
+        }
+    )
+    one, other = (
+        model.at(at, _later(model, days, mixed=seed, text=text)).vectors for seed in (0, 7)
+    )
     assert one.tobytes() == other.tobytes()
 
 
@@ -84,7 +108,10 @@ def test_the_means_are_those_that_a_plain_loop_finds(model: DGI) -> None:
     found = model.at(pa.table({"customerId": who, "when": moments.astype("datetime64[us]")}), graph)
     names, orders = list(found.names), graph.nodes["order"]
     column = orders.table.scaled(model.scaler_.others["order"])[:, [0]][:, 0].astype(float)
-    column = column / model.graph_.nodes["order"].table.scaled(model.scaler_.others["order"])[:, [0]].std()
+    column = (
+        column
+        / model.graph_.nodes["order"].table.scaled(model.scaler_.others["order"])[:, [0]].std()
+    )
     owner = graph.relations[0].edges.matrix().argmax(axis=1)
     product = graph.relations[1].edges.matrix().argmax(axis=1)
     for name, life in parse_half_lives("60d,365d,forever").items():
@@ -92,14 +119,18 @@ def test_the_means_are_those_that_a_plain_loop_finds(model: DGI) -> None:
             mine = (owner == customer) & (orders.times <= moment)
             weight = 0.5 ** ((moment - orders.times[mine]) / DAY / life)
             mean = (weight * column[mine]).sum() / weight.sum() if mine.any() else 0
-            assert found.vectors[row, names.index(f"mean of price over order, {name}")] == pytest.approx(mean, abs=1e-5)
+            assert found.vectors[
+                row, names.index(f"mean of price over order, {name}")
+            ] == pytest.approx(mean, abs=1e-5)
             count = found.vectors[row, names.index(f"number of order, {name}")]
             assert count == pytest.approx(np.log1p(weight.sum()), abs=1e-5)
             if mine.any():
                 last = product[np.flatnonzero(mine)[np.argmax(orders.times[mine])]]
                 same = (product == last) & (orders.times <= moment)
                 weight = 0.5 ** ((moment - orders.times[same]) / DAY / life)
-                told = found.vectors[row, names.index(f"latest product: mean of price over order, {name}")]
+                told = found.vectors[
+                    row, names.index(f"latest product: mean of price over order, {name}")
+                ]
                 assert told == pytest.approx((weight * column[same]).sum() / weight.sum(), abs=1e-5)
     years = (moments - (who * 400) * DAY) / DAY / 365.25
     assert np.allclose(found.vectors[:, names.index("age: born")], years, atol=1e-3)
@@ -130,13 +161,20 @@ def _table(path: Path) -> pa.Table:
 
 
 def test_answers_keep_the_order_and_the_other_columns(model: DGI, tmp_path: Path) -> None:
-    (tmp_path / "q.csv").write_text("label,customer_id,date\n0.5,3,2011-01-01\n0.25,0,2010-06-01\n1,3,2010-06-01\n")
+    (tmp_path / "q.csv").write_text(
+        "label,customer_id,date\n0.5,3,2011-01-01\n0.25,0,2010-06-01\n1,3,2010-06-01\n"
+    )
     found = model.at(tmp_path / "q.csv")
     told = f"3 questions, {len(found.names)} columns"
     for name in ("a.parquet", "a.csv"):
         found.save(tmp_path / name)
     for name in ("a.parquet", "a.csv"):  # some at a time
-        assert save_answers(tmp_path / f"few-{name}", model._answers(tmp_path / "q.csv", model.graph_, most=1)) == told
+        assert (
+            save_answers(
+                tmp_path / f"few-{name}", model._answers(tmp_path / "q.csv", model.graph_, most=1)
+            )
+            == told
+        )
         assert _table(tmp_path / f"few-{name}").equals(_table(tmp_path / name))
     frame = found.to_frame()
     assert frame["label"].tolist() == [0.5, 0.25, 1]
@@ -150,14 +188,22 @@ def test_answers_keep_the_order_and_the_other_columns(model: DGI, tmp_path: Path
 @pytest.mark.parametrize(
     ("cells", "message"),
     [
-        ("id,time\n0,2010-01-01\n77,2010-01-01\n", 'line 3, column "id": expected the id of a node of type customer'),
-        ("id,time\n0,2010-01-01\n1,soon\n", 'line 3, column "time": expected a day or a time such as'),
+        (
+            "id,time\n0,2010-01-01\n77,2010-01-01\n",
+            'line 3, column "id": expected the id of a node of type customer',
+        ),
+        (
+            "id,time\n0,2010-01-01\n1,soon\n",
+            'line 3, column "time": expected a day or a time such as',
+        ),
         ("id,time\n0,\n", 'line 2, column "time": expected a time, found none'),
         ("id,time\n", "expected at least one question, found none"),
         ("id,moment\n0,2010-01-01\n", "expected a column of times, called time or date"),
     ],
 )
-def test_bad_questions_are_named_by_line_and_column(model: DGI, tmp_path: Path, cells: str, message: str) -> None:
+def test_bad_questions_are_named_by_line_and_column(
+    model: DGI, tmp_path: Path, cells: str, message: str
+) -> None:
     (tmp_path / "q.csv").write_text(cells)
     with pytest.raises(InputError, match=message):
         model.at(tmp_path / "q.csv")
@@ -166,7 +212,8 @@ def test_bad_questions_are_named_by_line_and_column(model: DGI, tmp_path: Path, 
 def test_a_row_cannot_be_asked_for_before_it_was_there(model: DGI) -> None:
     orders = model.graph_.target("order")
     with pytest.raises(
-        InputError, match="a time when the order was there, found 1990-01-01; this order is there since"
+        InputError,
+        match="a time when the order was there, found 1990-01-01; this order is there since",
     ):
         read_questions(pa.table({"id": [0], "time": ["1990-01-01"]}), orders)
     plain = DGI(4, epochs=1).fit(Graph.from_arrays(np.array([[0, 1], [1, 2]]), np.eye(3)))

@@ -88,7 +88,9 @@ def check_law(model: DGI, today: Graph, later: Graph) -> Update:
 @pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
 @pytest.mark.parametrize("kind", ["plain", "directed", "sparse_features", "weighted"])
 @pytest.mark.parametrize("share", [0, 9], ids=["whole", "around"])
-def test_an_update_is_the_embedding_of_the_new_graph_and_the_rest_keeps_its_bytes(settings, kind, share, monkeypatch):
+def test_an_update_is_the_embedding_of_the_new_graph_and_the_rest_keeps_its_bytes(
+    settings, kind, share, monkeypatch
+):
     monkeypatch.setattr("infomax.training.vectors.SHARE", share)
     today = line(**({} if kind == "plain" else {kind: True}))
     model = DGI(dim=8, epochs=2, scale="columns", **settings).fit(today)
@@ -108,7 +110,9 @@ def test_only_what_is_reached_is_computed():
     for encoder, changes in ((GCN, 5), (MeanPool, 3)):
         model = DGI(dim=8, epochs=2, encoder=encoder, vectors="paper").fit(today)
         matrix = today.adjacency.copy()
-        matrix.data[today.adjacency.indptr[70] : today.adjacency.indptr[71]] *= 2  # both neighbours of 70
+        matrix.data[today.adjacency.indptr[70] : today.adjacency.indptr[71]] *= (
+            2  # both neighbours of 70
+        )
         later = today.replace(adjacency=sparse.csr_array(matrix.maximum(matrix.T)))
         # A GCN weighs a message by its sender's degree: neighbours of 69 and 71 are reached as well.
         assert model.update(later, model.transform(today)).computed == changes
@@ -128,7 +132,9 @@ def test_training_goes_on_and_aligned_vectors_stay_comparable(tmp_path):
     later = Graph.from_arrays(ends[:, :-20], features, labels={"kind": kind})
     found = model.update(later, vectors, train=True, align=True)
     plain = model.update(later, vectors, train=True)
-    assert not np.allclose(plain.embeddings.vectors, model.transform(later).vectors, atol=1e-3)  # weights have changed
+    assert not np.allclose(
+        plain.embeddings.vectors, model.transform(later).vectors, atol=1e-3
+    )  # weights have changed
     distance = [np.linalg.norm(one.embeddings.vectors - vectors.vectors) for one in (found, plain)]
     assert distance[0] <= distance[1]
     gram = [one.embeddings.vectors @ one.embeddings.vectors.T for one in (found, plain)]
@@ -136,10 +142,14 @@ def test_training_goes_on_and_aligned_vectors_stay_comparable(tmp_path):
     # The run keeps the rotation: its vectors are the aligned ones, also of new nodes and after another update.
     found.model.save(tmp_path / "run")
     loaded = DGI.load(tmp_path / "run")
-    np.testing.assert_allclose(loaded.transform(later).vectors, found.embeddings.vectors, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(
+        loaded.transform(later).vectors, found.embeddings.vectors, rtol=1e-4, atol=1e-5
+    )
     assert loaded.hash_ == found.embeddings.model != plain.embeddings.model
     again = loaded.update(today, found.embeddings)
-    np.testing.assert_allclose(again.embeddings.vectors, loaded.transform(today).vectors, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(
+        again.embeddings.vectors, loaded.transform(today).vectors, rtol=1e-4, atol=1e-5
+    )
 
 
 def test_vectors_of_another_model_are_refused():
@@ -176,9 +186,14 @@ def test_a_training_that_goes_on_is_resumed_where_it_was_interrupted(tmp_path):
     whole = model.update(later, train=True, align=True)
     np.testing.assert_array_equal(resumed.embeddings.vectors, whole.embeddings.vectors)
     kept = DGI.load(tmp_path / "run")
-    np.testing.assert_allclose(kept.transform(later).vectors, whole.embeddings.vectors, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(
+        kept.transform(later).vectors, whole.embeddings.vectors, rtol=1e-4, atol=1e-6
+    )
     assert kept.hash_ == whole.model.hash_
-    anew = [one.fit_transform(later).vectors for one in (whole.model, DGI(preset=model.preset_, seed=model.seed_))]
+    anew = [
+        one.fit_transform(later).vectors
+        for one in (whole.model, DGI(preset=model.preset_, seed=model.seed_))
+    ]
     np.testing.assert_array_equal(*anew)  # another fit begins with initial weights
 
 
@@ -242,7 +257,9 @@ def draw(directed=False, weighted=False, sparse_features=False, seed=0):
         features[kind] = np.where(x > 0.5, x, 0).astype(np.float32) if sparse_features else x
     for name, (source, target) in ENDS.items():
         place = [np.arange(SIZES[kind]) / SIZES[kind] for kind in (source, target)]
-        there = (np.abs(place[0][:, None] - place[1]) < 0.02) & (rng.random((SIZES[source], SIZES[target])) < 0.8)
+        there = (np.abs(place[0][:, None] - place[1]) < 0.02) & (
+            rng.random((SIZES[source], SIZES[target])) < 0.8
+        )
         matrix = there * (rng.integers(1, 4, there.shape) if weighted else 1)
         if name == "cites":
             matrix = np.triu(matrix, 1)
@@ -286,7 +303,9 @@ def tomorrow_of_types(features, matrices, *, shuffled):
     return features, matrices, rows
 
 
-@pytest.mark.parametrize("settings", [{}, {"directed": True}, {"weighted": True}, {"sparse_features": True}], ids=str)
+@pytest.mark.parametrize(
+    "settings", [{}, {"directed": True}, {"weighted": True}, {"sparse_features": True}], ids=str
+)
 @pytest.mark.parametrize("kind", SIZES)
 @pytest.mark.parametrize(("hops", "shuffled", "share"), [(1, True, 9), (2, False, 0), (3, True, 9)])
 def test_an_update_of_several_types_is_the_embedding_of_the_new_graph(
@@ -295,7 +314,10 @@ def test_an_update_of_several_types_is_the_embedding_of_the_new_graph(
     monkeypatch.setattr("infomax.training.vectors.SHARE", share)
     as_drawn = {"kind": kind, "sparse_features": "sparse_features" in settings}
     drawn = draw(**settings)
-    today, later = world(*drawn, **as_drawn), world(*tomorrow_of_types(*drawn, shuffled=shuffled), **as_drawn)
+    today, later = (
+        world(*drawn, **as_drawn),
+        world(*tomorrow_of_types(*drawn, shuffled=shuffled), **as_drawn),
+    )
     vectors = "recipe" if hops == 2 else "paper"
     model = DGI(dim=8, epochs=2, encoder=partial(PathMean, hops=hops), vectors=vectors).fit(today)
     found = check_law(model, today, later)
@@ -303,7 +325,9 @@ def test_an_update_of_several_types_is_the_embedding_of_the_new_graph(
 
 
 @pytest.mark.parametrize("directed", [False, True])
-@pytest.mark.parametrize(("kind", "hops", "computed"), [("author", 1, 1), ("paper", 1, 1), ("subject", 1, 0)])
+@pytest.mark.parametrize(
+    ("kind", "hops", "computed"), [("author", 1, 1), ("paper", 1, 1), ("subject", 1, 0)]
+)
 def test_of_one_changed_edge_only_its_ends_are_reached_in_one_step(kind, hops, computed, directed):
     features, matrices = draw(directed)
     today = world(features, matrices, kind=kind)
@@ -323,7 +347,9 @@ def test_a_directed_edge_reaches_those_who_receive_by_it():
     matrices["cites"][50, 100] = 1
     model = DGI(dim=8, epochs=2, encoder=partial(PathMean, paths=["paper-paper"])).fit(today)
     found = model.update(world(features, matrices), vectors := model.transform(today))
-    changed = [node for node in vectors if not np.array_equal(vectors[node], found.embeddings[node])]
+    changed = [
+        node for node in vectors if not np.array_equal(vectors[node], found.embeddings[node])
+    ]
     assert (changed, found.computed) == (["p100"], 1)
 
 
@@ -331,11 +357,16 @@ def test_edges_under_another_name_are_all_compared_as_new():
     features, matrices = draw()
     today = world(features, {"by": matrices["by"]} | {"on": matrices["on"]})
     later = world(features, {"by": matrices["by"]} | {"on": np.zeros_like(matrices["on"])})
-    renamed = [dataclasses.replace(one, name="about") if one.name == "on" else one for one in later.relations]
+    renamed = [
+        dataclasses.replace(one, name="about") if one.name == "on" else one
+        for one in later.relations
+    ]
     later = dataclasses.replace(later, relations=tuple(renamed))
     model = DGI(dim=8, epochs=2).fit(today)
     found = model.update(later, model.transform(today))
-    np.testing.assert_allclose(found.embeddings.vectors, model.transform(later).vectors, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(
+        found.embeddings.vectors, model.transform(later).vectors, rtol=1e-4, atol=1e-6
+    )
 
 
 def test_other_features_of_another_type_are_refused():
@@ -350,10 +381,15 @@ def test_a_type_is_chosen_by_the_user_or_the_model_not_by_the_alphabet():
     graph = world(*draw())
     found = dataclasses.replace(graph.target("author"), kind_is_first=True)  # as a file is read
     for fit in (DGI(dim=8, epochs=1).fit, DGI(dim=8, epochs=1).fit_transform):
-        with pytest.raises(InputError, match=r"found types author, paper, subject\. .* graph\.target\('author'\)"):
+        with pytest.raises(
+            InputError, match=r"found types author, paper, subject\. .* graph\.target\('author'\)"
+        ):
             fit(found)
     assert DGI(dim=8, epochs=1).fit(found.target("author")).graph_.kind == "author"
-    assert DGI(dim=8, epochs=1).fit(found.target("paper").part(np.ones(120, bool))).graph_.kind == "paper"
+    assert (
+        DGI(dim=8, epochs=1).fit(found.target("paper").part(np.ones(120, bool))).graph_.kind
+        == "paper"
+    )
     model = DGI(dim=8, epochs=1).fit(graph)
     assert model.update(found).model.graph_.kind == "paper"
     with pytest.raises(InputError, match="nodes of type paper, found nodes of type author"):

@@ -76,10 +76,14 @@ def test_a_limit_of_the_process_counts(name, held, tmp_path, monkeypatch):
     process = SimpleNamespace(memory_info=lambda: SimpleNamespace(vms=3 * GB, data=2 * GB))
     monkeypatch.setattr(psutil, "Process", lambda: process)
     monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=100 * GB))
-    monkeypatch.setattr(resource, "getrlimit", lambda _: (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    monkeypatch.setattr(
+        resource, "getrlimit", lambda _: (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
+    )
     assert not has_limit()
     limits = {getattr(resource, name): (10 * GB, resource.RLIM_INFINITY)}
-    monkeypatch.setattr(resource, "getrlimit", lambda kind: limits.get(kind, (resource.RLIM_INFINITY,)))
+    monkeypatch.setattr(
+        resource, "getrlimit", lambda kind: limits.get(kind, (resource.RLIM_INFINITY,))
+    )
     assert (has_limit(), free_bytes()) == (True, (10 - held) * GB)
 
 
@@ -115,6 +119,8 @@ def test_the_peak_is_the_one_that_the_system_remembers(tmp_path, monkeypatch):
     assert peak_bytes() == 5
 
 
-@pytest.mark.parametrize(("count", "text"), [(0, "0 B"), (999, "999 B"), (3_210_000_000, "3.2 GB"), (5e12, "5.0 TB")])
+@pytest.mark.parametrize(
+    ("count", "text"), [(0, "0 B"), (999, "999 B"), (3_210_000_000, "3.2 GB"), (5e12, "5.0 TB")]
+)
 def test_sizes_are_readable(count, text):
     assert size(count) == text

@@ -15,7 +15,9 @@ pytest.importorskip("faiss", reason="the index is made with it")
 def clusters(n=90, d=32, groups=3, seed=0):
     generator = np.random.default_rng(seed)
     group = np.arange(n) % groups
-    return (6 * generator.normal(size=(groups, d))[group] + generator.normal(size=(n, d))).astype(np.float32)
+    return (6 * generator.normal(size=(groups, d))[group] + generator.normal(size=(n, d))).astype(
+        np.float32
+    )
 
 
 def exact_share(rows, vectors, nodes, k=10):
@@ -24,7 +26,12 @@ def exact_share(rows, vectors, nodes, k=10):
     similar = units[nodes] @ units.T
     similar[np.arange(len(nodes)), nodes] = -2
     best = np.argsort(-similar, axis=1)[:, :k]
-    return np.mean([len(set(one) & set(other)) / k for one, other in zip(best.tolist(), rows.tolist(), strict=True)])
+    return np.mean(
+        [
+            len(set(one) & set(other)) / k
+            for one, other in zip(best.tolist(), rows.tolist(), strict=True)
+        ]
+    )
 
 
 @pytest.mark.parametrize("half", [False, True])
@@ -81,5 +88,7 @@ def test_with_all_lists_searched_it_is_exact_however_many_are_asked_for(n, k):
 def test_without_faiss_all_vectors_are_searched_and_a_warning_says_so(monkeypatch, tmp_path):
     monkeypatch.setattr(index, "find_spec", lambda name: None)
     embeddings = Embeddings(clusters(), np.arange(90))
-    with pytest.warns(UserWarning, match=r"without faiss all vectors are searched.*infomax\[search\]"):
+    with pytest.warns(
+        UserWarning, match=r"without faiss all vectors are searched.*infomax\[search\]"
+    ):
         assert index.open_index(tmp_path, embeddings.ids, lambda: embeddings) is embeddings

@@ -62,7 +62,9 @@ def test_train_embed_and_evaluate_run_without_what_linux_has(tmp_path):
         ["evaluate", vectors, "--labels", f"{source}:class", "--json", str(scores)],
     ]
     script = f"COMMANDS = {commands!r}\n{HIDE}"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     assert "123.5 MB" in done.stdout  # the peak as Windows reports it
     assert all(0 < row["mean"] <= 100 for row in json.loads(scores.read_text())["rows"])

@@ -24,7 +24,9 @@ ROOT = Path(__file__).parents[1]
 def call(*words: object, cwd: Path | None = None) -> str:
     """What a command prints; without PYTHONPATH, which may lead to the checkout."""
     env = {name: text for name, text in os.environ.items() if name != "PYTHONPATH"}
-    done = subprocess.run([*map(str, words)], capture_output=True, text=True, check=False, cwd=cwd, env=env)
+    done = subprocess.run(
+        [*map(str, words)], capture_output=True, text=True, check=False, cwd=cwd, env=env
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -35,7 +37,14 @@ def sources(tmp_path_factory):
     folder = tmp_path_factory.mktemp("sources")
     clutter = shutil.ignore_patterns("__pycache__", "*.egg-info")
     shutil.copytree(ROOT / "src", folder / "src", ignore=clutter)
-    for name in ("pyproject.toml", "README.md", "LICENSE", "MANIFEST.in", "CHANGELOG.md", "CITATION.cff"):
+    for name in (
+        "pyproject.toml",
+        "README.md",
+        "LICENSE",
+        "MANIFEST.in",
+        "CHANGELOG.md",
+        "CITATION.cff",
+    ):
         shutil.copy(ROOT / name, folder)
     return folder
 
@@ -65,13 +74,23 @@ def test_the_wheel_says_what_an_index_shows(wheel):
     archive = zipfile.ZipFile(wheel)
     folder = f"infomax-{__version__}.dist-info"
     about = message_from_bytes(archive.read(f"{folder}/METADATA"))
-    assert (about["Name"], about["Version"], about["License-Expression"]) == ("infomax", __version__, "MIT")
+    assert (about["Name"], about["Version"], about["License-Expression"]) == (
+        "infomax",
+        __version__,
+        "MIT",
+    )
     assert f"{folder}/licenses/LICENSE" in archive.namelist()
     assert about["Description-Content-Type"] == "text/markdown"
-    assert about.get_payload(decode=True).decode() == (ROOT / "README.md").read_text(encoding="utf-8")
+    assert about.get_payload(decode=True).decode() == (ROOT / "README.md").read_text(
+        encoding="utf-8"
+    )
     classifiers = about.get_all("Classifier")
-    assert {f"Programming Language :: Python :: 3.{minor}" for minor in (11, 12, 13)} <= set(classifiers)
-    assert not any("License ::" in one for one in classifiers)  # an index refuses them beside an expression
+    assert {f"Programming Language :: Python :: 3.{minor}" for minor in (11, 12, 13)} <= set(
+        classifiers
+    )
+    assert not any(
+        "License ::" in one for one in classifiers
+    )  # an index refuses them beside an expression
     assert "infomax = infomax.cli:run" in archive.read(f"{folder}/entry_points.txt").decode()
     citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
     assert f"version: {__version__}\n" in citation
@@ -82,9 +101,20 @@ def test_the_sdist_holds_what_the_wheel_is_built_from(sources):
     name = call(sys.executable, "-c", code, sources, cwd=sources).split()[-1]
     with tarfile.open(sources / name) as archive:
         found = {entry.partition("/")[2] for entry in archive.getnames()}
-    paths = (path for path in (sources / "src").rglob("*") if path.is_file() and "egg-info" not in str(path))
+    paths = (
+        path
+        for path in (sources / "src").rglob("*")
+        if path.is_file() and "egg-info" not in str(path)
+    )
     expected = {path.relative_to(sources).as_posix() for path in paths}
-    assert {*expected, "LICENSE", "README.md", "CHANGELOG.md", "CITATION.cff", "pyproject.toml"} <= found
+    assert {
+        *expected,
+        "LICENSE",
+        "README.md",
+        "CHANGELOG.md",
+        "CITATION.cff",
+        "pyproject.toml",
+    } <= found
     assert not any(name.startswith("tests/") for name in found)
 
 
@@ -97,7 +127,9 @@ def python(wheel, tmp_path_factory):
     flags = ["--no-deps", "--no-index", "--disable-pip-version-check", "-q"]
     call(sys.executable, "-m", "pip", "--python", python, "install", *flags, wheel)
     # A path in a .pth file is added as it is: the link to the checkout that is installed there is not followed.
-    Path(site(python), "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n", encoding="utf-8")
+    Path(site(python), "dependencies.pth").write_text(
+        sysconfig.get_path("purelib") + "\n", encoding="utf-8"
+    )
     return python
 
 

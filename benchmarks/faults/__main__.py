@@ -22,13 +22,26 @@ def main(arguments: list[str] | None = None) -> None:
         description=benchmarks.faults.__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--trainings", type=int, default=171, help="kills of a training at random moments")
-    parser.add_argument("--operations", type=int, default=0, help="kills before the first K operations; 0: before all")
+    parser.add_argument(
+        "--trainings", type=int, default=171, help="kills of a training at random moments"
+    )
+    parser.add_argument(
+        "--operations",
+        type=int,
+        default=0,
+        help="kills before the first K operations; 0: before all",
+    )
     parser.add_argument("--files", type=int, default=72_000, help="mutated files")
     parser.add_argument("--tables", type=int, default=500, help="sets of mixed tables")
-    parser.add_argument("--vectors", type=int, default=3_000, help="damaged parts of vectors, and indices of them")
-    parser.add_argument("--folders", type=int, default=30, help="kills, and full disks, per stage of a graph folder")
-    parser.add_argument("--no-disks", action="store_true", help="mount no full disks, which root can")
+    parser.add_argument(
+        "--vectors", type=int, default=3_000, help="damaged parts of vectors, and indices of them"
+    )
+    parser.add_argument(
+        "--folders", type=int, default=30, help="kills, and full disks, per stage of a graph folder"
+    )
+    parser.add_argument(
+        "--no-disks", action="store_true", help="mount no full disks, which root can"
+    )
     parser.add_argument("--values", type=int, default=300, help="graph folders with damaged arrays")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--part", choices=PARTS, help="only this part")
@@ -39,7 +52,9 @@ def main(arguments: list[str] | None = None) -> None:
             (folder / part).mkdir()
         operations = list(range(1, settings.operations + 1)) or None
         campaigns: dict[str, Trials] = {
-            "trainings": kills.kill_at_random(folder / "trainings", settings.seed, settings.trainings),
+            "trainings": kills.kill_at_random(
+                folder / "trainings", settings.seed, settings.trainings
+            ),
             "operations": kills.kill_before_operations(folder / "operations", operations),
             "folders": folders.campaign(
                 folder / "folders", settings.seed, settings.folders, disks=not settings.no_disks

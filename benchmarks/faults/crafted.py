@@ -42,7 +42,11 @@ def npz(compress: bool = True, **arrays: Any) -> Case:
 
 def csr(shape: list[int], **parts: Any) -> Case:
     """An npz of a graph whose sparse features claim a shape."""
-    whole = {"indices": np.array([0]), "indptr": np.array([0, 1, 1]), "shape": np.array(shape, dtype=object)} | parts
+    whole = {
+        "indices": np.array([0]),
+        "indptr": np.array([0, 1, 1]),
+        "shape": np.array(shape, dtype=object),
+    } | parts
     whole["shape"] = np.array(shape, dtype=np.uint64 if max(shape) >= 2**63 else np.int64)
     return npz(**{f"features.{name}": part for name, part in whole.items()})
 
@@ -52,7 +56,9 @@ def claim(name: str, shape: tuple[int, ...], suffix: str, dtype: str = "<f4") ->
 
     def write(folder: Path) -> Callable[[], Any]:
         header = io.BytesIO()
-        np.lib.format.write_array_header_1_0(header, {"descr": dtype, "fortran_order": False, "shape": shape})
+        np.lib.format.write_array_header_1_0(
+            header, {"descr": dtype, "fortran_order": False, "shape": shape}
+        )
         path = folder / f"claim.{suffix}"
         path.write_bytes(header.getvalue())
         if suffix == "npz":
@@ -161,7 +167,9 @@ CASES: dict[str, Case] = {
     "nested columns": columns(id=_TWO, x=pa.array([[1, 2], [3]])),
     "a column of structures": columns(id=_TWO, x=pa.array([{"y": 1}, {"y": 2}])),
     "vectors of no width": columns(id=_TWO, vector=pa.array([[], []], pa.list_(pa.float32(), 0))),
-    "vectors of text": columns(id=_TWO, vector=pa.FixedSizeListArray.from_arrays(pa.array(_TWO), 1)),
+    "vectors of text": columns(
+        id=_TWO, vector=pa.FixedSizeListArray.from_arrays(pa.array(_TWO), 1)
+    ),
     "a call": pickled(b"cos\nsystem\n(S'exit'\ntR."),
     "a call by another name": pickled(b"cbuiltins\neval\n(S'1'\ntR."),
     "deep pickle": pickled(b"(" * 100_000 + b"t" * 100_000 + b"."),

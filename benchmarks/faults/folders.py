@@ -41,7 +41,9 @@ def write_tables(folder: Path, seed: int = 0, nodes: int = 2000) -> None:
     kinds = np.array(["red", "blue"])[rng.integers(2, size=nodes)]
     parquet.write_table(pa.table(edges), folder / "edges.parquet")
     vectors = list(rng.normal(size=(nodes, 16)))
-    parquet.write_table(pa.table({"id": ids, "kind": kinds, "v": vectors}), folder / "nodes.parquet")
+    parquet.write_table(
+        pa.table({"id": ids, "kind": kinds, "v": vectors}), folder / "nodes.parquet"
+    )
 
 
 def prepare_folder(tables: Path, out: Path) -> None:
@@ -108,7 +110,13 @@ def campaign(folder: Path, seed: int, kills: int, *, disks: bool = True) -> Tria
 
 
 def _kill(
-    stage: str, tables: Path, whole: Path, cut: Path, rng: np.random.Generator, kills: int, seconds: float
+    stage: str,
+    tables: Path,
+    whole: Path,
+    cut: Path,
+    rng: np.random.Generator,
+    kills: int,
+    seconds: float,
 ) -> Trials:
     tried = 0
     while tried < kills:
@@ -126,7 +134,15 @@ def _kill(
         shutil.rmtree(cut)
 
 
-def _fill(stage: str, tables: Path, whole: Path, cut: Path, rng: np.random.Generator, trials: int, most: int) -> Trials:
+def _fill(
+    stage: str,
+    tables: Path,
+    whole: Path,
+    cut: Path,
+    rng: np.random.Generator,
+    trials: int,
+    most: int,
+) -> Trials:
     cut.mkdir()
     for _ in range(trials):
         room = int(rng.uniform(0.05, 1.5) * most)
@@ -161,7 +177,9 @@ def _disk(place: Path, room: int) -> Iterator[Callable[[int], None] | None]:
 def _contents(folder: Path) -> dict[str, bytes]:
     """The files that count: not the lock, nor what tells when and for how long it ran, or the times of files."""
     left_out = {runs.LOCK, runs.HEALTH, runs.CONFIG, CARD, integrity.CHECKED}
-    files = (path for path in sorted(folder.rglob("*")) if path.is_file() and path.name not in left_out)
+    files = (
+        path for path in sorted(folder.rglob("*")) if path.is_file() and path.name not in left_out
+    )
     return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 
@@ -179,14 +197,20 @@ def _half_written(stage: str, whole: Path, cut: Path, what: str) -> Iterator[str
 def _ends(stage: str, tables: Path, whole: Path, cut: Path, what: str) -> Iterator[str]:
     """The same call again ends in the same bytes, and leaves nothing else."""
     name = STAGES[stage][1]
-    if not (stage == "prepare" and (cut / name).exists()) and (code := run(work, stage, tables, cut)):
+    if not (stage == "prepare" and (cut / name).exists()) and (
+        code := run(work, stage, tables, cut)
+    ):
         yield f"{what}: the same call again ended with exit code {code}"
         return
     found, expected = (_contents(place / name) for place in (cut, whole))
     if stage == "train":
         found.pop(runs.CHECKPOINT, None)  # of one killed just after it had written the model
     if found != expected:
-        differ = sorted(path for path in found.keys() | expected.keys() if found.get(path) != expected.get(path))
+        differ = sorted(
+            path for path in found.keys() | expected.keys() if found.get(path) != expected.get(path)
+        )
         yield f"{what}: ended with other bytes in {differ}"
-    if left := sorted(path.name for path in cut.iterdir() if path.name not in (name, f".{name}-prepare.lock")):
+    if left := sorted(
+        path.name for path in cut.iterdir() if path.name not in (name, f".{name}-prepare.lock")
+    ):
         yield f"{what}: left {left}"

@@ -18,9 +18,27 @@ from infomax import DGI, Graph, InputError
 from infomax.training import resuming, runs
 from infomax.training.health import CARD
 
-FINISHED = {runs.CONFIG, runs.GRAPH, runs.MODEL, runs.VECTORS, runs.POSITIONS, runs.HEALTH, runs.METRICS, CARD}
+FINISHED = {
+    runs.CONFIG,
+    runs.GRAPH,
+    runs.MODEL,
+    runs.VECTORS,
+    runs.POSITIONS,
+    runs.HEALTH,
+    runs.METRICS,
+    CARD,
+}
 KILLED = 77
-_OPERATIONS = {"open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.chmod", "os.truncate", "os.link"}
+_OPERATIONS = {
+    "open",
+    "os.rename",
+    "os.remove",
+    "os.mkdir",
+    "os.rmdir",
+    "os.chmod",
+    "os.truncate",
+    "os.link",
+}
 
 
 def small_graph(seed: int = 0, nodes: int = 40) -> Graph:
@@ -49,7 +67,9 @@ def _killer(folder: Path, stop_before: int):
 
     def hook(event: str, arguments: tuple[object, ...]) -> None:
         nonlocal left
-        if event in _OPERATIONS and any(str(argument).startswith(str(folder)) for argument in arguments[:2]):
+        if event in _OPERATIONS and any(
+            str(argument).startswith(str(folder)) for argument in arguments[:2]
+        ):
             left -= 1
             if left == 0:
                 os._exit(KILLED)
@@ -81,7 +101,9 @@ def kill_at_random(folder: Path, seed: int, kills: int, epochs: int = 200) -> Tr
         yield 0, list(_ends(cut, whole, epochs, what))
 
 
-def kill_before_operations(folder: Path, operations: list[int] | None = None, epochs: int = 3) -> Trials:
+def kill_before_operations(
+    folder: Path, operations: list[int] | None = None, epochs: int = 3
+) -> Trials:
     """Kill a training before its first operation on a file of its folder, its second, ..., and resume it.
 
     Args:
@@ -109,7 +131,9 @@ def _readable(cut: Path, whole: Path, what: str) -> Iterator[str]:
     except Exception as error:
         yield f"{what}: loading raised {error!r}"
         return
-    if (loaded.transform(loaded.graph_).vectors != DGI.load(whole).transform(loaded.graph_).vectors).any():
+    if (
+        loaded.transform(loaded.graph_).vectors != DGI.load(whole).transform(loaded.graph_).vectors
+    ).any():
         yield f"{what}: loaded another model"
 
 
@@ -122,7 +146,10 @@ def _ends(cut: Path, whole: Path, epochs: int, what: str) -> Iterator[str]:
         yield f"{what}: resumed to other bytes"
     # A file that a killed process had begun stays under its temporary name until a later run finds it a day old.
     left = {path.name for path in cut.iterdir() if "-tmp-" not in path.name} - FINISHED
-    if left - {runs.CHECKPOINT, runs.LOCK}:  # of one killed just after it had written the model, these two may stay
+    if left - {
+        runs.CHECKPOINT,
+        runs.LOCK,
+    }:  # of one killed just after it had written the model, these two may stay
         yield f"{what}: left {sorted(left)}"
     with suppress(OSError):
         shutil.rmtree(cut)

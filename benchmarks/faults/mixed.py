@@ -21,7 +21,9 @@ from infomax import Graph, InputError, read_graph
 from infomax.io.prepare import prepare
 
 BATCH = 25
-_WORDS = np.array(["1", "2", "3", "007", "x", " y", "c\rd", "é", "10000000000000000000"], dtype=object)
+_WORDS = np.array(
+    ["1", "2", "3", "007", "x", " y", "c\rd", "é", "10000000000000000000"], dtype=object
+)
 _MARKS = np.array(["1", "0", "", "\ttrue", "False\r", " 1\n", "\x1cTRUE"], dtype=object)
 
 
@@ -42,7 +44,9 @@ def _typed(words: Any, numbers: bool) -> Any:
     """Ids as text, or as integers where all can be; of no ids not even the type."""
     if not len(words):
         return pa.nulls(0)
-    return [int(word) for word in words] if numbers and set(words) <= {"1", "2", "3"} else list(words)
+    return (
+        [int(word) for word in words] if numbers and set(words) <= {"1", "2", "3"} else list(words)
+    )
 
 
 def _table(folder: Path, stem: str, columns: dict[str, Any], draws: np.random.Generator) -> Path:
@@ -56,7 +60,9 @@ def _table(folder: Path, stem: str, columns: dict[str, Any], draws: np.random.Ge
         part = {name: cells[cuts[at] : cuts[at + 1]] for name, cells in columns.items()}
         if kind == "parquet":
             one = numbers if draws.random() < 0.8 else not numbers
-            part |= {name: _typed(part[name], one) for name in ("id", "source", "target") if name in part}
+            part |= {
+                name: _typed(part[name], one) for name in ("id", "source", "target") if name in part
+            }
         _put(folder / stem / f"{at}.{kind}", part)
     return folder / stem
 
@@ -67,17 +73,29 @@ def _outcome(read: Any, *given: Any, **options: Any) -> Any:
         graph = (read(*given, **options) or Graph.open(options["out"])).loaded()
     except InputError as error:
         return str(error)
-    features = graph.features if isinstance(graph.features, np.ndarray) else graph.features.toarray()
-    marks = {name: column.tolist() for name, column in (*graph.labels.items(), *graph.splits.items())}
+    features = (
+        graph.features if isinstance(graph.features, np.ndarray) else graph.features.toarray()
+    )
+    marks = {
+        name: column.tolist() for name, column in (*graph.labels.items(), *graph.splits.items())
+    }
     return [list(map(str, graph.ids)), graph.adjacency.toarray().tolist(), features.tolist(), marks]
 
 
 def examine(folder: Path, seed: int, number: int) -> list[str]:
     """The faults of one set of tables."""
     draws = np.random.default_rng([seed, number])
-    known = draws.permutation(_WORDS if draws.random() < 0.6 else _WORDS[:3])[: draws.integers(1, 9)]
-    ends = {name: draws.choice(known, int(size)) for size in [draws.integers(9)] for name in ("source", "target")}
-    weight = {"weight": draws.integers(4, size=len(ends["source"])) / 10} if draws.random() < 0.5 else {}
+    known = draws.permutation(_WORDS if draws.random() < 0.6 else _WORDS[:3])[
+        : draws.integers(1, 9)
+    ]
+    ends = {
+        name: draws.choice(known, int(size))
+        for size in [draws.integers(9)]
+        for name in ("source", "target")
+    }
+    weight = (
+        {"weight": draws.integers(4, size=len(ends["source"])) / 10} if draws.random() < 0.5 else {}
+    )
     cells = {name: draws.choice(_MARKS, len(known)) for name in ("label:kind", "split:train")}
     edges = _table(folder, "edges", ends | weight, draws)
     nodes = _table(folder, "nodes", {"id": known, "x": np.arange(len(known)) / 4, **cells}, draws)
@@ -91,7 +109,9 @@ def examine(folder: Path, seed: int, number: int) -> list[str]:
         if not isinstance(stored, str) and stored != _outcome(read_graph, whole):
             found.append(f"{where}: prepare makes another graph than that of the rows")
         files = [list(table.iterdir()) for table in (edges, nodes)]
-        if [len(one) for one in files] == [1, 1] and stored != _outcome(read_graph, files[0][0], files[1][0]):
+        if [len(one) for one in files] == [1, 1] and stored != _outcome(
+            read_graph, files[0][0], files[1][0]
+        ):
             found.append(f"{where}: prepare and read_graph differ")
     except Exception as error:
         found.append(f"{where}: {type(error).__name__}: {str(error)[:200]}")
@@ -118,7 +138,10 @@ def campaign(folder: Path, seed: int, tables: int) -> Trials:
         place, last = folder / f"batch-{first}", min(first + BATCH, tables)
         place.mkdir()
         if code := run(_batch, place, seed, first, last):
-            yield last - first, [f"tables {first} to {last} of seed {seed}: the process ended with {code}"]
+            yield (
+                last - first,
+                [f"tables {first} to {last} of seed {seed}: the process ended with {code}"],
+            )
         else:
             yield last - first, json.loads((place / "faults.json").read_text())
         shutil.rmtree(place)

@@ -54,8 +54,17 @@ def targets(folder: Path) -> list[Target]:
     edges = np.array(graph.adjacency.nonzero())
     names = graph.ids.tolist()
     pairs = {"source": graph.ids[edges[0]].tolist(), "target": graph.ids[edges[1]].tolist()}
-    nodes = {"id": names, **{f"x{at}": graph.features[:, at] for at in range(3)}, "kind": graph.labels["kind"].tolist()}
-    return [*_tables(folder, pairs, nodes), *_graphs(folder, graph), *_run(folder), *_vectors(folder)]
+    nodes = {
+        "id": names,
+        **{f"x{at}": graph.features[:, at] for at in range(3)},
+        "kind": graph.labels["kind"].tolist(),
+    }
+    return [
+        *_tables(folder, pairs, nodes),
+        *_graphs(folder, graph),
+        *_run(folder),
+        *_vectors(folder),
+    ]
 
 
 def _tables(folder: Path, edges: dict[str, Any], nodes: dict[str, Any]) -> Iterator[Target]:
@@ -96,7 +105,9 @@ def _run(folder: Path) -> Iterator[Target]:
     for name in (runs.CONFIG, runs.GRAPH, runs.MODEL, runs.HEALTH):
         yield Target(place / name, load, exact=True)
     path = folder / runs.CHECKPOINT
-    checkpoints.save(path, {"a": torch.arange(50.0), "b": torch.ones(3, 4)}, {"values": list(range(50))})
+    checkpoints.save(
+        path, {"a": torch.arange(50.0), "b": torch.ones(3, 4)}, {"values": list(range(50))}
+    )
     yield Target(path, lambda: [repr(part) for part in checkpoints.load(path)], exact=True)
 
 
@@ -105,11 +116,15 @@ def _vectors(folder: Path) -> Iterator[Target]:
     for suffix in ("parquet", "npy", "npz", "csv", "tsv", "kv"):
         path = folder / f"vectors.{suffix}"
         Embeddings(vectors, np.array([f"id-{row}" for row in range(30)])).save(path)
-        yield Target(path, lambda path=path: Embeddings.read(path).vectors.tolist(), exact=suffix == "npz")
+        yield Target(
+            path, lambda path=path: Embeddings.read(path).vectors.tolist(), exact=suffix == "npz"
+        )
 
 
 def _summary(graph: Graph) -> list[Any]:
-    features = graph.features if isinstance(graph.features, np.ndarray) else graph.features.toarray()
+    features = (
+        graph.features if isinstance(graph.features, np.ndarray) else graph.features.toarray()
+    )
     columns = {name: column.tolist() for name, column in graph.labels.items()}
     return [graph.adjacency.toarray().tolist(), features.tolist(), graph.ids.tolist(), columns]
 

@@ -33,10 +33,14 @@ def write(folder: Path, nodes: int = 120) -> DGI:
     embedding.PART, engine.BLOCK_ON_DISK = 50, {"cpu": 20}
     rng = np.random.default_rng(0)
     features = rng.normal(size=(nodes, 6)).astype(np.float32)
-    Graph.from_scipy(sparse.random_array((nodes, nodes), density=0.05, rng=rng), features).save(folder / "g.graph")
+    Graph.from_scipy(sparse.random_array((nodes, nodes), density=0.05, rng=rng), features).save(
+        folder / "g.graph"
+    )
     model = DGI(dim=4, epochs=1, preset="batches", device="cpu").fit(Graph.open(folder / "g.graph"))
     model.write_vectors(model.graph_, folder / "vectors")
-    index.open_stored_index(folder / "vectors", StoredEmbeddings.open(folder / "vectors"), make=True)
+    index.open_stored_index(
+        folder / "vectors", StoredEmbeddings.open(folder / "vectors"), make=True
+    )
     return model
 
 
@@ -102,14 +106,20 @@ def _embed(model: DGI, vectors: Path, contents: dict[Path, bytes], path: Path) -
         wanted[path] = damaged
     found = {place: place.read_bytes() for place in vectors.iterdir() if place not in indices}
     differ = [place for place in wanted | found if wanted.get(place) != found.get(place)]
-    return sorted(place.name for place in differ if refused or not _same(place, wanted.get(place), found.get(place)))
+    return sorted(
+        place.name
+        for place in differ
+        if refused or not _same(place, wanted.get(place), found.get(place))
+    )
 
 
 def _same(place: Path, first: bytes | None, second: bytes | None) -> bool:
     """Whether two contents of a file are the same vectors, or the same values of JSON."""
     try:
         if place.suffix == ".parquet":
-            one, other = (parquet.read_table(io.BytesIO(content or b"")) for content in (first, second))
+            one, other = (
+                parquet.read_table(io.BytesIO(content or b"")) for content in (first, second)
+            )
             return bool(one.equals(other))
         return bool(json.loads(first or b"") == json.loads(second or b""))
     except (ValueError, OSError):

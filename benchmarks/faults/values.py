@@ -43,18 +43,26 @@ def damage(folder: Path, rng: np.random.Generator) -> tuple[str, bool]:
     kind = ("value", "range", "bytes", "type", "shape")[rng.integers(5)]
     flat, at = array.reshape(-1), int(rng.choice([0, array.size - 1, rng.integers(array.size)]))
     limits = np.iinfo(array.dtype) if array.dtype.kind == "i" else np.finfo(array.dtype)
-    values = [value for value in VALUES[array.dtype.kind] if not limits.min > value and not value > limits.max]
+    values = [
+        value
+        for value in VALUES[array.dtype.kind]
+        if not limits.min > value and not value > limits.max
+    ]
     value = values[rng.integers(len(values))]
     if kind == "value":
         flat[at] = value
     elif kind == "range":
         flat[at : at + int(rng.integers(1, 50))] = value
     elif kind == "bytes":
-        array.view(np.uint8).reshape(-1)[at : at + 8] ^= rng.integers(1, 256, 8, dtype=np.uint8)[: array.nbytes - at]
+        array.view(np.uint8).reshape(-1)[at : at + 8] ^= rng.integers(1, 256, 8, dtype=np.uint8)[
+            : array.nbytes - at
+        ]
     elif kind == "type":
         array = array.astype(["int16", "int64", "float64", ">f4", "S4"][rng.integers(5)])
     else:
-        array = [array[:-1], array.reshape(-1, 1), array[None], np.concatenate([array, array])][rng.integers(4)]
+        array = [array[:-1], array.reshape(-1, 1), array[None], np.concatenate([array, array])][
+            rng.integers(4)
+        ]
     np.save(folder / name, array)
     if described:
         about = json.loads((folder / layout.ABOUT).read_text())
@@ -62,10 +70,15 @@ def damage(folder: Path, rng: np.random.Generator) -> tuple[str, bool]:
         entry = {"bytes": file.stat().st_size, "sha256": file_hash(file)}
         about["files"][name] |= entry | {"dtype": str(array.dtype), "shape": list(array.shape)}
         (folder / layout.ABOUT).write_text(json.dumps(about))
-    return f"{name}, {kind} at {at} ({value}), {'described' if described else 'not described'}", described or kind in (
-        "value",
-        "range",
-        "bytes",
+    return (
+        f"{name}, {kind} at {at} ({value}), {'described' if described else 'not described'}",
+        described
+        or kind
+        in (
+            "value",
+            "range",
+            "bytes",
+        ),
     )
 
 
@@ -93,5 +106,10 @@ def campaign(folder: Path, seed: int, trials: int) -> Trials:
         process.kill()
         process.join()
         right = (0, TOLD) if readable else (TOLD,)
-        yield 1, [] if process.exitcode in right else [f"trial {trial}, {what}: exit code {process.exitcode}"]
+        yield (
+            1,
+            []
+            if process.exitcode in right
+            else [f"trial {trial}, {what}: exit code {process.exitcode}"],
+        )
         shutil.rmtree(place)

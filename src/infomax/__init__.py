@@ -29,7 +29,15 @@ _HOMES = {
     "read_database": "infomax.graphs.reading",
     "read_graph": "infomax.graphs.reading",
 }
-__all__ = ["DGI", "Embeddings", "Graph", "InputError", "load_dataset", "read_database", "read_graph"]
+__all__ = [
+    "DGI",
+    "Embeddings",
+    "Graph",
+    "InputError",
+    "load_dataset",
+    "read_database",
+    "read_graph",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -58,14 +58,25 @@ def find_row(rows: Mapping[str, int], node_id: Hashable, ids: Any, names: Any) -
         return several[0]
     if several:
         some = np.array(several[:LISTED])
-        shown = [f"{one} ({shorten(name)})" for one, name in zip(ids[some].tolist(), names[some], strict=True)]
+        shown = [
+            f"{one} ({shorten(name)})"
+            for one, name in zip(ids[some].tolist(), names[some], strict=True)
+        ]
         more = f" and {len(several) - LISTED:,} more" if len(several) > LISTED else ""
         found = f"{shorten(node_id)}, {'the name of' if same else 'which is in the names of'} {len(several):,}"
-        raise InputError("node", "the id or the name of one node", found, f"Give an id: {', '.join(shown)}{more}.")
+        raise InputError(
+            "node",
+            "the id or the name of one node",
+            found,
+            f"Give an id: {', '.join(shown)}{more}.",
+        )
     # Only the first 100,000 nodes are searched for similar ones, to keep the wait short.
     texts = [*map(str, islice(ids, 100_000)), *([] if names is None else names[:100_000])]
     expected = f"one of {len(ids):,} ids{'' if names is None else ' or names'}"
-    remedies = [meant(node_id, texts), "Nodes have no names: train with --name COLUMN." if names is None else ""]
+    remedies = [
+        meant(node_id, texts),
+        "Nodes have no names: train with --name COLUMN." if names is None else "",
+    ]
     raise InputError("node", expected, shorten(node_id), " ".join(filter(None, remedies)))
 
 
@@ -135,8 +146,14 @@ class Searched:
         """
         queries, own = self.queries(nodes)
         some = [slice(first, first + BLOCK) for first in range(0, len(own), BLOCK)]
-        found = [pair for part in some for pair in nearest_to(queries[part], own[part], row_blocks(self.vectors), k)]
-        return np.array([near for near, _ in found]), np.array([cosine for _, cosine in found]).clip(-1, 1)
+        found = [
+            pair
+            for part in some
+            for pair in nearest_to(queries[part], own[part], row_blocks(self.vectors), k)
+        ]
+        return np.array([near for near, _ in found]), np.array(
+            [cosine for _, cosine in found]
+        ).clip(-1, 1)
 
     def queries(self, nodes: NDArray[Any]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         """The vectors ``[n, d]`` of the rows ``[n]`` of nodes, and the rows; of vectors themselves the rows are -1."""
@@ -144,7 +161,11 @@ class Searched:
         if nodes.ndim == 1 and nodes.dtype.kind in "iu":
             return self.vectors_of(nodes), nodes
         if nodes.ndim != 2 or nodes.dtype.kind not in "iuf" or nodes.shape[1] != width:
-            raise InputError("vectors", f"numbers of shape [n, {width}]", f"{nodes.dtype} of shape {list(nodes.shape)}")
+            raise InputError(
+                "vectors",
+                f"numbers of shape [n, {width}]",
+                f"{nodes.dtype} of shape {list(nodes.shape)}",
+            )
         if not np.isfinite(nodes).all():
             raise InputError("vectors", "finite numbers", "others")
         return nodes.astype(np.float32), np.full(len(nodes), -1)
@@ -179,13 +200,17 @@ class Embeddings(Searched):
     parts: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        vectors = checks.check_array("vectors", self.vectors, checks.NUMBERS, "numbers [N, d]", np.float32)
+        vectors = checks.check_array(
+            "vectors", self.vectors, checks.NUMBERS, "numbers [N, d]", np.float32
+        )
         if vectors.ndim != 2:
             raise InputError("vectors", "an array of shape [N, d]", f"shape {list(vectors.shape)}")
         object.__setattr__(self, "vectors", vectors)
         object.__setattr__(self, "ids", checks.check_ids(self.ids, len(vectors)))
         if self.node_names is not None:
-            object.__setattr__(self, "node_names", checks.check_names(self.node_names, len(vectors)))
+            object.__setattr__(
+                self, "node_names", checks.check_names(self.node_names, len(vectors))
+            )
 
     def __iter__(self) -> Iterator[Any]:
         """Iterate over the ids."""
@@ -237,12 +262,17 @@ class Embeddings(Searched):
         told = np.array([not _NUMBERED.search(name) for name in names], bool)
         products = np.where(told, self._products(row, others), 0)
         best = np.argsort(-products, axis=1, kind="stable")[:, :count]
-        return [[names[at] for at in line if one[at] > 0] for one, line in zip(products, best, strict=True)]
+        return [
+            [names[at] for at in line if one[at] > 0]
+            for one, line in zip(products, best, strict=True)
+        ]
 
     def _products(self, row: int, others: NDArray[np.int64]) -> NDArray[np.float32]:
         """By column, what it adds to the cosines of a row and others ``[k]``: ``[k, d]``."""
         unit = self.vectors[[row, *others]]
-        unit = unit / np.maximum(np.linalg.norm(unit, axis=1, keepdims=True), np.finfo(np.float32).tiny)
+        unit = unit / np.maximum(
+            np.linalg.norm(unit, axis=1, keepdims=True), np.finfo(np.float32).tiny
+        )
         return np.asarray(unit[1:] * unit[0])
 
     @property
@@ -256,7 +286,9 @@ class Embeddings(Searched):
         It is the orthogonal matrix R with the least squared distances between V R and the others, by one SVD.
         """
         known, others = self._position, onto._position
-        pairs = np.array([(row, others[text]) for text, row in known.items() if text in others], np.int64)
+        pairs = np.array(
+            [(row, others[text]) for text, row in known.items() if text in others], np.int64
+        )
         if self.shape[1] != onto.shape[1] or not len(pairs):
             found = f"{number_of(len(pairs), 'common node')}; dimensions: {self.shape[1]:,} and {onto.shape[1]:,}"
             raise InputError("vectors to align", "common nodes and as many dimensions", found)
@@ -284,7 +316,9 @@ class Embeddings(Searched):
             path: the file, .parquet, .npz, .npy, .csv, .tsv or .kv.
             progress: is told the number of nodes done where text is written, which takes long.
         """
-        files.write_vectors(self.ids, self.vectors, Path(path), self.node_names, self.model, progress, self.parts)
+        files.write_vectors(
+            self.ids, self.vectors, Path(path), self.node_names, self.model, progress, self.parts
+        )
 
     @classmethod
     def read(cls, path: str | Path) -> Embeddings:
@@ -347,4 +381,8 @@ class StoredEmbeddings(Searched):
         """Open what ``infomax embed`` wrote for a graph folder."""
         paths = parquet_files(Path(path))
         ids = stored_ids(*paths)
-        return cls(stored_vectors(*paths), ids, StoredRows(*paths, column="name") if "name" in ids.names else None)
+        return cls(
+            stored_vectors(*paths),
+            ids,
+            StoredRows(*paths, column="name") if "name" in ids.names else None,
+        )

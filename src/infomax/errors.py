@@ -29,7 +29,9 @@ class InputError(ValueError):
     """
 
     def __init__(self, where: str, expected: str, found: str, remedy: str = "") -> None:
-        super().__init__(where, expected, found, remedy)  # all of them: pickle and copy rebuild the error from these
+        super().__init__(
+            where, expected, found, remedy
+        )  # all of them: pickle and copy rebuild the error from these
         self.where, self.expected, self.found, self.remedy = where, expected, found, remedy
 
     def __str__(self) -> str:
@@ -52,7 +54,9 @@ def within(where: object) -> Iterator[None]:
 
 
 @contextmanager
-def readable(path: Path, expected: str = "a parquet file that can be read", remedy: str = "") -> Iterator[None]:
+def readable(
+    path: Path, expected: str = "a parquet file that can be read", remedy: str = ""
+) -> Iterator[None]:
     """Raise an InputError for what a library, or a conversion after it, cannot do with a file."""
     try:
         yield
@@ -63,7 +67,11 @@ def readable(path: Path, expected: str = "a parquet file that can be read", reme
             str(path), "text in UTF-8", "other bytes", remedy or "Write the file again, in UTF-8."
         ) from None
     except Exception as error:  # a damaged file makes pyarrow, numpy, scipy, zipfile and json raise almost anything
-        told = ": ".join(map(str, error.args[::-1])) if all(isinstance(one, str) for one in error.args) else str(error)
+        told = (
+            ": ".join(map(str, error.args[::-1]))
+            if all(isinstance(one, str) for one in error.args)
+            else str(error)
+        )
         reason = (told.splitlines() or [type(error).__name__])[0].rstrip(".")
         raise InputError(str(path), expected, reason, remedy) from error
 
@@ -75,7 +83,10 @@ class InputWarning(UserWarning):
 def warn(message: str) -> None:
     """Give an `InputWarning` at the line that called this library, which its author knows, and not at one within."""
     frame, level = sys._getframe(1), 2
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == __package__:
+    while (
+        frame.f_back is not None
+        and frame.f_globals.get("__name__", "").partition(".")[0] == __package__
+    ):
         frame, level = frame.f_back, level + 1
     warnings.warn(message, InputWarning, stacklevel=level)
 
@@ -87,7 +98,9 @@ def visible(text: str) -> str:
 
 def place(path: str | Path, line: int = 0, column: str = "") -> str:
     """``edges.csv, line 3, column "weight"``; without what is not given."""
-    return str(path) + (f", line {line}" if line else "") + (f', column "{column}"' if column else "")
+    return (
+        str(path) + (f", line {line}" if line else "") + (f', column "{column}"' if column else "")
+    )
 
 
 def shorten(value: object, width: int = 60) -> str:
@@ -108,12 +121,18 @@ def in_words(error: Exception) -> str:
 
 def other_extension(path: Path, known: Iterable[str], remedy: str = "") -> InputError:
     """The error for a file that has none of the known extensions."""
-    return InputError(str(path), f"one of {', '.join(known)}", f"the extension {shorten(path.suffix)}", remedy)
+    return InputError(
+        str(path), f"one of {', '.join(known)}", f"the extension {shorten(path.suffix)}", remedy
+    )
 
 
 def number_of(count: int, what: str) -> str:
     """``1 node``, ``1,024 nodes``."""
-    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}{'es' if what.endswith('s') else 's'}"
+    return (
+        f"{count:,} {what}"
+        if count == 1
+        else f"{count:,} {what}{'es' if what.endswith('s') else 's'}"
+    )
 
 
 def meant(word: object, known: Iterable[str], most: int = 3) -> str:
@@ -130,7 +149,10 @@ def library(name: str, extra: str, where: str, use: str = "", otherwise: str = "
     try:
         return import_module(name)
     except ImportError:
-        expected, remedy = name.split(".")[0] + use, f"Install it: pip install 'infomax[{extra}]'.{otherwise}"
+        expected, remedy = (
+            name.split(".")[0] + use,
+            f"Install it: pip install 'infomax[{extra}]'.{otherwise}",
+        )
         raise InputError(where, expected, "none installed", remedy) from None
 
 
@@ -138,5 +160,7 @@ def whole(name: str, value: Any, least: int, most: int = 2**63 - 1) -> int:
     """The value as a plain int; refused unless it is a whole number from ``least`` to ``most``."""
     if not isinstance(value, Integral) or not least <= int(value) <= most:
         large = isinstance(value, Integral) and int(value) > most
-        raise InputError(name, f"a whole number from {least}{f' to {most}' if large else ''}", repr(value))
+        raise InputError(
+            name, f"a whole number from {least}{f' to {most}' if large else ''}", repr(value)
+        )
     return int(value)

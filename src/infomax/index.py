@@ -84,7 +84,9 @@ def has_faiss() -> bool:
     """Whether an index can be built; where it cannot, a warning says that all vectors are searched, and why."""
     there = find_spec("faiss") is not None
     if not there:
-        warn("neighbours: without faiss all vectors are searched. Install it: pip install 'infomax[search]'.")
+        warn(
+            "neighbours: without faiss all vectors are searched. Install it: pip install 'infomax[search]'."
+        )
     return there
 
 
@@ -102,7 +104,9 @@ def open_index(
     """
     if not has_faiss():
         return embed()
-    source = [checksum(folder / runs.MODEL)]  # the model holds hashes of all else that vectors depend on
+    source = [
+        checksum(folder / runs.MODEL)
+    ]  # the model holds hashes of all else that vectors depend on
     files = folder / INDEX, folder / NOTES
     if (known := _read(*files, source, len(ids))) is not None:
         return NeighbourIndex(known[0], ids, known[1], node_names=names)
@@ -124,7 +128,9 @@ def open_stored_index(
     files = folder / f"_{INDEX}", folder / f"_{NOTES}"  # readers of parquet folders skip such names
     if not (make or files[0].exists()) or not has_faiss():
         return None
-    source: list[Any] = [[path.name, path.stat().st_size, path.stat().st_mtime_ns] for path in stored.vectors.paths]
+    source: list[Any] = [
+        [path.name, path.stat().st_size, path.stat().st_mtime_ns] for path in stored.vectors.paths
+    ]
     source += [checksum(folder / ABOUT)] if (folder / ABOUT).is_file() else []
     if (known := _read(*files, source, *stored.vectors.shape)) is None:
         if not make:
@@ -133,7 +139,9 @@ def open_stored_index(
         _write(*build(stored.vectors, half=True, progress=progress), *files, source)
         known = _read(*files, source, *stored.vectors.shape)
     assert known is not None  # noqa: S101  it was written above
-    return NeighbourIndex(known[0], stored.ids, known[1], vectors=stored.vectors, node_names=stored.node_names)
+    return NeighbourIndex(
+        known[0], stored.ids, known[1], vectors=stored.vectors, node_names=stored.node_names
+    )
 
 
 def build(vectors: Any, *, half: bool = False, progress: Progress = silent) -> tuple[Any, float]:
@@ -144,8 +152,14 @@ def build(vectors: Any, *, half: bool = False, progress: Progress = silent) -> t
     faiss = library("faiss", "search", "neighbours")
     n, width = vectors.shape
     count = min(n, round(2 * n**0.5))
-    lists = faiss.index_factory(width, f"IVF{count},{'SQfp16' if half else 'Flat'}", faiss.METRIC_INNER_PRODUCT)
-    lists.cp.niter, lists.cp.max_points_per_centroid, lists.cp.min_points_per_centroid = ROUNDS, DRAWN, 1
+    lists = faiss.index_factory(
+        width, f"IVF{count},{'SQfp16' if half else 'Flat'}", faiss.METRIC_INNER_PRODUCT
+    )
+    lists.cp.niter, lists.cp.max_points_per_centroid, lists.cp.min_points_per_centroid = (
+        ROUNDS,
+        DRAWN,
+        1,
+    )
     lists.train(unit(vectors[np.sort(np.random.default_rng(0).permutation(n)[: DRAWN * count])]))
     for block in row_blocks(vectors):
         lists.add(unit(block))
@@ -163,11 +177,15 @@ def sampled(vectors: Any, seed: int = 1) -> tuple[NDArray[np.int64], NDArray[np.
     n = len(vectors)
     nodes = np.sort(np.random.default_rng(seed).permutation(n)[:SAMPLE])
     k, blocks = min(NEAREST, n - 1), row_blocks(vectors)
-    found = nearest_to(vectors[nodes], nodes, blocks, k, lambda one, other: unit(one) @ unit(other).T)
+    found = nearest_to(
+        vectors[nodes], nodes, blocks, k, lambda one, other: unit(one) @ unit(other).T
+    )
     return nodes, np.array([best for _, best in found])
 
 
-def measure_recall(lists: Any, vectors: Any, nodes: NDArray[np.int64], exact: NDArray[np.float32]) -> float:
+def measure_recall(
+    lists: Any, vectors: Any, nodes: NDArray[np.int64], exact: NDArray[np.float32]
+) -> float:
     """The share of the exact nearest neighbours of sampled nodes that is found; equally near ones count alike."""
     _, near = nearest_found(lists, vectors.__getitem__, vectors[nodes], nodes, exact.shape[1])
     return float((near >= exact[:, -1:] - 1e-6).mean()) if exact.size else 1.0
@@ -184,7 +202,9 @@ def nearest_found(
     found = np.sort(_search(lists, queries, k + 1)[0], axis=1)
     rows, place = np.unique(found, return_inverse=True)
     there, places = vectors_of(rows), place.reshape(found.shape)
-    similarity = np.vstack([cosines(query[None], there[at]) for query, at in zip(queries, places, strict=True)])
+    similarity = np.vstack(
+        [cosines(query[None], there[at]) for query, at in zip(queries, places, strict=True)]
+    )
     return _without_itself(nodes, found, similarity)
 
 
@@ -214,7 +234,9 @@ def _search(lists: Any, queries: NDArray[np.float32], k: int) -> Found:
     return found, similar
 
 
-def _without_itself(nodes: NDArray[np.int64], found: NDArray[np.int64], similar: NDArray[np.float32]) -> Found:
+def _without_itself(
+    nodes: NDArray[np.int64], found: NDArray[np.int64], similar: NDArray[np.float32]
+) -> Found:
     """The k nearest of k + 1 rows and cosines that were found for each node ``[n]``, the nearest first."""
     similar[found == nodes[:, None]] = -2  # itself comes last
     best = np.argsort(-similar, axis=1, kind="stable")[:, :-1]
@@ -230,13 +252,18 @@ def _write(lists: Any, recall: float, index: Path, notes: Path, source: list[Any
     write_json(notes, told | {"recall": recall, "k": NEAREST, "sampled": SAMPLE})
 
 
-def _read(index: Path, notes: Path, source: list[Any], nodes: int, width: int = 0) -> tuple[Any, float] | None:
+def _read(
+    index: Path, notes: Path, source: list[Any], nodes: int, width: int = 0
+) -> tuple[Any, float] | None:
     """The mapped index that was made from these files, and its recall; None where none can be trusted."""
     faiss = library("faiss", "search", "neighbours")
     try:
         told = read_json(notes)
         state = file_state(index)
-        known, recall = (told.get("source"), told.get("sampled")) == (source, SAMPLE), float(told["recall"])
+        known, recall = (
+            (told.get("source"), told.get("sampled")) == (source, SAMPLE),
+            float(told["recall"]),
+        )
         if not known or not 0 <= recall <= 1:
             return None
         # Only the file that was written is mapped: it is in the same state, or has the same hash.

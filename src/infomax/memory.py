@@ -129,7 +129,10 @@ def features_bytes(graph: _Graph, each: int = 52) -> int:
     """Estimate the bytes of the features that a training holds; a stored entry of sparse ones takes ``each``."""
     # Sparse: the matrix, its transpose, 8-byte columns, and temporaries. Dense: one copy on a CPU, two on a GPU.
     tables = [nodes.table for nodes in graph.nodes.values()]
-    return sum(each * one.statistics.filled if one.sparse else 7 * len(one) * one.shape[1] for one in tables)
+    return sum(
+        each * one.statistics.filled if one.sparse else 7 * len(one) * one.shape[1]
+        for one in tables
+    )
 
 
 def gathered_bytes(graph: _Graph, device: torch.device) -> int:
@@ -139,7 +142,9 @@ def gathered_bytes(graph: _Graph, device: torch.device) -> int:
 
 def edges_bytes(graph: _Graph, each: int) -> int:
     """Return the bytes of all edges and self-loops, at so many bytes each; between two types messages run both ways."""
-    entries: int = sum(relation.edges.nnz * (1 if relation.within else 2) for relation in graph.relations)
+    entries: int = sum(
+        relation.edges.nnz * (1 if relation.within else 2) for relation in graph.relations
+    )
     return each * (entries + _nodes(graph))
 
 

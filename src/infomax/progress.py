@@ -27,7 +27,9 @@ def silent(done: int, note: str = "", total: int | None = None) -> None:
     """Show no progress."""
 
 
-def followed(things: Iterable[T], progress: Progress, note: str, total: int, every: int = 1000) -> Iterator[T]:
+def followed(
+    things: Iterable[T], progress: Progress, note: str, total: int, every: int = 1000
+) -> Iterator[T]:
     """Iterate over things; ``progress`` is told how many are done, once per ``every`` things."""
     for done, thing in enumerate(things):
         if not done % every:

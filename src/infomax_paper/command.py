@@ -41,7 +41,9 @@ AGAIN = "Continue with the same command."
 
 Runs = Annotated[int, option("N", "How many encoders to train, each with its own seed.", min=1)]
 Folder = Annotated[Path, option("FOLDER", "Where to write. Runs that are already there are kept.")]
-Labels = Annotated[str | None, option("SOURCE:COLUMN", "The classes of the run's nodes, as for analyse.")]
+Labels = Annotated[
+    str | None, option("SOURCE:COLUMN", "The classes of the run's nodes, as for analyse.")
+]
 StudyRuns = Annotated[int, option("N", "Encoders to train per point of the study.", min=1)]
 
 
@@ -50,7 +52,9 @@ def table(
     datasets: Annotated[
         str | None, option("NAMES", "Columns of the table, with commas.  [default: the paper's]")
     ] = None,
-    methods: Annotated[str | None, option("NAMES", "Rows of the table, with commas.  [default: all]")] = None,
+    methods: Annotated[
+        str | None, option("NAMES", "Rows of the table, with commas.  [default: all]")
+    ] = None,
     runs: Annotated[int, option("N", "Runs per cell, each with its own seed.", min=1)] = 50,
     probe: ProbeName = "paper",
     out: Folder = Path("table"),
@@ -65,11 +69,22 @@ def table(
     with show.Steps("table", None, AGAIN) as steps:
         chosen = words(methods) or tuple(METHODS)
         result = make_table(
-            out, datasets=names, methods=chosen, runs=runs, probe=probe, device=device, progress=steps.at
+            out,
+            datasets=names,
+            methods=chosen,
+            runs=runs,
+            probe=probe,
+            device=device,
+            progress=steps.at,
         )
     for name in dict.fromkeys(row["dataset"] for row in result["rows"]):
-        rows = [row | {"method": row["method"] + (" *" if row["differs"] else "")} for row in result["rows"]]
-        show.scores(f"{TITLES[name]}: {probe} probe", [row for row in rows if row["dataset"] == name])
+        rows = [
+            row | {"method": row["method"] + (" *" if row["differs"] else "")}
+            for row in result["rows"]
+        ]
+        show.scores(
+            f"{TITLES[name]}: {probe} probe", [row for row in rows if row["dataset"] == name]
+        )
     if any(row["differs"] for row in result["rows"]):
         show.out.print(
             "* differs from the paper's figure by more than two standard deviations (the larger of the two) and by "
@@ -90,13 +105,19 @@ def _add_rows_command(dataset: str) -> None:
     scored, title = "DGI, Random-Init and raw features", EXPERIMENTS[dataset].title
 
     @app.command(dataset, help=f"Score {scored} on {title}.", short_help=f"{title}: {scored}.")
-    def rows(runs: Runs = 50, probe: ProbeName = "paper", json: Json = None, device: Device = "auto") -> None:
+    def rows(
+        runs: Runs = 50, probe: ProbeName = "paper", json: Json = None, device: Device = "auto"
+    ) -> None:
         from infomax_paper.protocol import probe_for, score_dataset
 
         probe_for(probe, [dataset])
         with show.Steps(dataset, 2 * runs) as steps:
-            result = score_dataset(dataset, runs=runs, probe=probe, device=device, progress=steps.at)
-        show.scores(f"{dataset}: {probe} probe, the data set's split, ± over encoders", result["rows"])
+            result = score_dataset(
+                dataset, runs=runs, probe=probe, device=device, progress=steps.at
+            )
+        show.scores(
+            f"{dataset}: {probe} probe, the data set's split, ± over encoders", result["rows"]
+        )
         show.write_result(json, result)
 
 
@@ -106,9 +127,12 @@ for _name in EXPERIMENTS:
 
 @app.command()
 def corruption(
-    dataset: Annotated[Literal["cora", "citeseer", "pubmed"], typer.Option(help="The data set.")] = "cora",
+    dataset: Annotated[
+        Literal["cora", "citeseer", "pubmed"], typer.Option(help="The data set.")
+    ] = "cora",
     run: Annotated[
-        Path | None, option("RUN", "Study the graph and settings of a run of your own instead.", "--run")
+        Path | None,
+        option("RUN", "Study the graph and settings of a run of your own instead.", "--run"),
     ] = None,
     labels: Labels = None,
     runs: StudyRuns = 1,
@@ -129,10 +153,14 @@ def corruption(
 
 @app.command()
 def depth(
-    datasets: Annotated[str, option("NAMES", "Citation graphs, with commas.")] = "cora,citeseer,pubmed",
+    datasets: Annotated[
+        str, option("NAMES", "Citation graphs, with commas.")
+    ] = "cora,citeseer,pubmed",
     runs: StudyRuns = 1,
     layers: Annotated[int, option("N", "The largest number of layers.", min=1)] = 4,
-    widths: Annotated[str, option("NUMBERS", "Widths of the vectors, with commas.")] = "64,128,256,512,1024,2048",
+    widths: Annotated[
+        str, option("NUMBERS", "Widths of the vectors, with commas.")
+    ] = "64,128,256,512,1024,2048",
     out: Folder = Path("depth"),
     json: Json = None,
     device: Device = "auto",
@@ -177,16 +205,24 @@ def heterogeneous(runs: Runs = 10, json: Json = None, device: Device = "auto") -
         title = f"{name}: macro-F1 in %, C chosen on validation nodes, ± over encoders ({runs})"
         rows = [*result["rows"], {"method": "HeCo, published", "mean": PUBLISHED[name]}]
         cells = (
-            (row["method"], *map(score_text, row["mean"], row.get("std", [0] * 3), ["accuracy"] * 3)) for row in rows
+            (
+                row["method"],
+                *map(score_text, row["mean"], row.get("std", [0] * 3), ["accuracy"] * 3),
+            )
+            for row in rows
         )
-        show.table(title, ("method", *(f"{count} labels per class" for count in result["labels"])), cells)
+        show.table(
+            title, ("method", *(f"{count} labels per class" for count in result["labels"])), cells
+        )
         show.out.print(f"paths: {', '.join(result['paths'])}")
     show.write_result(json, results)
 
 
 @app.command()
 def theory(
-    out: Annotated[Path | None, option("FOLDER", "Write the figure there.  [default: no figure]")] = None,
+    out: Annotated[
+        Path | None, option("FOLDER", "Write the figure there.  [default: no figure]")
+    ] = None,
     json: Json = None,
 ) -> None:
     """Check lemma and theorems on all graphs with four nodes."""
@@ -199,11 +235,16 @@ def theory(
 def figures(
     run: Annotated[
         Path | None,
-        typer.Argument(metavar="[RUN]", help="A run of your own, for the two figures that analyse does not draw."),
+        typer.Argument(
+            metavar="[RUN]",
+            help="A run of your own, for the two figures that analyse does not draw.",
+        ),
     ] = None,
     labels: Labels = None,
     runs: StudyRuns = 1,
-    points: Annotated[int, option("N", "Points of the corruption study; 0 leaves the study out.", min=0)] = 13,
+    points: Annotated[
+        int, option("N", "Points of the corruption study; 0 leaves the study out.", min=0)
+    ] = 13,
     out: Folder = Path("figures"),
     json: Json = None,
     device: Device = "auto",
@@ -226,7 +267,9 @@ def figures(
         make_folder(out)
         with show.Steps("figures", None) as steps:
             chapters = figures(model, column, progress=steps.at)
-            numbers = write_analysis(model, out, chapters, title=f"The paper's figures: {run.resolve().name}")
+            numbers = write_analysis(
+                model, out, chapters, title=f"The paper's figures: {run.resolve().name}"
+            )
     show.wrote(f"{out}/{FILES}")
     show.write_result(json, numbers)
 
@@ -252,7 +295,9 @@ def _cora_figures(out: Path, runs: int, points: int, device: str) -> dict[str, A
         model = DGI(**EXPERIMENTS["cora"].settings, device=device)
         with show.training_progress("epochs", AGAIN) as progress:
             model.fit(graph, run=run, progress=progress)
-    study = [corruption(_study(out, _citation_graph("cora"), runs, points, device))] if points else []
+    study = (
+        [corruption(_study(out, _citation_graph("cora"), runs, points, device))] if points else []
+    )
     codes, splits = labelled(graph)
     topics = np.array(TOPICS, dtype=object)[codes]
     floors = {SUPERVISED: PAPER["cora", "GCN"][0] / 100}
@@ -261,7 +306,9 @@ def _cora_figures(out: Path, runs: int, points: int, device: str) -> dict[str, A
         own = analyse(model, topics, [splits], floors=floors, probe="paper", progress=steps.at)
         chapters += [chapter for chapter in own if chapter.name != chapters[0].name]
         title = "What Deep Graph Infomax learns about Cora"
-        numbers = write_analysis(model, out, [*chapters, *study, theory()], title=title, progress=steps.at)
+        numbers = write_analysis(
+            model, out, [*chapters, *study, theory()], title=title, progress=steps.at
+        )
     show.table("Cora: ours beside the paper's", ("", "ours", "paper"), beside_paper(numbers))
     return numbers
 
@@ -298,10 +345,14 @@ def _study(out: Path, given: Given, runs: int, points: int, device: str) -> dict
     make_folder(out)
     rates = corruption.rates(points)
     with show.Steps("corruption", None, AGAIN) as steps:
-        return corruption.corruption_study(*given, out, rates=rates, runs=runs, device=device, progress=steps.at)
+        return corruption.corruption_study(
+            *given, out, rates=rates, runs=runs, device=device, progress=steps.at
+        )
 
 
-def _show_chapter(chapter: Chapter, out: Path | None, json: Path | None, told: slice = slice(-1, None)) -> None:
+def _show_chapter(
+    chapter: Chapter, out: Path | None, json: Path | None, told: slice = slice(-1, None)
+) -> None:
     """Print the table of a chapter and some of its text; write its files, and its numbers where --json asks."""
     from infomax.analysis.report import write_chapter
     from infomax.io.atomic import make_folder

@@ -60,12 +60,18 @@ def corruption_study(
     stored in ``folder``, in corruption.json; a study that was interrupted continues from there.
     """
     if preset.regime is not WholeGraph:
-        raise InputError("corruption study", "a run on the whole graph", "a run on patches, batches or many graphs")
+        raise InputError(
+            "corruption study",
+            "a run on the whole graph",
+            "a run on patches, batches or many graphs",
+        )
     masks = [split[name] for split in splits for name in sorted(split)]
     begun = {
         "nodes": graph.num_nodes,
         "edges": graph.num_edges,
-        "settings": {name: value for name, value in preset.describe().items() if name != "corruption"},
+        "settings": {
+            name: value for name, value in preset.describe().items() if name != "corruption"
+        },
         "epochs_at_most": EPOCHS,
         "sha256": graph_fingerprint(graph) | {"labels": digest(codes), "splits": digest(*masks)},
     }
@@ -76,13 +82,22 @@ def corruption_study(
         changed = dataclasses.replace(preset, corruption=negative, epochs=epochs, vectors="paper")
         return DGI(preset=changed, seed=seed, device=device)
 
-    kinds = [(NONE, None), (FEATURES, None), *((kind, rho) for rho in rates for kind in (EDGES, BOTH))]
+    kinds = [
+        (NONE, None),
+        (FEATURES, None),
+        *((kind, rho) for rho in rates for kind in (EDGES, BOTH)),
+    ]
     # Seeds are the outer loop, so that an interrupted study holds complete curves.
     points = [
-        (kind if rho is None else f"{kind}, rho {rho:.1g}", {"corruption": kind, "rho": rho, "seed": seed})
+        (
+            kind if rho is None else f"{kind}, rho {rho:.1g}",
+            {"corruption": kind, "rho": rho, "seed": seed},
+        )
         for seed, (kind, rho) in product(range(runs), kinds)
     ]
-    return run_study(folder / "corruption.json", begun, (graph, codes, splits), points, make, progress)
+    return run_study(
+        folder / "corruption.json", begun, (graph, codes, splits), points, make, progress
+    )
 
 
 def corruption(numbers: dict[str, Any]) -> Chapter:
@@ -102,7 +117,9 @@ def corruption(numbers: dict[str, Any]) -> Chapter:
     curves = [accuracies(rows, "rho", corruption=kind) for kind in TITLES]
     facts = [["rho", *TITLES.values()]]
     for rho in sorted({rho for curve in curves for rho in curve if rho is not None}):
-        facts.append([_rate(rho), *(percent(curve[rho]) if rho in curve else "" for curve in curves)])
+        facts.append(
+            [_rate(rho), *(percent(curve[rho]) if rho in curve else "" for curve in curves)]
+        )
     story.append(
         "For comparison, "
         + " and ".join(f"{name} gives {percent(scores)}" for name, scores in alone.items())
@@ -110,7 +127,9 @@ def corruption(numbers: dict[str, Any]) -> Chapter:
         f"{numbers['epochs_at_most']} epochs."
     )
     draw = partial(_draw, rows, alone, sparse)
-    return Chapter("corruption", "Accuracy against the rate of corruption", story, numbers, draw, facts)
+    return Chapter(
+        "corruption", "Accuracy against the rate of corruption", story, numbers, draw, facts
+    )
 
 
 def _rate(rho: float) -> str:
@@ -120,16 +139,30 @@ def _rate(rho: float) -> str:
     return f"10{power}" if mantissa == "1.0" else f"{mantissa} · 10{power}"
 
 
-def _draw(rows: Sequence[dict[str, Any]], alone: dict[str, NDArray[np.float64]], sparse: float, stacked: bool) -> Any:
+def _draw(
+    rows: Sequence[dict[str, Any]],
+    alone: dict[str, NDArray[np.float64]],
+    sparse: float,
+    stacked: bool,
+) -> Any:
     figure, axes = panels(2, stacked)
-    for panel, (kind, title), colour in zip(axes, TITLES.items(), (COLOURS[0], COLOURS[3]), strict=True):
+    for panel, (kind, title), colour in zip(
+        axes, TITLES.items(), (COLOURS[0], COLOURS[3]), strict=True
+    ):
         curve = accuracies(rows, "rho", corruption=kind)
         panel.set_title(title)
         panel.set_xscale("log")
         band = f"± one standard deviation, {max(map(len, curve.values()))} encoders"
         draw_curve(panel, curve, colour, band=band)
         for (name, scores), style in zip(alone.items(), (DASHED, DOTTED), strict=True):
-            panel.axhline(100 * scores.mean(), color=BASELINE, linewidth=1.8, linestyle=style, label=name, zorder=0)
+            panel.axhline(
+                100 * scores.mean(),
+                color=BASELINE,
+                linewidth=1.8,
+                linestyle=style,
+                label=name,
+                zorder=0,
+            )
         panel.axvline(sparse, color=BASELINE, linewidth=1, label="rho = 1/N", zorder=0)
         panel.set_xlabel("rate of flipped pairs, rho (log axis)")
         panel.set_ylabel("accuracy on test nodes (%)")

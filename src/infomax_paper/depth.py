@@ -45,7 +45,9 @@ def depth_study(
     begun: dict[str, Any] = {"dataset": dataset, "sha256": graph_fingerprint(graph)}
 
     def make(method: str, layers: int, width: int, seed: int) -> DGI:
-        change = {"dim": width, "encoder": partial(GCN, layers=layers)} | ({"epochs": 0} if method == RANDOM else {})
+        change = {"dim": width, "encoder": partial(GCN, layers=layers)} | (
+            {"epochs": 0} if method == RANDOM else {}
+        )
         return DGI(**EXPERIMENTS[dataset].settings | change, seed=seed, device=device)
 
     # Seeds are the outer loop, so that an interrupted study holds complete curves.
@@ -72,20 +74,33 @@ def depth(studies: Mapping[str, dict[str, Any]]) -> Chapter:
     for title, study in studies.items():
         tops = []
         for (method, layers), curve in _curves(study).items():
-            facts += [[title, method, str(layers), f"{width:,}", percent(scores)] for width, scores in curve.items()]
+            facts += [
+                [title, method, str(layers), f"{width:,}", percent(scores)]
+                for width, scores in curve.items()
+            ]
             if method == TRAINED and curve:
                 width, scores = max(curve.items(), key=lambda point: float(point[1].mean()))
                 tops.append(f"{_count(layers)} {percent(scores)} (width {width:,})")
         best.append(f"{title}: {', '.join(tops)}")
     story.append(f"The best width of each depth, for DGI. {'. '.join(best)}.")
-    return Chapter("depth", "Wider against deeper", story, {"studies": dict(studies)}, partial(_draw, studies), facts)
+    return Chapter(
+        "depth",
+        "Wider against deeper",
+        story,
+        {"studies": dict(studies)},
+        partial(_draw, studies),
+        facts,
+    )
 
 
 def _curves(study: dict[str, Any]) -> dict[tuple[str, int], dict[int, NDArray[np.float64]]]:
     """Method and number of layers -> width -> accuracies; DGI first."""
     rows = study["rows"]
     kinds = product((TRAINED, RANDOM), sorted({row["layers"] for row in rows}))
-    return {(name, layers): accuracies(rows, "width", method=name, layers=layers) for name, layers in kinds}
+    return {
+        (name, layers): accuracies(rows, "width", method=name, layers=layers)
+        for name, layers in kinds
+    }
 
 
 def _count(layers: int) -> str:

@@ -24,14 +24,18 @@ EXAMPLES = 100
 """Vectors of extreme scores that are shown, of either kind."""
 
 
-def figures(model: DGI, labels: NDArray[Any] | None = None, *, progress: Progress = silent) -> Iterator[Chapter]:
+def figures(
+    model: DGI, labels: NDArray[Any] | None = None, *, progress: Progress = silent
+) -> Iterator[Chapter]:
     """Yield t-SNE of raw features, Random-Init and DGI side by side, then the vectors with extreme scores.
 
     Labels are ``[N]``.
     """
     graph, pairs = model.graph_, draw_pairs(model)
     # Untrained vectors are of the graph that training has seen, as those of DGI are.
-    rows = np.searchsorted(np.flatnonzero(graph.splits.get("seen", np.ones(graph.num_nodes))), pairs.nodes)
+    rows = np.searchsorted(
+        np.flatnonzero(graph.splits.get("seen", np.ones(graph.num_nodes))), pairs.nodes
+    )
     before = untrained(model).transform(graph.seen(), vectors="paper").vectors[rows]
     sources = {"Random-Init": before, "DGI": pairs.positives}
     if graph.num_features > 1:  # one feature lies on a line, not in a plane
@@ -85,7 +89,9 @@ def biased_dimensions(pairs: Pairs) -> NDArray[np.bool_]:
     leans = []
     for vectors in (pairs.positives, pairs.negatives):
         spread = vectors.std(axis=0)
-        leans.append(np.divide(vectors.mean(axis=0), spread, out=np.zeros_like(spread), where=spread > 0))
+        leans.append(
+            np.divide(vectors.mean(axis=0), spread, out=np.zeros_like(spread), where=spread > 0)
+        )
     return np.asarray((np.minimum(*leans) >= 2) | (np.maximum(*leans) <= -2))
 
 
@@ -93,17 +99,29 @@ def _draw(rows: NDArray[Any], positives: int, biased: NDArray[np.int64], stacked
     figure, (axes,) = panels(1, stacked, height=5.2)
     limit = float(np.quantile(np.abs(rows), 0.97)) or 1.0
     image = axes.imshow(
-        rows, aspect="auto", cmap=DIVERGING, vmin=-limit, vmax=limit, interpolation="nearest", rasterized=True
+        rows,
+        aspect="auto",
+        cmap=DIVERGING,
+        vmin=-limit,
+        vmax=limit,
+        interpolation="nearest",
+        rasterized=True,
     )
     axes.axhline(positives - 0.5, color=PAPER, linewidth=5)
-    axes.scatter(biased, np.full(len(biased), -4.0), s=20, marker="v", color=INK, linewidths=0, clip_on=False)
-    axes.set_title("▾ biased dimensions" if len(biased) else "", fontsize=12, fontweight="normal", pad=14)
+    axes.scatter(
+        biased, np.full(len(biased), -4.0), s=20, marker="v", color=INK, linewidths=0, clip_on=False
+    )
+    axes.set_title(
+        "▾ biased dimensions" if len(biased) else "", fontsize=12, fontweight="normal", pad=14
+    )
     middles = [(positives - 1) / 2, positives + (len(rows) - positives - 1) / 2]
     axes.set_yticks(middles, ["positives", "negatives"], rotation=90, va="center")
     axes.tick_params(left=False)
     axes.spines[:].set_visible(False)
     axes.set_ylim(len(rows) - 0.5, -0.5)
     axes.set_xlabel("dimension, ordered by its mean")
-    bar = figure.colorbar(image, ax=axes, extend="both", label="activation", shrink=0.9, pad=0.02, aspect=30)
+    bar = figure.colorbar(
+        image, ax=axes, extend="both", label="activation", shrink=0.9, pad=0.02, aspect=30
+    )
     bar.outline.set_visible(False)
     return figure

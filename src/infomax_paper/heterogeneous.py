@@ -22,7 +22,11 @@ from infomax.progress import Progress, silent
 
 PATHS = {
     "heco-acm": ("paper-author-paper", "paper-subject-paper"),
-    "heco-dblp": ("author-paper-author", "author-paper-conference-paper-author", "author-paper-term-paper-author"),
+    "heco-dblp": (
+        "author-paper-author",
+        "author-paper-conference-paper-author",
+        "author-paper-term-paper-author",
+    ),
 }
 PUBLISHED = {"heco-acm": (88.6, 87.6, 89.0), "heco-dblp": (91.3, 90.3, 90.6)}
 """Macro-F1 in percent that HeCo's authors publish, for each of `LABELLED`."""
@@ -30,7 +34,9 @@ METHODS = 4
 """Those that have encoders."""
 
 
-def score_types(dataset: str, *, runs: int = 10, device: str = "auto", progress: Progress = silent) -> dict[str, Any]:
+def score_types(
+    dataset: str, *, runs: int = 10, device: str = "auto", progress: Progress = silent
+) -> dict[str, Any]:
     """Macro-F1 in percent of a logistic regression, its C chosen on validation nodes, for each number of labels.
 
     The result is JSON values. A run is one encoder, with seeds 0 to runs - 1; the deviation is over encoders. No label
@@ -39,7 +45,9 @@ def score_types(dataset: str, *, runs: int = 10, device: str = "auto", progress:
     graph = load_dataset(dataset)
     codes = encode_labels(graph.labels["class"])[0]
     splits = [{part: graph.splits[f"{part}_{count}"] for part in PARTS} for count in LABELLED]
-    deep = max(path.count("-") for path in PATHS[dataset])  # one layer sees no node of the same type
+    deep = max(
+        path.count("-") for path in PATHS[dataset]
+    )  # one layer sees no node of the same type
     along, flat = {"encoder": partial(PathMean, paths=PATHS[dataset])}, flattened(graph)
     methods: dict[str, tuple[Graph, dict[str, Any]]] = {
         "DGI along paths": (graph, along),
@@ -50,7 +58,10 @@ def score_types(dataset: str, *, runs: int = 10, device: str = "auto", progress:
 
     def scores(vectors: Any) -> list[float]:
         found = score_splits(validated_probe, vectors, codes, splits, device=choose_device(device))
-        pairs = [(codes[split["test"]], score.predictions[0]) for split, score in zip(splits, found, strict=True)]
+        pairs = [
+            (codes[split["test"]], score.predictions[0])
+            for split, score in zip(splits, found, strict=True)
+        ]
         return [100 * float(f1_score(*pair, average="macro")) for pair in pairs]
 
     rows = []
@@ -62,14 +73,27 @@ def score_types(dataset: str, *, runs: int = 10, device: str = "auto", progress:
             found.append(scores(model.fit_transform(one).vectors[: graph.num_nodes]))
             progress(number * runs + seed + 1, f"{method} {np.mean(found):.1f}")
         spread = np.std(found, axis=0, ddof=1) if runs > 1 else np.zeros(len(splits))
-        rows.append({"method": method, "runs": runs, "mean": np.mean(found, axis=0).tolist(), "std": spread.tolist()})
-    rows.append({"method": "Raw features", "mean": scores(graph.table.scaled(graph.scaler("auto"))[:])})
+        rows.append(
+            {
+                "method": method,
+                "runs": runs,
+                "mean": np.mean(found, axis=0).tolist(),
+                "std": spread.tolist(),
+            }
+        )
+    rows.append(
+        {"method": "Raw features", "mean": scores(graph.table.scaled(graph.scaler("auto"))[:])}
+    )
     return {"dataset": dataset, "labels": LABELLED, "paths": PATHS[dataset], "rows": rows}
 
 
 def flattened(graph: Graph) -> Graph:
     """All nodes of a graph of several types as one type, those of its own type first; others' features are zero."""
-    sizes = {kind: graph.target(kind).num_nodes for kind in sorted(graph.types, key=graph.kind.__ne__)}
-    others = sparse.csr_array((sum(sizes.values()) - graph.num_nodes, graph.num_features), dtype=np.float32)
+    sizes = {
+        kind: graph.target(kind).num_nodes for kind in sorted(graph.types, key=graph.kind.__ne__)
+    }
+    others = sparse.csr_array(
+        (sum(sizes.values()) - graph.num_nodes, graph.num_features), dtype=np.float32
+    )
     features = sparse.vstack([sparse.csr_array(graph.features), others], format="csr")
     return Graph.from_scipy(union(graph.relations, sizes), features)

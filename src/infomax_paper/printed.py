@@ -37,7 +37,10 @@ _INDUCTIVE: dict[str, tuple[Printed | None, Printed | None]] = {
 
 PAPER: dict[tuple[str, str], Printed] = {
     (dataset, method): cell
-    for datasets, table in ((("cora", "citeseer", "pubmed"), _TRANSDUCTIVE), (("reddit", "ppi"), _INDUCTIVE))
+    for datasets, table in (
+        (("cora", "citeseer", "pubmed"), _TRANSDUCTIVE),
+        (("reddit", "ppi"), _INDUCTIVE),
+    )
     for method, cells in table.items()
     for dataset, cell in zip(datasets, cells, strict=True)
     if cell is not None
@@ -65,7 +68,11 @@ def beside_paper(numbers: dict[str, dict[str, Any]]) -> list[tuple[str, str, str
     least, d = dimensions["curves"]["least"], len(dimensions["t"])
     half = dimensions["removed"].index(d // 2)
     return [
-        ("silhouette of DGI's t-SNE", f"{numbers['projections']['silhouette']['DGI']:.3f}", "0.234"),
+        (
+            "silhouette of DGI's t-SNE",
+            f"{numbers['projections']['silhouette']['DGI']:.3f}",
+            "0.234",
+        ),
         ("accuracy of this encoder", f"{100 * least['accuracy'][0]:.1f} %", "82.3 ± 0.6 %"),
         (
             "dimensions that can be removed before the accuracy falls below the GCN's 81.5 %",

@@ -28,7 +28,12 @@ SIDE_BY_SIDE = 25
 
 
 def score_dataset(
-    dataset: str, *, runs: int = 50, probe: str = "paper", device: str = "auto", progress: Progress = silent
+    dataset: str,
+    *,
+    runs: int = 50,
+    probe: str = "paper",
+    device: str = "auto",
+    progress: Progress = silent,
 ) -> dict[str, Any]:
     """Score DGI, Random-Init and raw features on a data set; with the validated probe also the majority class.
 
@@ -56,7 +61,11 @@ def score_dataset(
         rows += [
             dataclasses.replace(
                 summarise(
-                    name, [score.value for score in found], seconds, PAPER.get((dataset, name)), experiment.metric
+                    name,
+                    [score.value for score in found],
+                    seconds,
+                    PAPER.get((dataset, name)),
+                    experiment.metric,
                 ),
                 costs=chosen_costs(found),
             )
@@ -64,7 +73,11 @@ def score_dataset(
         ]
     features = scaled_features(graph, experiment.settings)
     printed: dict[str, Any] = {"paper": PAPER.get((dataset, RAW)), "metric": experiment.metric}
-    rows.append(vectors_row(RAW, features, codes, [splits], measures[""], fixed=True, device=place, **printed))
+    rows.append(
+        vectors_row(
+            RAW, features, codes, [splits], measures[""], fixed=True, device=place, **printed
+        )
+    )
     if probe == "validated":
         rows += [majority(codes, [split], f"Majority class{name}") for name, split in tests.items()]
     return {"dataset": dataset, "probe": probe, "rows": [row.to_dict() for row in rows]}
@@ -75,7 +88,9 @@ def scaled_features(graph: Graph, settings: dict[str, Any]) -> Any:
     return graph.scaler(DGI(**settings).settings().scale).transform(graph.features)
 
 
-def _encoders(graph: Graph, settings: dict[str, Any], runs: int, device: str) -> Iterator[tuple[int, Any]]:
+def _encoders(
+    graph: Graph, settings: dict[str, Any], runs: int, device: str
+) -> Iterator[tuple[int, Any]]:
     """The seed and the vectors ``[N, d]`` of each encoder; a GPU trains `SIDE_BY_SIDE` of them at a time."""
     together = SIDE_BY_SIDE if choose_device(device).type == "cuda" else 1
     for start in range(0, runs, together):
@@ -89,8 +104,13 @@ def _encoders(graph: Graph, settings: dict[str, Any], runs: int, device: str) ->
 
 def probe_for(name: str, datasets: Iterable[str]) -> Probe:
     """Look up a probe by name; refuse one that cannot score the named data sets."""
-    probe, several = choose_probe(name), ", ".join(one for one in datasets if EXPERIMENTS[one].several_labels)
+    probe, several = (
+        choose_probe(name),
+        ", ".join(one for one in datasets if EXPERIMENTS[one].several_labels),
+    )
     if name == "validated" and several:
         remedy = "Choose one of these, or other data sets."
-        raise InputError("probe", f"paper or converged for {several}, with several labels per node", name, remedy)
+        raise InputError(
+            "probe", f"paper or converged for {several}, with several labels per node", name, remedy
+        )
     return probe

@@ -43,11 +43,15 @@ def run_study(
     numbers = read_json(path) if path.exists() else begun | {"rows": []}
     if {name: numbers.get(name) for name in begun} != begun:
         expected = "a study of this graph, these labels, splits and settings"
-        raise InputError(str(path), expected, "another", "Choose another folder, or remove the file.")
+        raise InputError(
+            str(path), expected, "another", "Choose another folder, or remove the file."
+        )
     graph, codes, splits = data
     for at, (name, point) in enumerate(points):
         if not any(point.items() <= row.items() for row in numbers["rows"]):
-            model = make(**point).fit(graph, progress=partial(_tell, progress, at, name, len(points)))
+            model = make(**point).fit(
+                graph, progress=partial(_tell, progress, at, name, len(points))
+            )
             vectors = model.transform(graph).vectors
             score = accuracy(vectors, codes, splits, choose_device(model.device), point["seed"])
             numbers["rows"].append(point | {"accuracy": score, "epochs": model.health_["epochs"]})
@@ -61,18 +65,28 @@ def _tell(progress: Progress, at: int, name: str, total: int, training: Training
 
 
 def accuracy(
-    vectors: NDArray[Any], codes: NDArray[np.int64], splits: Sequence[Splits], device: torch.device, seed: int = 0
+    vectors: NDArray[Any],
+    codes: NDArray[np.int64],
+    splits: Sequence[Splits],
+    device: torch.device,
+    seed: int = 0,
 ) -> float:
     """Accuracy of the paper's probe, the mean over splits and, over all splits together, `RESTARTS` initialisations."""
-    probe = partial(paper_probe, restarts=math.ceil(RESTARTS / len(splits)), seed=seed, device=device)
+    probe = partial(
+        paper_probe, restarts=math.ceil(RESTARTS / len(splits)), seed=seed, device=device
+    )
     return float(np.mean([probe(vectors, codes, split).value for split in splits]))
 
 
-def accuracies(rows: Sequence[dict[str, Any]], by: str, **where: Any) -> dict[Any, NDArray[np.float64]]:
+def accuracies(
+    rows: Sequence[dict[str, Any]], by: str, **where: Any
+) -> dict[Any, NDArray[np.float64]]:
     """Value of a column (ascending, None first) -> accuracies ``[runs]`` of those rows where other columns are so."""
     found = [row for row in rows if where.items() <= row.items()]
     values = sorted({row[by] for row in found}, key=lambda value: value or 0)
-    return {value: np.array([row["accuracy"] for row in found if row[by] == value]) for value in values}
+    return {
+        value: np.array([row["accuracy"] for row in found if row[by] == value]) for value in values
+    }
 
 
 def percent(scores: NDArray[np.float64]) -> str:
@@ -82,11 +96,17 @@ def percent(scores: NDArray[np.float64]) -> str:
 
 
 def draw_curve(
-    axes: Any, curve: dict[Any, NDArray[np.float64]], colour: str, label: str | None = None, band: str | None = None
+    axes: Any,
+    curve: dict[Any, NDArray[np.float64]],
+    colour: str,
+    label: str | None = None,
+    band: str | None = None,
 ) -> None:
     """Draw mean accuracies in % against what they are by, in a band of one standard deviation."""
     means = np.array([100 * scores.mean() for scores in curve.values()])
-    spread = np.array([100 * scores.std(ddof=1) if len(scores) > 1 else 0 for scores in curve.values()])
+    spread = np.array(
+        [100 * scores.std(ddof=1) if len(scores) > 1 else 0 for scores in curve.values()]
+    )
     if spread.any():
         bounds = means - spread, means + spread
         axes.fill_between(list(curve), *bounds, color=colour, alpha=0.18, linewidth=0, label=band)

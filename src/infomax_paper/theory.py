@@ -26,7 +26,9 @@ def small_graphs(nodes: int = NODES) -> list[SmallGraph]:
     chosen: dict[tuple[tuple[int, ...], ...], SmallGraph] = {}
     for size in range(len(pairs) + 1):
         # Of isomorphic graphs, take the one that is drawn with the fewest crossing edges.
-        for edges in sorted(combinations(pairs, size), key=lambda edges: sum(j - i == nodes // 2 for i, j in edges)):
+        for edges in sorted(
+            combinations(pairs, size), key=lambda edges: sum(j - i == nodes // 2 for i, j in edges)
+        ):
             chosen.setdefault(_shape(edges, nodes), frozenset(edges))
     return list(chosen.values())
 
@@ -34,7 +36,9 @@ def small_graphs(nodes: int = NODES) -> list[SmallGraph]:
 def _shape(edges: Iterable[tuple[int, int]], nodes: int) -> tuple[tuple[int, ...], ...]:
     """A canonical form: the smallest edge list over all renamings of the nodes."""
     renamings = permutations(range(nodes))
-    return min(tuple(sorted(tuple(sorted((name[i], name[j]))) for i, j in edges)) for name in renamings)
+    return min(
+        tuple(sorted(tuple(sorted((name[i], name[j]))) for i, j in edges)) for name in renamings
+    )
 
 
 def degrees(graph: SmallGraph) -> tuple[int, ...]:
@@ -44,7 +48,10 @@ def degrees(graph: SmallGraph) -> tuple[int, ...]:
 
 def triangles(graph: SmallGraph) -> int:
     """The number of triangles in a graph."""
-    return sum(all(pair in graph for pair in combinations(three, 2)) for three in combinations(range(NODES), 3))
+    return sum(
+        all(pair in graph for pair in combinations(three, 2))
+        for three in combinations(range(NODES), 3)
+    )
 
 
 READOUTS: dict[str, Callable[[SmallGraph], Hashable]] = {
@@ -67,7 +74,9 @@ def patch(graph: SmallGraph) -> SmallGraph:
     edges = [tuple(sorted((names[i], names[j]))) for i, j in graph if {i, j} <= reached]
     # Of patches that differ only in the names of the nodes around the centre, the smallest edge list.
     others = permutations(range(1, NODES))
-    renamed = [sorted(tuple(sorted((0, *other)[k] for k in edge)) for edge in edges) for other in others]
+    renamed = [
+        sorted(tuple(sorted((0, *other)[k] for k in edge)) for edge in edges) for other in others
+    ]
     return frozenset((i, j) for i, j in min(renamed))
 
 
@@ -87,7 +96,9 @@ ENCODERS: dict[str, Callable[[SmallGraph], Hashable]] = {
 """Deterministic encoders of a patch, from constant to injective. "mean pooling" is one layer, with degrees as input."""
 
 
-def optimal_error(summaries: Sequence[Hashable], others: Sequence[Hashable] | None = None) -> Fraction:
+def optimal_error(
+    summaries: Sequence[Hashable], others: Sequence[Hashable] | None = None
+) -> Fraction:
     """Error of the best classifier that separates joint from product pairs (X, s), both classes equally likely.
 
     All pairs are enumerated: for each, the best classifier errs with the smaller of its two probabilities.
@@ -124,20 +135,32 @@ def partitions(total: int, largest: int | None = None) -> Iterator[tuple[int, ..
 
 def groupings(count: int) -> list[list[int]]:
     """The group of each of so many things, for all ways to divide them into groups, up to the order of the things."""
-    return [[group for group, size in enumerate(sizes) for _ in range(size)] for sizes in partitions(count)]
+    return [
+        [group for group, size in enumerate(sizes) for _ in range(size)]
+        for sizes in partitions(count)
+    ]
 
 
 def theory() -> Chapter:
     """The chapter about the paper's theory: named readouts and encoders, and all possible ones."""
     graphs = small_graphs()
-    named = {name: _measure([readout(graph) for graph in graphs]) for name, readout in READOUTS.items()}
+    named = {
+        name: _measure([readout(graph) for graph in graphs]) for name, readout in READOUTS.items()
+    }
     every = [_measure(summaries) for summaries in groupings(len(graphs))]
     counts = range(1, len(graphs) + 1)
-    least = {count: min(row["error"] for row in every if row["summaries"] == count) for count in counts}
+    least = {
+        count: min(row["error"] for row in every if row["summaries"] == count) for count in counts
+    }
     # A graph with four nodes is connected if two hops from a node with most neighbours reach all of them.
     reached = {one: {node for edge in one for node in edge} for one in map(patch, graphs)}
-    patches = sorted((one for one in reached if len(reached[one]) == NODES), key=lambda edges: (len(edges), *edges))
-    encoders = {name: _encode([encoder(one) for one in patches]) for name, encoder in ENCODERS.items()}
+    patches = sorted(
+        (one for one in reached if len(reached[one]) == NODES),
+        key=lambda edges: (len(edges), *edges),
+    )
+    encoders = {
+        name: _encode([encoder(one) for one in patches]) for name, encoder in ENCODERS.items()
+    }
     every_encoder = [_encode(vectors) for vectors in groupings(len(patches))]
     head = ["readout, or encoder of a patch", "states", "information", "error", "bound, as printed"]
     facts = [
@@ -148,7 +171,10 @@ def theory() -> Chapter:
             f"{row['error_exact']} = {row['error']:.3f}",
             f"{row['bound']:.3f}",
         ]
-        for name, row in {**named, **{f"patch: {name}": row for name, row in encoders.items()}}.items()
+        for name, row in {
+            **named,
+            **{f"patch: {name}": row for name, row in encoders.items()},
+        }.items()
     ]
     numbers = {
         "graphs": [sorted(graph) for graph in graphs],
@@ -161,7 +187,9 @@ def theory() -> Chapter:
     }
     story = _story(named, least, encoders, len(graphs), len(patches))
     draw = partial(_draw, graphs, named, every, encoders)
-    return Chapter("theory", "The paper's theory on eleven graphs", story, numbers, draw, [head, *facts])
+    return Chapter(
+        "theory", "The paper's theory on eleven graphs", story, numbers, draw, [head, *facts]
+    )
 
 
 def _story(
@@ -185,7 +213,9 @@ def _story(
         "is counted once for each graph that has it: for the constant readout the bound is "
         f"{named['constant']['bound']:g}, more than chance. Summed over summaries, it equals the error.",
         "Corollary 1: the best summary has as many states as there are graphs. The least error of all readouts with "
-        + ", ".join(f"{number_of(count, 'state')} is {least[count]:.3f}" for count in (1, 2, 5, graphs - 1))
+        + ", ".join(
+            f"{number_of(count, 'state')} is {least[count]:.3f}" for count in (1, 2, 5, graphs - 1)
+        )
         + f", and only {graphs} states reach {least[graphs]:.3f}.",
         "Theorem 2: now the classifier is given the vector of one node, computed from the node's patch (all within two "
         f"hops), and the summary of the graph. In the {patches} connected graphs the patch of a node with most "
@@ -232,7 +262,9 @@ def _draw_graphs(axes: Any, graphs: list[SmallGraph]) -> None:
     axes.set_aspect("equal")
     axes.set_anchor("N")
     axes.axis("off")
-    corners = [(0.32 * cos(pi / 4 + k * pi / 2), 0.32 * sin(pi / 4 + k * pi / 2)) for k in range(NODES)]
+    corners = [
+        (0.32 * cos(pi / 4 + k * pi / 2), 0.32 * sin(pi / 4 + k * pi / 2)) for k in range(NODES)
+    ]
     for place, graph in enumerate(graphs):
         spots = [(place % 3 + x, y - place // 3) for x, y in corners]
         for i, j in graph:
@@ -245,8 +277,13 @@ def _draw_bounds(axes: Any, named: dict[str, dict[str, Any]]) -> None:
     axes.set_title("Error against the bound")
     axes.set_xscale("log")
     axes.vlines(0.5, -1.1, 3.7, color=BASELINE, linewidth=1.4, linestyle=DASHED, zorder=0)
-    axes.annotate("chance", (0.5, -0.7), (5, 0), textcoords="offset points", color=BASELINE, va="center")
-    places, errors, bounds = range(len(named)), *([row[key] for row in named.values()] for key in ("error", "bound"))
+    axes.annotate(
+        "chance", (0.5, -0.7), (5, 0), textcoords="offset points", color=BASELINE, va="center"
+    )
+    places, errors, bounds = (
+        range(len(named)),
+        *([row[key] for row in named.values()] for key in ("error", "bound")),
+    )
     axes.hlines(places, errors, bounds, color=BASELINE, linewidth=1.4, zorder=1)
     ring = {"s": 80, "facecolor": PAPER, "edgecolor": COLOURS[1], "linewidth": 2}
     axes.scatter(bounds, places, **ring, label="bound, as printed")
@@ -261,13 +298,26 @@ def _draw_bounds(axes: Any, named: dict[str, dict[str, Any]]) -> None:
 
 
 def _draw_information(
-    axes: Any, named: dict[str, dict[str, Any]], every: list[dict[str, Any]], encoders: dict[str, dict[str, Any]]
+    axes: Any,
+    named: dict[str, dict[str, Any]],
+    every: list[dict[str, Any]],
+    encoders: dict[str, dict[str, Any]],
 ) -> None:
     """Draw error against mutual information, for all possible readouts, and for the named encoders of patches."""
     axes.set_title("Error against information")
     information, errors = ([row[key] for row in every] for key in ("information", "error"))
-    axes.scatter(information, errors, s=26, color=BASELINE, alpha=0.5, linewidths=0, label="every possible readout")
-    places = list(zip(*((row["information"], row["error"]) for row in encoders.values()), strict=True))
+    axes.scatter(
+        information,
+        errors,
+        s=26,
+        color=BASELINE,
+        alpha=0.5,
+        linewidths=0,
+        label="every possible readout",
+    )
+    places = list(
+        zip(*((row["information"], row["error"]) for row in encoders.values()), strict=True)
+    )
     axes.scatter(*places, s=60, marker="D", color=COLOURS[1], zorder=2, label="encoders of patches")
     for name, row in named.items():
         place = row["information"], row["error"]

@@ -11,7 +11,9 @@ from browser import Page, find_chromium
 from infomax.analysis.map import write_map
 from infomax.embeddings import Embeddings
 
-pytestmark = pytest.mark.skipif(find_chromium() is None, reason="no Chromium here: install Debian's package chromium")
+pytestmark = pytest.mark.skipif(
+    find_chromium() is None, reason="no Chromium here: install Debian's package chromium"
+)
 
 N, SECTIONS = 600, ("python", "perl", "rust")
 HOSTILE = "<img src=x onerror=alert(1)></script>"
@@ -55,7 +57,9 @@ def browser(path):
 @pytest.fixture
 def page(browser, path):
     """The page, moved back to how it opens; no test may leave an error or a request."""
-    browser.value("pick(-1); choose(null); hover(-1); cancelAnimationFrame(glide); Object.assign(view, wholeView());")
+    browser.value(
+        "pick(-1); choose(null); hover(-1); cancelAnimationFrame(glide); Object.assign(view, wholeView());"
+    )
     browser.value("dark = false; show(0)")
     yield browser
     quiet(browser, path)
@@ -101,10 +105,17 @@ def test_search_a_node_see_its_neighbours_and_go_on_to_one(page, nodes):
     assert page.value(PICKED) == "package-120"
     assert page.value(LISTED) == neighbours(ids, vectors, 120)
     assert page.value("document.querySelector('#details ol button').title") == page.value(LISTED)[0]
-    told = page.value("document.querySelector('#details ol small').textContent").removesuffix(" %").split(", ")
+    told = (
+        page.value("document.querySelector('#details ol small').textContent")
+        .removesuffix(" %")
+        .split(", ")
+    )
     nearest = Embeddings(vectors, ids).neighbours("package-120", k=1)[0][1]
     share = 100 * Embeddings(vectors, ids).standing([nearest])[0]
-    assert (float(told[0]), float(told[1])) == (pytest.approx(nearest, abs=1e-3), pytest.approx(share, abs=0.2))
+    assert (float(told[0]), float(told[1])) == (
+        pytest.approx(nearest, abs=1e-3),
+        pytest.approx(share, abs=0.2),
+    )
     page.wait("view.scale > 3 * view.whole")  # it has flown there
     other = page.value(LISTED)[3]
     page.click_on("#details ol li:nth-child(4) button")
@@ -128,7 +139,12 @@ def test_names_stand_for_ids_and_are_searched(nodes, tmp_path):
     names = np.array([f"Airport {row}" if row % 2 else "" for row in range(N)], dtype=object)
     names[7] = "Newark Liberty Intl"
     path = tmp_path / "named.html"
-    write_map(path, Embeddings(vectors, ids, names), {"section": np.array(SECTIONS, object)[group]}, title="Airports")
+    write_map(
+        path,
+        Embeddings(vectors, ids, names),
+        {"section": np.array(SECTIONS, object)[group]},
+        title="Airports",
+    )
     found = "[...document.querySelectorAll('#found li')].map((each) => each.textContent)"
     with Page(path) as page:
         page.wait("document.body.dataset.ready")
@@ -171,7 +187,9 @@ def test_an_id_is_text_whatever_it_says(page):
 def test_neighbours_close_together_come_apart(page):
     page.value("kept = places.slice(); pick(0)")
     page.wait("near.length === 10")
-    page.value("near.forEach((node, rank) => places.set([places[0] + 40 * rank - 180, places[1]], 2 * node)); goTo(0)")
+    page.value(
+        "near.forEach((node, rank) => places.set([places[0] + 40 * rank - 180, places[1]], 2 * node)); goTo(0)"
+    )
     page.wait("near.filter((node) => shown.some(({ text }) => text === ids[node])).length >= 6")
     page.value("places.set(kept)")
     assert page.value("view.scale / view.whole") > 40
@@ -204,7 +222,9 @@ def test_colours_follow_the_column_the_legend_and_the_theme(page):
 def test_grey_groups_are_told_apart_when_they_are_picked(nodes, tmp_path):
     ids, vectors, _ = nodes
     many = np.array([f"section {row % 60:02}" for row in range(N)], dtype=object)
-    write_map(tmp_path / "many.html", Embeddings(vectors, ids), {"section": many}, title="Sixty sections")
+    write_map(
+        tmp_path / "many.html", Embeddings(vectors, ids), {"section": many}, title="Sixty sections"
+    )
     with Page(tmp_path / "many.html") as page:
         page.wait("document.body.dataset.ready")
         page.value("[1, 20, 30, 40].forEach((group) => focus.add(group)); recolour()")
@@ -215,7 +235,9 @@ def test_grey_groups_are_told_apart_when_they_are_picked(nodes, tmp_path):
         grey, twelfth = page.value("theme().other"), page.value("groupColour(12)")
         assert page.value("groupColour(20)") == grey
         page.value("[...document.querySelectorAll('#legend .dot')][19].focus()")
-        page.type("Enter")  # the colour goes from the smallest group that has one to the one that was picked
+        page.type(
+            "Enter"
+        )  # the colour goes from the smallest group that has one to the one that was picked
         assert page.value("[groupColour(20), groupColour(12)]") == [twelfth, grey]
         assert page.value("behind") == N - 12 * N // 60  # grey points lie below; none is dimmed
         assert page.value("document.activeElement.ariaLabel") == "Colour of section 19"
@@ -274,7 +296,9 @@ def test_draw_round_nodes_and_take_their_ids(page, nodes):
     page.click_on("#save")
     saved = Path(page.folder.name) / "ids.txt"
     until = time.monotonic() + 20
-    while not (saved.exists() and saved.stat().st_size) and time.monotonic() < until:  # an empty one keeps the place
+    while (
+        not (saved.exists() and saved.stat().st_size) and time.monotonic() < until
+    ):  # an empty one keeps the place
         page.value("0")
     assert saved.read_text(encoding="utf-8").splitlines() == expected
     page.click_on("#copy")

@@ -17,7 +17,12 @@ def chapter(name: str, title: str = "A <title>") -> Chapter:
         return figure
 
     return Chapter(
-        name, title, ["Less than -0.5 & 83.2 % of <b>."], {"values": [1, 2]}, draw, [["a", "b"], ["<i>", "2"]]
+        name,
+        title,
+        ["Less than -0.5 & 83.2 % of <b>."],
+        {"values": [1, 2]},
+        draw,
+        [["a", "b"], ["<i>", "2"]],
     )
 
 
@@ -40,7 +45,10 @@ def test_the_page_stands_alone(folder):
     page = (folder / "report.html").read_text()
     assert "http" not in page
     assert "<script" not in page
-    assert all(link.startswith(("#", "data:image/png;base64,")) for link in re.findall(r'(?:href|src)="([^"]*)"', page))
+    assert all(
+        link.startswith(("#", "data:image/png;base64,"))
+        for link in re.findall(r'(?:href|src)="([^"]*)"', page)
+    )
     assert all(target.startswith("#") for target in re.findall(r"url\(([^)]*)\)", page))
 
 

@@ -8,7 +8,9 @@ from infomax.analysis.tsne import _repulsion, affinities
 
 def clusters(n=300, d=20, groups=5):
     generator = np.random.default_rng(0)
-    return 2 * generator.normal(size=(groups, d))[np.arange(n) % groups] + generator.normal(size=(n, d))
+    return 2 * generator.normal(size=(groups, d))[np.arange(n) % groups] + generator.normal(
+        size=(n, d)
+    )
 
 
 def divergence(edges, points):

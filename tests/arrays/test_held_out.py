@@ -14,7 +14,10 @@ from infomax.io.npz import read_npz, write_npz
 
 def entries(graph):
     links = graph.adjacency.tocoo()
-    return {(u, v): w for u, v, w in zip(links.row.tolist(), links.col.tolist(), links.data.tolist(), strict=True)}
+    return {
+        (u, v): w
+        for u, v, w in zip(links.row.tolist(), links.col.tolist(), links.data.tolist(), strict=True)
+    }
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -26,7 +29,9 @@ def test_each_edge_is_kept_with_its_weight_or_held_out(directed, weighted):
     pairs = {frozenset(pair) for pair in entries(graph)}
     assert len(held_out) == round(0.3 * len(pairs)) == known.held_out.shape[1]
     assert held_out <= pairs
-    assert entries(known) == {pair: w for pair, w in entries(graph).items() if frozenset(pair) not in held_out}
+    assert entries(known) == {
+        pair: w for pair, w in entries(graph).items() if frozenset(pair) not in held_out
+    }
     assert known.adjacency.has_sorted_indices
     assert known.adjacency.dtype == np.float32
     assert (known.directed, known.weighted) == (directed, weighted)
@@ -34,7 +39,9 @@ def test_each_edge_is_kept_with_its_weight_or_held_out(directed, weighted):
 
 
 def test_the_seed_decides_which():
-    first, same, other = (random_graph().hold_out_edges(0.3, seed=seed).held_out for seed in (0, 0, 1))
+    first, same, other = (
+        random_graph().hold_out_edges(0.3, seed=seed).held_out for seed in (0, 0, 1)
+    )
     np.testing.assert_array_equal(first, same)
     assert not np.array_equal(first, other)
 
@@ -43,14 +50,18 @@ def test_the_seed_decides_which():
 def test_features_made_of_edges_do_not_give_them_away(kind):
     graph = Graph.from_scipy(random_graph().adjacency, kind)
     known = graph.hold_out_edges(0.5)
-    np.testing.assert_array_equal(dense(known.features), dense(Graph.from_scipy(known.adjacency, kind).features))
+    np.testing.assert_array_equal(
+        dense(known.features), dense(Graph.from_scipy(known.adjacency, kind).features)
+    )
     assert not np.allclose(dense(known.features), dense(graph.features))
     assert known.feature_names == graph.feature_names
 
 
 @pytest.mark.parametrize("share", [-0.1, 0, 1, 1.5, 1e-9, 0.9999, float("nan"), float("inf")])
 def test_a_silly_share_is_refused(share):
-    with pytest.raises(InputError, match=r"share of edges to hold out: expected a share between 0 and 1 .*0\.1"):
+    with pytest.raises(
+        InputError, match=r"share of edges to hold out: expected a share between 0 and 1 .*0\.1"
+    ):
         random_graph().hold_out_edges(share)
 
 

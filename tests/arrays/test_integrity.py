@@ -143,7 +143,9 @@ def test_times_alone_do_not_hide_a_change(folder: Path) -> None:
 def test_pieces_leave_nothing_out(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the size of a piece, the first and the last value of each is looked at."""
     monkeypatch.setattr(integrity, "_PIECE", 7)
-    starts, neighbours = (np.array(np.load(folder / name)) for name in ("indptr.npy", "indices.npy"))
+    starts, neighbours = (
+        np.array(np.load(folder / name)) for name in ("indptr.npy", "indices.npy")
+    )
     integrity.check_values(folder, {"indptr.npy": starts, "indices.npy": neighbours}, NODES)
     for at in (*range(20), len(neighbours) - 1):
         wrong = neighbours.copy()
@@ -161,7 +163,12 @@ def test_pieces_leave_nothing_out(folder: Path, monkeypatch: pytest.MonkeyPatch)
 def test_arrays_of_another_type_or_shape_are_refused(file: str, folder: Path) -> None:
     array = np.load(folder / file)
     other = {"int64": np.float64, "int32": np.float32, "float32": np.int32}[str(array.dtype)]
-    for changed in (array.astype(other), array.reshape(-1, 1), array[:-1], array.astype(array.dtype.newbyteorder())):
+    for changed in (
+        array.astype(other),
+        array.reshape(-1, 1),
+        array[:-1],
+        array.astype(array.dtype.newbyteorder()),
+    ):
         np.save(folder / file, changed)
         redescribe(folder, file)
         refused(folder, file)
@@ -178,7 +185,9 @@ DESCRIPTIONS: dict[str, Callable[[dict[str, Any]], object]] = {
     "labels": lambda about: about.update(labels="kind"),
     "other labels": lambda about: about.update(labels=["nobody"]),
     "statistics": lambda about: about.update(statistics=[]),
-    "statistics of other numbers": lambda about: about["statistics"].update(mean=[float("nan")] * 8),
+    "statistics of other numbers": lambda about: about["statistics"].update(
+        mean=[float("nan")] * 8
+    ),
     "files": lambda about: about.update(files=[]),
     "a file": lambda about: about["files"].update({"indices.npy": "all of it"}),
     "a dtype": lambda about: about["files"]["indices.npy"].update(dtype="int64"),
@@ -201,14 +210,18 @@ def test_weights_that_are_gone_are_missed(folder: Path) -> None:
     refused(folder, "graph.json")
 
 
-@pytest.mark.parametrize("text", ["[" * 100_000, "[]", "7", '{"format": 1}', '{"format": 1, "files": {}}', "\udcff"])
+@pytest.mark.parametrize(
+    "text", ["[" * 100_000, "[]", "7", '{"format": 1}', '{"format": 1, "files": {}}', "\udcff"]
+)
 def test_what_is_no_description_is_refused(text: str, folder: Path) -> None:
     (folder / layout.ABOUT).write_text(text, errors="surrogateescape")
     refused(folder, "graph.json")
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_features_that_are_not_finite_are_named_when_they_are_read(value: float, folder: Path) -> None:
+def test_features_that_are_not_finite_are_named_when_they_are_read(
+    value: float, folder: Path
+) -> None:
     model = DGI(dim=4, epochs=1).fit(Graph.open(folder))
     put(folder, "features.npy", (40, 3), value)
     graph = Graph.open(folder)
@@ -222,8 +235,12 @@ def sparse_folder(tmp_path: Path) -> Path:
     """A graph folder whose features are stored sparse, 20 of 300 columns in each row."""
     rng = np.random.default_rng(0)
     columns = np.array([np.sort(rng.choice(300, 20, replace=False)) for _ in range(NODES)])
-    features = sparse.csr_array((rng.random(20 * NODES) + 0.5, columns.ravel(), 20 * np.arange(NODES + 1)))
-    Graph.from_arrays(rng.integers(0, NODES, (2, 900)), features.astype(np.float32)).save(tmp_path / "s.graph")
+    features = sparse.csr_array(
+        (rng.random(20 * NODES) + 0.5, columns.ravel(), 20 * np.arange(NODES + 1))
+    )
+    Graph.from_arrays(rng.integers(0, NODES, (2, 900)), features.astype(np.float32)).save(
+        tmp_path / "s.graph"
+    )
     return tmp_path / "s.graph"
 
 
@@ -236,7 +253,9 @@ SPARSE = {
 
 
 @pytest.mark.parametrize("name", SPARSE)
-def test_columns_of_sparse_features_that_lead_outside_are_refused(name: str, sparse_folder: Path) -> None:
+def test_columns_of_sparse_features_that_lead_outside_are_refused(
+    name: str, sparse_folder: Path
+) -> None:
     file, at, value = SPARSE[name]
     put(sparse_folder, file, at, value)
     refused(sparse_folder, file)
@@ -251,7 +270,9 @@ def test_sparse_features_need_all_of_their_files(file: str, sparse_folder: Path)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_sparse_features_that_are_not_finite_are_named_when_they_are_read(value: float, sparse_folder: Path) -> None:
+def test_sparse_features_that_are_not_finite_are_named_when_they_are_read(
+    value: float, sparse_folder: Path
+) -> None:
     model = DGI(dim=4, epochs=1).fit(Graph.open(sparse_folder))
     put(sparse_folder, "features.npy", 20 * 40 + 3, value)
     graph = Graph.open(sparse_folder)
@@ -263,7 +284,9 @@ def test_sparse_features_that_are_not_finite_are_named_when_they_are_read(value:
 def test_whole_hashes_are_compared_when_asked_for(folder: Path) -> None:
     check_folder(folder)
     rewrite(folder, lambda about: about["files"]["features.npy"].update(sha256="0"))
-    with pytest.raises(InputError, match=r"features.npy: expected the file that graph.json describes"):
+    with pytest.raises(
+        InputError, match=r"features.npy: expected the file that graph.json describes"
+    ):
         check_folder(folder)
 
 

@@ -15,7 +15,9 @@ from infomax.arrays.positions import FIRST, LAST, ROUNDS, WIDTH, attached, posit
 from infomax.evaluation.probes import paper_probe
 from infomax.reports.comparison import labelled
 
-needs_cora = pytest.mark.skipif("INFOMAX_DATA" not in os.environ, reason="needs the Planetoid files: set INFOMAX_DATA")
+needs_cora = pytest.mark.skipif(
+    "INFOMAX_DATA" not in os.environ, reason="needs the Planetoid files: set INFOMAX_DATA"
+)
 SHAPES = pytest.mark.parametrize(
     "shape", [{}, {"weighted": True}, {"directed": True}, {"directed": True, "weighted": True}],
     ids=["plain", "weighted", "directed", "both"],
@@ -57,7 +59,9 @@ def test_an_id_decides_the_random_row_on_every_machine():
 def test_the_order_of_nodes_changes_nothing_else(shape):
     graph = random_graph(**shape)
     order = np.random.default_rng(0).permutation(graph.num_nodes)
-    moved = Graph.from_scipy(graph.adjacency[order][:, order], directed=graph.directed, ids=graph.ids[order])
+    moved = Graph.from_scipy(
+        graph.adjacency[order][:, order], directed=graph.directed, ids=graph.ids[order]
+    )
     np.testing.assert_allclose(moved.features, positions(graph.edges, graph.ids)[order], atol=1e-5)
     assert moved.feature_names[-1] == f"position {WIDTH} of {WIDTH}"
 
@@ -72,7 +76,9 @@ def test_seen_nodes_know_nothing_of_the_others(shape):
     """Those of seen nodes are those of the seen part alone; the others' are means of their neighbours'."""
     graph = random_graph(**shape)
     seen = np.arange(graph.num_nodes) % 3 > 0
-    found = Graph.from_scipy(graph.adjacency, directed=graph.directed, ids=graph.ids, splits={"seen": seen}).features
+    found = Graph.from_scipy(
+        graph.adjacency, directed=graph.directed, ids=graph.ids, splits={"seen": seen}
+    ).features
     part = graph.part(seen)
     np.testing.assert_allclose(found[seen], positions(part.edges, part.ids), atol=1e-5)
     matrix = graph.adjacency + graph.adjacency.T if graph.directed else graph.adjacency
@@ -85,7 +91,9 @@ def test_seen_nodes_know_nothing_of_the_others(shape):
 def test_new_nodes_in_a_row_have_positions_as_far_as_rounds_reach():
     links = sparse.csr_array(np.eye(6, 7) + np.eye(6, 7, 2))  # a known node, then six in a row
     found = attached(links, unit(np.ones((1, WIDTH), np.float32)))
-    np.testing.assert_allclose(np.linalg.norm(found, axis=1), [1] * ROUNDS + [0] * (6 - ROUNDS), atol=1e-6)
+    np.testing.assert_allclose(
+        np.linalg.norm(found, axis=1), [1] * ROUNDS + [0] * (6 - ROUNDS), atol=1e-6
+    )
 
 
 @needs_cora
@@ -99,10 +107,14 @@ def test_an_attached_copy_of_a_node_stands_beside_it(tmp_path):
     grown = read_graph(tmp_path / "edges.csv", attach_to=graph)
     np.testing.assert_array_equal(grown.features[: graph.num_nodes], graph.features)
     found = grown.features[graph.num_nodes :]
-    cosines = (found * graph.features[[identifier - 10_000 for identifier in grown.ids[graph.num_nodes :]]]).sum(axis=1)
+    cosines = (
+        found * graph.features[[identifier - 10_000 for identifier in grown.ids[graph.num_nodes :]]]
+    ).sum(axis=1)
     others = found @ graph.features.T
     assert np.median(cosines) > 0.95
-    assert (others > cosines[:, None]).mean() < 0.002  # few of all nodes are nearer than the one it is a copy of
+    assert (
+        others > cosines[:, None]
+    ).mean() < 0.002  # few of all nodes are nearer than the one it is a copy of
 
 
 @needs_cora

@@ -13,7 +13,9 @@ from infomax.arrays.resemblance import in_words, resemblance
 
 KIND = np.arange(300) % 3
 RNG = np.random.default_rng(0)
-FEATURES = (RNG.random((300, 12)) < 0.1 + 0.6 * np.repeat(np.eye(3), 4, axis=1)[KIND]).astype(np.float32)
+FEATURES = (RNG.random((300, 12)) < 0.1 + 0.6 * np.repeat(np.eye(3), 4, axis=1)[KIND]).astype(
+    np.float32
+)
 ENDS = RNG.integers(300, size=(2, 6000))
 ALIKE = ENDS[:, KIND[ENDS[0]] == KIND[ENDS[1]]]
 DIFFER = ENDS[:, KIND[ENDS[0]] != KIND[ENDS[1]]]
@@ -44,7 +46,9 @@ def test_it_is_the_difference_of_two_means_over_pairs(make, directed):
 
 
 def test_it_tells_neighbours_that_are_alike_from_those_that_differ_and_from_random_ones():
-    alike, random, differ = (of(Graph.from_arrays(ends, FEATURES)) for ends in (ALIKE, ENDS, DIFFER))
+    alike, random, differ = (
+        of(Graph.from_arrays(ends, FEATURES)) for ends in (ALIKE, ENDS, DIFFER)
+    )
     assert alike > 0.2
     assert abs(random) < 0.01
     assert differ < -0.05
@@ -65,9 +69,15 @@ def test_a_sample_of_the_edges_is_seeded_and_near_the_whole(monkeypatch):
 
 def test_few_edges_tell_that_neighbours_are_alike_and_more_that_they_are_not(monkeypatch):
     looked, among = list[int](), module._among
-    monkeypatch.setattr(module, "_among", lambda most, *given: looked.append(most) or among(most, *given))
+    monkeypatch.setattr(
+        module, "_among", lambda most, *given: looked.append(most) or among(most, *given)
+    )
     monkeypatch.setattr(module, "FEW", 500)
-    for ends, expected in ((ALIKE, [500]), (ENDS, [500, module.SAMPLE]), (DIFFER, [500, module.SAMPLE])):
+    for ends, expected in (
+        (ALIKE, [500]),
+        (ENDS, [500, module.SAMPLE]),
+        (DIFFER, [500, module.SAMPLE]),
+    ):
         looked.clear()
         of(Graph.from_arrays(ends, FEATURES))
         assert looked == expected
@@ -83,7 +93,10 @@ def test_a_graph_folder_has_that_of_the_graph_in_memory(tmp_path, monkeypatch):
 def test_wide_sparse_features_are_not_read_a_few_edges_at_a_time(monkeypatch):
     rng = np.random.default_rng(0)
     ends = rng.integers(300, size=6000), rng.integers(200_000, size=6000)
-    graph, calls = Graph.from_arrays(ALIKE, sparse.csr_array((np.ones(6000), ends), shape=(300, 200_000))), []
+    graph, calls = (
+        Graph.from_arrays(ALIKE, sparse.csr_array((np.ones(6000), ends), shape=(300, 200_000))),
+        [],
+    )
     scale = module.Scaler.transform
     monkeypatch.setattr(module.Scaler, "transform", lambda *given: calls.append(0) or scale(*given))
     assert of(graph) == pytest.approx(0, abs=0.02)
@@ -99,11 +112,17 @@ def test_constant_features_and_no_edges_give_no_number_to_trust():
 def test_a_training_computes_it_once_and_another_scale_anew(monkeypatch):
     graph, computed = Graph.from_arrays(ALIKE, FEATURES), []
     monkeypatch.setattr(
-        "infomax.estimator.vectors.resemblance", lambda *of: computed.append(of[2].kind) or resemblance(*of)
+        "infomax.estimator.vectors.resemblance",
+        lambda *of: computed.append(of[2].kind) or resemblance(*of),
     )
-    reports = [DGI(4, epochs=0, scale=scale).fit(graph).health_["resemblance"] for scale in ("rows", "columns")]
+    reports = [
+        DGI(4, epochs=0, scale=scale).fit(graph).health_["resemblance"]
+        for scale in ("rows", "columns")
+    ]
     assert computed == ["rows", "columns"]
-    assert reports == [resemblance(graph.table, graph.edges, graph.scaler(scale)) for scale in ("rows", "columns")]
+    assert reports == [
+        resemblance(graph.table, graph.edges, graph.scaler(scale)) for scale in ("rows", "columns")
+    ]
     assert of(Graph.from_arrays(DIFFER, FEATURES)) < 0 < reports[0] != reports[1]
 
 

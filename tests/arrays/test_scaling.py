@@ -55,7 +55,9 @@ def test_sparse_columns_stay_sparse():
 def test_a_small_deviation_from_a_large_mean_is_not_lost(fitted):
     """A year among many nodes; beside it a column far from zero in half of the rows."""
     years = 2000 + 5 * np.random.default_rng(1).standard_normal(200_000)
-    table = np.column_stack([years, np.arange(len(years)) % 2 * 1e6 + 1e-3 * years]).astype(np.float32)
+    table = np.column_stack([years, np.arange(len(years)) % 2 * 1e6 + 1e-3 * years]).astype(
+        np.float32
+    )
     deviation = Scaler.fit(fitted(table), "columns").deviation
     np.testing.assert_allclose(deviation, table.std(axis=0, dtype=np.float64), rtol=1e-6)
     np.testing.assert_allclose(deviation[0], 5, rtol=0.01)
@@ -66,7 +68,9 @@ def test_a_small_deviation_from_a_large_mean_is_not_lost(fitted):
 def test_the_same_table_scales_alike_dense_and_sparse(kind, fitted):
     scaler = Scaler.fit(fitted(BAG), kind)
     dense, other = scaler.transform(BAG), scaler.transform(sparse.csr_array(BAG))
-    np.testing.assert_allclose(other.toarray() if sparse.issparse(other) else other, dense, rtol=1e-5)
+    np.testing.assert_allclose(
+        other.toarray() if sparse.issparse(other) else other, dense, rtol=1e-5
+    )
 
 
 def test_an_unknown_kind_is_refused():

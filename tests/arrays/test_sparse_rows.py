@@ -38,7 +38,9 @@ def test_any_rows_are_those_of_the_dense_table(rows, precision):
     np.testing.assert_array_equal(stored[rows].toarray(), expected)
     np.testing.assert_array_equal(Table(stored, mapped=True)[rows].toarray(), expected)
     centred = Scaler("columns", np.ones(200, np.float32), np.full(200, 2, np.float32))
-    np.testing.assert_array_equal(Table(stored, scaler=centred, mapped=True)[rows], (expected - 1) / 2)
+    np.testing.assert_array_equal(
+        Table(stored, scaler=centred, mapped=True)[rows], (expected - 1) / 2
+    )
 
 
 def test_statistics_do_not_depend_on_how_rows_are_stored(monkeypatch):
@@ -46,7 +48,11 @@ def test_statistics_do_not_depend_on_how_rows_are_stored(monkeypatch):
     x = bags()
     found = [
         Statistics.of(one)
-        for one in (x, x.toarray(), Table(SparseRows(x.indptr, x.indices, x.data, x.shape[1]), mapped=True))
+        for one in (
+            x,
+            x.toarray(),
+            Table(SparseRows(x.indptr, x.indices, x.data, x.shape[1]), mapped=True),
+        )
     ]
     for one in found[1:]:
         np.testing.assert_allclose(one.mean, found[0].mean, rtol=1e-12, atol=1e-15)
@@ -64,10 +70,14 @@ def test_a_folder_of_sparse_features_is_the_graph_in_memory(scale, tmp_path: Pat
     assert (tmp_path / "g.graph" / "feature_indices.npy").exists()
     assert stored.loaded().table.sparse
     np.testing.assert_array_equal(stored.loaded().features.toarray(), graph.features.toarray())
-    for own, told in zip(graph.scaler(scale).__dict__.values(), stored.scaler(scale).__dict__.values(), strict=True):
+    for own, told in zip(
+        graph.scaler(scale).__dict__.values(), stored.scaler(scale).__dict__.values(), strict=True
+    ):
         np.testing.assert_array_equal(own, told)
     models = [DGI(8, preset="batches", scale=scale, epochs=3).fit(one) for one in (graph, stored)]
-    vectors = [model.transform(one).vectors for model, one in zip(models, (graph, stored), strict=True)]
+    vectors = [
+        model.transform(one).vectors for model, one in zip(models, (graph, stored), strict=True)
+    ]
     np.testing.assert_allclose(vectors[1], vectors[0], atol=1e-4)
 
 

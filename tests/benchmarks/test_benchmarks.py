@@ -52,7 +52,9 @@ def test_ours_trains_exactly_the_epochs_it_is_asked_for(problem: Problem) -> Non
     assert len(ours.training.history) == 3
 
 
-def test_epoch_reports_a_row_a_contender(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_epoch_reports_a_row_a_contender(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     file = tmp_path / "epoch.json"
     epoch.main(["--dataset=generated:60", "--dim=8", "--repeats=2", f"--json={file}"])
     document, table = json.loads(file.read_text()), capsys.readouterr().out
@@ -60,7 +62,10 @@ def test_epoch_reports_a_row_a_contender(tmp_path: Path, capsys: pytest.CaptureF
     assert [row["contender"] for row in document["rows"]] == ["ours", *PEERS, *floor]
     assert ("floor" in document["left_out"]) == (not floor)
     assert all(f" {name} " in table for name in ("ours", *PEERS))
-    assert all(len(row["ms"]) == 2 and row["p10_ms"] <= row["median_ms"] <= row["p90_ms"] for row in document["rows"])
+    assert all(
+        len(row["ms"]) == 2 and row["p10_ms"] <= row["median_ms"] <= row["p90_ms"]
+        for row in document["rows"]
+    )
     assert document["rows"][0]["ratio"] == 1
     assert {"threads", "device", "stretch"} <= document["settings"].keys()
     assert {"platform", "torch", "infomax"} <= document["machine"].keys()
@@ -68,13 +73,26 @@ def test_epoch_reports_a_row_a_contender(tmp_path: Path, capsys: pytest.CaptureF
 
 def test_memory_reports_a_row_a_contender(tmp_path: Path) -> None:
     file = tmp_path / "memory.json"
-    command = [sys.executable, "-m", "benchmarks.memory", "--dataset=generated:60", "--dim=512", "--peers="]
-    done = subprocess.run([*command, f"--json={file}"], cwd=ROOT, capture_output=True, text=True, check=True)
-    (row,) = json.loads(file.read_text())["rows"]  # every contender costs an import of torch: one is enough here
+    command = [
+        sys.executable,
+        "-m",
+        "benchmarks.memory",
+        "--dataset=generated:60",
+        "--dim=512",
+        "--peers=",
+    ]
+    done = subprocess.run(
+        [*command, f"--json={file}"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    (row,) = json.loads(file.read_text())[
+        "rows"
+    ]  # every contender costs an import of torch: one is enough here
     assert row["contender"] == "ours"
     assert " ours " in done.stdout
     assert row["training_mb"] == row["peak_mb"] - row["baseline_mb"]
-    assert row["training_mb"] > 5 * 512 * 512 * 4 / 2**20  # W, its gradient, Adam's two moments, the best weights
+    assert (
+        row["training_mb"] > 5 * 512 * 512 * 4 / 2**20
+    )  # W, its gradient, Adam's two moments, the best weights
 
 
 def test_an_unknown_peer_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

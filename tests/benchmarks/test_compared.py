@@ -33,13 +33,23 @@ def test_edges_that_are_scored_are_not_among_those_that_a_method_gets(tmp_path: 
     given = np.load(tmp_path / "arrays.npz")["edges"]
     assert held_out is not None
     assert given.shape[1] + held_out.shape[1] == task.graph.num_edges
-    known, hidden = ({tuple(sorted(pair)) for pair in ends.T.tolist()} for ends in (given, held_out))
+    known, hidden = (
+        {tuple(sorted(pair)) for pair in ends.T.tolist()} for ends in (given, held_out)
+    )
     assert not known & hidden
 
 
 def test_the_page_has_the_figures_and_says_what_failed(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    row = {"graph": "cora", "lines": 2, "machine": "M", "cores": 2, "commit": "abc", "day": "2026-01-01", "load": 1.0}
+    row = {
+        "graph": "cora",
+        "lines": 2,
+        "machine": "M",
+        "cores": 2,
+        "commit": "abc",
+        "day": "2026-01-01",
+        "load": 1.0,
+    }
     figures = {
         "accuracy": 81.25,
         "accuracy_std": 1.0,
@@ -52,7 +62,9 @@ def test_the_page_has_the_figures_and_says_what_failed(tmp_path: Path) -> None:
         {**row, "method": "infomax", **figures, "edges_auc": 90.0, "width": 896},
         {**row, "method": "pyg-dgi", "failed": "not done after 9 CPU seconds"},
     ]
-    (tmp_path / "rows.json").write_text(json.dumps({"rows": rows, "versions": {"infomax": {"infomax": "1.0"}}}))
+    (tmp_path / "rows.json").write_text(
+        json.dumps({"rows": rows, "versions": {"infomax": {"infomax": "1.0"}}})
+    )
     write_page(tmp_path / "rows.json", tmp_path)
     text = (tmp_path / "compared.md").read_text()
     assert "**81.2** (3.0)" in text
@@ -67,7 +79,11 @@ def test_seconds_of_another_machine_than_most_of_a_column_are_marked_and_limits_
         **{("cora", method): row for method in ("svd", "sgc")},
         ("cora", "gsvd"): row | {"machine": "B", "cpu_s": 5.0},
         ("pubmed", "svd"): row | {"machine": "B", "cpu_s": 7.0},
-        ("pubmed", "pecanpy"): {"machine": "A", "lines": 7, "failed": "not done after 1,200 CPU seconds"},
+        ("pubmed", "pecanpy"): {
+            "machine": "A",
+            "lines": 7,
+            "failed": "not done after 1,200 CPU seconds",
+        },
         ("pubmed", "sgc"): {"machine": "A", "lines": 6, "failed": "more than 12 GB of memory"},
     }
     text = table(rows)
@@ -87,4 +103,6 @@ def test_the_table_of_figures_is_that_of_its_rows() -> None:
 def test_the_page_is_that_of_its_rows(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     write_page(RESULTS, tmp_path)
-    assert (DOCS / "compared.md").read_text() == (tmp_path / "compared.md").read_text(), "benchmarks.compared --page"
+    assert (DOCS / "compared.md").read_text() == (tmp_path / "compared.md").read_text(), (
+        "benchmarks.compared --page"
+    )

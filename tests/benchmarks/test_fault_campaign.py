@@ -8,10 +8,15 @@ import numpy as np
 import pytest
 from benchmarks.faults import crafted, folders, kills, mixed, mutations, parts, values
 
-SLOW = {"200 million columns of zeros", "a cell of 50 MB"}  # their files alone take seconds to write
+SLOW = {
+    "200 million columns of zeros",
+    "a cell of 50 MB",
+}  # their files alone take seconds to write
 
 
-def test_a_training_killed_before_an_operation_on_a_file_ends_in_the_same_bytes(tmp_path: Path) -> None:
+def test_a_training_killed_before_an_operation_on_a_file_ends_in_the_same_bytes(
+    tmp_path: Path,
+) -> None:
     operations = np.random.default_rng(0).choice(np.arange(1, 90), 6, replace=False).tolist()
     assert list(kills.kill_before_operations(tmp_path, operations)) == [(1, [])] * len(operations)
 
@@ -26,7 +31,9 @@ def test_a_graph_folder_killed_at_any_moment_ends_in_the_same_bytes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("duckdb", reason="prepare sorts with it")
-    monkeypatch.setattr(folders, "STAGES", {"prepare": folders.STAGES["prepare"]})  # the others are tested elsewhere
+    monkeypatch.setattr(
+        folders, "STAGES", {"prepare": folders.STAGES["prepare"]}
+    )  # the others are tested elsewhere
     trials = list(folders.campaign(tmp_path, seed=0, kills=1, disks=False))  # a test mounts no disk
     assert sum(tried for tried, _ in trials) > 0
     assert [fault for _, faults in trials for fault in faults] == []
@@ -36,9 +43,13 @@ def test_damaged_values_of_a_graph_folder_lead_to_no_crash(tmp_path: Path) -> No
     assert list(values.campaign(tmp_path, seed=0, trials=5)) == [(1, [])] * 5
 
 
-def test_the_campaign_sees_a_damaged_array_that_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_campaign_sees_a_damaged_array_that_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(values, "damage", lambda folder, rng: ("nothing", False))
-    assert list(values.campaign(tmp_path, seed=0, trials=1)) == [(1, ["trial 0, nothing: exit code 0"])]
+    assert list(values.campaign(tmp_path, seed=0, trials=1)) == [
+        (1, ["trial 0, nothing: exit code 0"])
+    ]
 
 
 def test_the_campaign_sees_half_of_a_graph_folder(tmp_path: Path) -> None:
@@ -71,9 +82,13 @@ def test_damaged_parts_are_refused_read_as_they_were_or_written_again(tmp_path: 
 
 
 @pytest.mark.usefixtures("part_sizes")
-def test_the_campaign_sees_a_part_that_is_believed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_campaign_sees_a_part_that_is_believed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(parts.embedding, "damage", lambda *_, **__: "")
-    monkeypatch.setattr(parts, "mutate", lambda content, rng: content[:200] + b"????" + content[204:])
+    monkeypatch.setattr(
+        parts, "mutate", lambda content, rng: content[:200] + b"????" + content[204:]
+    )
     found = parts.examine(tmp_path, seed=1, first=0, last=8)
     assert any("found ['part-0000" in fault for fault in found), found
 
@@ -86,8 +101,12 @@ def test_mixed_tables_make_one_graph_or_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in crafted.CASES if name not in SLOW])
-def test_a_crafted_file_is_refused_in_little_memory(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(crafted, "MOST_SECONDS", float("inf"))  # the campaign measures it, on a machine of its own
+def test_a_crafted_file_is_refused_in_little_memory(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        crafted, "MOST_SECONDS", float("inf")
+    )  # the campaign measures it, on a machine of its own
     assert list(crafted.examine(name, tmp_path)) == []
 
 

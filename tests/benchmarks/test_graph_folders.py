@@ -19,7 +19,12 @@ pytest.importorskip("duckdb", reason="prepare sorts with it")
 def test_generated_tables_make_a_graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(large, "ROWS", 300)
     large.generate(tmp_path, 1000)
-    prepare(tmp_path / "edges.parquet", tmp_path / "nodes.parquet", out=tmp_path / "g.graph", labels="kind")
+    prepare(
+        tmp_path / "edges.parquet",
+        tmp_path / "nodes.parquet",
+        out=tmp_path / "g.graph",
+        labels="kind",
+    )
     graph = Graph.open(tmp_path / "g.graph")
     assert (graph.num_nodes, graph.num_features) == (1000, large.FEATURES)
     assert 4000 < graph.num_edges <= 5000
@@ -36,7 +41,9 @@ def test_a_command_is_measured() -> None:
         large.measured([sys.executable, "-c", "raise SystemExit(3)"])
 
 
-def test_growth_has_a_row_per_stage_and_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_growth_has_a_row_per_stage_and_size(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def measured(words: list[str]) -> None:
         nodes, folder, file = words[1::2]
         Path(folder).mkdir()

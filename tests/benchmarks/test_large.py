@@ -40,7 +40,9 @@ def test_plain_patches_train_as_ours(problem: PatchProblem) -> None:
     ours, plain = OurPatches(problem, 4), PlainPatches(problem)
     for _ in range(2):  # four steps, and the nodes begin anew
         assert plain.train(4) == pytest.approx(ours.train(4), rel=1e-6)
-    for mine, theirs in zip(ours.training.model.parameters(), plain.model.parameters(), strict=True):
+    for mine, theirs in zip(
+        ours.training.model.parameters(), plain.model.parameters(), strict=True
+    ):
         # Adam's first steps are as long whatever the gradient, so tiny ones differ by whole steps.
         assert (mine - theirs).abs().mean() < 1e-7
 
@@ -68,13 +70,17 @@ def test_a_peer_that_cannot_run_is_named_with_the_reason(
     assert "left out: pyg-loader: PyG's NeighborLoader needs pyg-lib" in capsys.readouterr().out
 
 
-def test_pyg_trains_on_what_its_loader_gives(problem: PatchProblem, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pyg_trains_on_what_its_loader_gives(
+    problem: PatchProblem, monkeypatch: pytest.MonkeyPatch
+) -> None:
     class Whole:
         """In the loader's place, which does not run everywhere: the whole graph as one sample."""
 
         def __init__(self, data: Any, batch_size: int, **_: Any) -> None:
             nodes = torch.arange(data.num_nodes)
-            self.sample = SimpleNamespace(n_id=nodes, edge_index=data.edge_index, batch_size=batch_size)
+            self.sample = SimpleNamespace(
+                n_id=nodes, edge_index=data.edge_index, batch_size=batch_size
+            )
 
         def __iter__(self) -> Any:
             return iter([self.sample])
@@ -92,7 +98,9 @@ def test_embed_finds_the_same_vectors_by_all(tmp_path: Path) -> None:
     assert [row["contender"] for row in rows] == ["ours", "plain", "pyg"]
     assert rows[0]["difference"] == 0
     assert all(0 < row["difference"] < 1e-5 for row in rows[1:])
-    assert all(row["device_s"] > 0 and row["p10_s"] <= row["median_s"] <= row["p90_s"] for row in rows)
+    assert all(
+        row["device_s"] > 0 and row["p10_s"] <= row["median_s"] <= row["p90_s"] for row in rows
+    )
     assert all(len(row["s"]) == 2 for row in rows)
 
 
@@ -101,7 +109,13 @@ def test_growth_fits_an_exponent_a_series(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(growth, "DEGREES", (2, 4))
     document = run(growth, tmp_path, "--nodes=50,100", "--fixed=60")
     sizes = [(row["growing"], row["nodes"], row["dim"]) for row in document["rows"]]
-    assert sizes == [("nodes", 50, 64), ("nodes", 100, 64), *[("edges", 60, 64)] * 2, ("dim", 60, 4), ("dim", 60, 8)]
+    assert sizes == [
+        ("nodes", 50, 64),
+        ("nodes", 100, 64),
+        *[("edges", 60, 64)] * 2,
+        ("dim", 60, 4),
+        ("dim", 60, 8),
+    ]
     assert document["exponents"].keys() == {"nodes", "edges", "dim"}
 
 
@@ -110,17 +124,31 @@ def test_a_square_has_slope_two() -> None:
 
 
 def test_largest_reports_every_stage(tmp_path: Path) -> None:
-    document = run(largest, tmp_path, "--nodes=1000", "--features=5", "--degree=4", "--dim=4", "--steps=2")
-    assert [row["stage"] for row in document["rows"]] == ["generate", "build views", "first steps", "train", "embed"]
+    document = run(
+        largest, tmp_path, "--nodes=1000", "--features=5", "--degree=4", "--dim=4", "--steps=2"
+    )
+    assert [row["stage"] for row in document["rows"]] == [
+        "generate",
+        "build views",
+        "first steps",
+        "train",
+        "embed",
+    ]
     assert document["rows"][3]["nodes"] == 512
     assert document["vectors"] == [1000, 8]
     assert document["trained"]
     assert document["loss"] == pytest.approx(np.log(2), abs=0.1)
 
 
-def test_largest_embeds_narrower_where_memory_ends(monkeypatch: pytest.MonkeyPatch, problem: PatchProblem) -> None:
+def test_largest_embeds_narrower_where_memory_ends(
+    monkeypatch: pytest.MonkeyPatch, problem: PatchProblem
+) -> None:
     graph = problem.graph
-    room = 4 * graph.features.size + 24 * (graph.adjacency.nnz + graph.num_nodes) + 20 * graph.num_nodes * 100
+    room = (
+        4 * graph.features.size
+        + 24 * (graph.adjacency.nnz + graph.num_nodes)
+        + 20 * graph.num_nodes * 100
+    )
     monkeypatch.setattr(largest, "available_bytes", lambda device: room / 0.9)
     assert largest.fitting(graph, 512, "cpu") == 64
     assert largest.fitting(graph, 100, "cpu") == 100
@@ -134,10 +162,14 @@ def labelled_graph() -> Graph:
     part, edges = np.arange(90) % 3, rng.integers(90, size=(2, 400))
     splits = {name: part == number for number, name in enumerate(("train", "validation", "test"))}
     edges = edges[:, classes[edges[0]] == classes[edges[1]]]
-    return Graph.from_arrays(edges, features.astype(np.float32), labels={"class": classes}, splits=splits)
+    return Graph.from_arrays(
+        edges, features.astype(np.float32), labels={"class": classes}, splits=splits
+    )
 
 
-def test_protocol_scores_ours_and_a_peer_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_protocol_scores_ours_and_a_peer_alike(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for module in ("infomax_paper.protocol", "infomax.datasets"):
         monkeypatch.setattr(f"{module}.load_dataset", lambda name: labelled_graph())
     monkeypatch.setattr(protocol, "paper_dim", lambda dataset: 16)
@@ -157,6 +189,8 @@ def test_a_peer_keeps_the_weights_of_its_lowest_loss(monkeypatch: pytest.MonkeyP
     weight = torch.nn.Parameter(torch.tensor(3.0))
     model = torch.nn.Module()
     model.weight = weight
-    peer = SimpleNamespace(model=model, optimiser=torch.optim.SGD([weight], lr=0.5), loss=lambda: (weight - 1).abs())
+    peer = SimpleNamespace(
+        model=model, optimiser=torch.optim.SGD([weight], lr=0.5), loss=lambda: (weight - 1).abs()
+    )
     train(peer)  # 3, 2.5, ... 1, and then from side to side
     assert weight.item() == 1

@@ -12,12 +12,22 @@ ROOT = Path(__file__).parents[2]
 
 def test_every_script_has_a_toy_size() -> None:
     files = [path for folder in ("benchmarks", "recipes") for path in (ROOT / folder).glob("*.py")]
-    scripts = {f"{path.parent.name}.{path.stem}" for path in files if 'if __name__ == "__main__"' in path.read_text()}
-    helpers = {"benchmarks.__main__", "benchmarks.pyg_script", "benchmarks.compared_methods"}  # parts of others
+    scripts = {
+        f"{path.parent.name}.{path.stem}"
+        for path in files
+        if 'if __name__ == "__main__"' in path.read_text()
+    }
+    helpers = {
+        "benchmarks.__main__",
+        "benchmarks.pyg_script",
+        "benchmarks.compared_methods",
+    }  # parts of others
     assert scripts - helpers | {"benchmarks.faults"} == smoke.TOYS.keys()
 
 
-def test_a_script_that_fails_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_script_that_fails_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setitem(smoke.TOYS, "benchmarks.nothing", smoke.Toy("--dim 8"))
     assert smoke.main(["--smoke", "benchmarks.nothing"]) == 1
     told = capsys.readouterr().out

@@ -33,7 +33,10 @@ def graph() -> Graph:
 def test_equal_weights_give_equal_losses_and_equal_steps(name: str, graph: Graph) -> None:
     ours = types.Ours(graph, 8, "cpu", PATHS)
     with torch.no_grad():  # as drawn, the scores are so small that any loss is log 2
-        for weight in (*ours.training.model.encoder.weights, ours.training.model.discriminator.weight):
+        for weight in (
+            *ours.training.model.encoder.weights,
+            ours.training.model.discriminator.weight,
+        ):
             weight *= 3
     peer = types.PEERS[name](graph, ours)
     first = ours.train(1)

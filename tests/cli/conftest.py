@@ -19,7 +19,9 @@ def folder(tmp_path_factory):
 @pytest.fixture(scope="module")
 def run(folder, tmp_path_factory):
     path = tmp_path_factory.mktemp("runs") / "run"
-    outcome = infomax("train", folder, "--labels", "kind", "--out", path, "--dim", DIM, "--epochs", 20)
+    outcome = infomax(
+        "train", folder, "--labels", "kind", "--out", path, "--dim", DIM, "--epochs", 20
+    )
     assert outcome.code == 0, outcome.err
     assert "discriminator accuracy" in outcome.out
     assert f"wrote {path}/" in outcome.out
@@ -54,5 +56,8 @@ def flagged(flags, tmp_path_factory):
     with (folder / "nodes.csv").open(encoding="utf-8", newline="") as file:
         head, *rows = csv.reader(file)
     cells = [["" if flag < 0 else flag for flag in row] for row in flags.tolist()]
-    write_table(folder / "nodes.csv", [[*head, *FLAGS], *(row + more for row, more in zip(rows, cells, strict=True))])
+    write_table(
+        folder / "nodes.csv",
+        [[*head, *FLAGS], *(row + more for row, more in zip(rows, cells, strict=True))],
+    )
     return folder

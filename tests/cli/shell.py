@@ -14,7 +14,17 @@ import numpy as np
 
 from infomax.cli import main
 
-IDS = ["b-2", "007", "é:ü", "[bold]", "a,b", 'q"q', "-1", "Z", *(f"n{row:02d}" for row in range(51, -1, -1))]
+IDS = [
+    "b-2",
+    "007",
+    "é:ü",
+    "[bold]",
+    "a,b",
+    'q"q',
+    "-1",
+    "Z",
+    *(f"n{row:02d}" for row in range(51, -1, -1)),
+]
 """Text in no order, with what csv, rich and argument parsers are fond of."""
 KINDS = ("red", "green", "blue")
 FEATURES = ("x", "y", "z")
@@ -53,7 +63,9 @@ def refused(outcome: Outcome, *parts: str | tuple[str, ...]) -> None:
     assert err.endswith(messages[0] + "\n"), err
     assert "Traceback" not in err
     for part in parts:
-        assert any(words in messages[0] for words in ((part,) if isinstance(part, str) else part)), (part, messages[0])
+        assert any(
+            words in messages[0] for words in ((part,) if isinstance(part, str) else part)
+        ), (part, messages[0])
 
 
 def write_table(path: Path, rows: Sequence[Sequence[object]]) -> Path:
@@ -63,12 +75,16 @@ def write_table(path: Path, rows: Sequence[Sequence[object]]) -> Path:
     return path
 
 
-def write_graph(folder: Path, ids: Sequence[object] = IDS, features: Sequence[str] = FEATURES, seed: int = 0) -> Path:
+def write_graph(
+    folder: Path, ids: Sequence[object] = IDS, features: Sequence[str] = FEATURES, seed: int = 0
+) -> Path:
     """A folder with edges.csv and nodes.csv: three kinds of node, told by features and by who is joined to whom."""
     folder.mkdir()
     rng = np.random.default_rng(seed)
     kind = np.arange(len(ids)) % 3
-    values = np.round(rng.random((len(ids), len(features))) + (np.arange(len(features)) == kind[:, None]), 3)
+    values = np.round(
+        rng.random((len(ids), len(features))) + (np.arange(len(features)) == kind[:, None]), 3
+    )
     nodes = [[ids[row], *values[row], KINDS[kind[row]]] for row in range(len(ids))]
     write_table(folder / "nodes.csv", [["id", *features, "kind"], *nodes])
     ends = rng.integers(len(ids) // 3, size=(150, 2)) * 3 + rng.integers(3, size=(150, 1))

@@ -28,7 +28,9 @@ def test_a_bar_appears_when_its_length_is_known(screen: io.StringIO) -> None:
     assert "/?" not in screen.getvalue()
 
 
-def test_the_time_left_is_told_though_the_length_changes(screen: io.StringIO, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_time_left_is_told_though_the_length_changes(
+    screen: io.StringIO, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As in a training that ends when the loss has not fallen for some epochs: ten steps a second, ten are left."""
     now = 0.0
     with show.Steps("epochs", 21) as steps:

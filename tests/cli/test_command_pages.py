@@ -23,7 +23,9 @@ def listed(*words: str) -> list[str]:
 
 def options(*words: str) -> set[str]:
     """The options that ``--help`` describes, but for itself."""
-    return set(re.findall(r"^  (--?[\w-]+)", infomax(*words, "--help").out, re.MULTILINE)) - {"--help"}
+    return set(re.findall(r"^  (--?[\w-]+)", infomax(*words, "--help").out, re.MULTILINE)) - {
+        "--help"
+    }
 
 
 def test_every_command_has_a_page_with_all_its_options(made):
@@ -40,7 +42,11 @@ def test_every_command_has_a_page_with_all_its_options(made):
 
 def test_commands_within_a_command_are_sections(made):
     sections = dict(
-        re.findall(r"^## infomax reproduce (\S+)\n(.*?)(?=^## |\Z)", made["commands/reproduce.md"], re.M | re.S)
+        re.findall(
+            r"^## infomax reproduce (\S+)\n(.*?)(?=^## |\Z)",
+            made["commands/reproduce.md"],
+            re.M | re.S,
+        )
     )
     assert set(sections) == set(listed("reproduce")) >= {"table", "cora"}
     for name, text in sections.items():

@@ -16,7 +16,9 @@ def other(folder, tmp_path_factory):
     return path
 
 
-def test_settings_that_differ_health_and_scores_stand_side_by_side(run, other, tmp_path, quick_probe):
+def test_settings_that_differ_health_and_scores_stand_side_by_side(
+    run, other, tmp_path, quick_probe
+):
     assert "No scores" in infomax("compare", run, other).err
     for one in (run, other):
         assert infomax("evaluate", one).code == 0
@@ -26,14 +28,26 @@ def test_settings_that_differ_health_and_scores_stand_side_by_side(run, other, t
     found = json.loads((tmp_path / "found.json").read_text())
     assert found["runs"] == [str(run), str(other)]
     settings = found["settings"]
-    assert (settings["seed"], settings["epochs"], settings["encoder.layers"]) == ([0, 4], [20, 3], [None, 2])
+    assert (settings["seed"], settings["epochs"], settings["encoder.layers"]) == (
+        [0, 4],
+        [20, 3],
+        [None, 2],
+    )
     assert "dim" not in settings
     assert not [name for name in settings if name.startswith("graph.")]
     assert found["health"]["epochs"] == [20, 3]
-    labelled = [values for name, values in found["scores"].items() if name.startswith("kind: ") and "DGI" in name]
+    labelled = [
+        values
+        for name, values in found["scores"].items()
+        if name.startswith("kind: ") and "DGI" in name
+    ]
     assert len(labelled) == 1
     assert all(0 < score <= 100 for score in labelled[0])
-    edges = [values for name, values in found["scores"].items() if "edges" in name and "DGI, cosine" in name]
+    edges = [
+        values
+        for name, values in found["scores"].items()
+        if "edges" in name and "DGI, cosine" in name
+    ]
     assert [values[0] for values in edges] == [None]
     for words in ("encoder.layers", "effective_rank", "verdict", "scores"):
         assert words in outcome.out, words
@@ -55,9 +69,13 @@ def test_tables_are_readable_at_80_columns(run, other, monkeypatch, quick_probe)
     assert all(names)  # an empty one goes on from the line above
     heads = [line for line in tables if line.startswith("┃")]
     assert len(heads) == sum(line.startswith("┏") for line in tables)
-    clusters = [line for line in infomax("cluster", run, "-k", 3).out.splitlines() if line.startswith("│")]
+    clusters = [
+        line for line in infomax("cluster", run, "-k", 3).out.splitlines() if line.startswith("│")
+    ]
     assert max(map(len, clusters)) <= 80
-    assert len(clusters) <= 3 * 4 + 4  # of each: set apart by, mostly by each label; and the agreement
+    assert (
+        len(clusters) <= 3 * 4 + 4
+    )  # of each: set apart by, mostly by each label; and the agreement
 
 
 def test_many_runs_are_shown_a_few_at_a_time(run, other, monkeypatch):
@@ -77,4 +95,9 @@ def test_a_folder_of_runs_has_no_types(run, other, tmp_path):
     assert outcome.code == 0, outcome.err
     found = json.loads((tmp_path / "found.json").read_text())
     assert found["settings"]["seed"] == [0, 4]
-    refused(infomax("cluster", tmp_path), "a run folder", "several: first, second", f"Name one: {tmp_path}/first")
+    refused(
+        infomax("cluster", tmp_path),
+        "a run folder",
+        "several: first, second",
+        f"Name one: {tmp_path}/first",
+    )

@@ -35,9 +35,22 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("parts")
     tables = write_graph(place / "tables")
     edges, nodes = tables / "edges.csv", tables / "nodes.csv"
-    assert infomax("prepare", edges, nodes, "--out", place / "g.graph", "--labels", "kind").code == 0
+    assert (
+        infomax("prepare", edges, nodes, "--out", place / "g.graph", "--labels", "kind").code == 0
+    )
     for seed, name in enumerate(("run", "other")):
-        words = ("train", place / "g.graph", "--out", place / name, "--dim", 8, "--steps", 3, "--seed", seed)
+        words = (
+            "train",
+            place / "g.graph",
+            "--out",
+            place / name,
+            "--dim",
+            8,
+            "--steps",
+            3,
+            "--seed",
+            seed,
+        )
         outcome = infomax(*words, "--device", "cpu")
         assert outcome.code == 0, outcome.err
     return place
@@ -80,8 +93,12 @@ DAMAGES: dict[str, Callable[[bytes], bytes]] = {
 }
 
 
-@pytest.mark.parametrize(("damage", "finished"), [*((damage, True) for damage in DAMAGES), ("vectors", False)])
-def test_embed_writes_a_damaged_part_again(place: Path, vectors: Path, damage: str, finished: bool) -> None:
+@pytest.mark.parametrize(
+    ("damage", "finished"), [*((damage, True) for damage in DAMAGES), ("vectors", False)]
+)
+def test_embed_writes_a_damaged_part_again(
+    place: Path, vectors: Path, damage: str, finished: bool
+) -> None:
     whole = contents(vectors)
     (vectors / DAMAGED).write_bytes(DAMAGES[damage](whole[DAMAGED]))
     if not finished:
@@ -121,7 +138,9 @@ def test_a_row_is_read_without_the_others(vectors: Path) -> None:
 
 def test_commands_on_a_run_write_a_damaged_part_again(place: Path, tmp_path: Path) -> None:
     run = shutil.copytree(place / "run", tmp_path / "run")
-    for number, words in enumerate((("neighbours", run, "Z", "--exact"), ("cluster", run, "-k", 2))):
+    for number, words in enumerate(
+        (("neighbours", run, "Z", "--exact"), ("cluster", run, "-k", 2))
+    ):
         part, expected = run / "vectors" / f"part-0000{number}.parquet", infomax(*words)
         assert expected.code == 0, expected.err
         part.write_bytes(b"")
@@ -165,7 +184,9 @@ def test_parts_that_lack_are_refused(vectors: Path, described: bool) -> None:
     if not described:
         (vectors / "_parts.json").unlink()
     for read in (StoredEmbeddings.open, Embeddings.read):
-        with pytest.raises(InputError, match=r"expected 3 parts, found 2\. Repeat the infomax embed"):
+        with pytest.raises(
+            InputError, match=r"expected 3 parts, found 2\. Repeat the infomax embed"
+        ):
             read(vectors)
 
 
@@ -183,12 +204,21 @@ def test_a_damaged_description_is_refused(place: Path, vectors: Path, text: str)
 
 
 def test_a_part_says_what_it_holds(place: Path, vectors: Path) -> None:
-    said = [json.loads(parquet.read_metadata(path).metadata[b"infomax"]) for path in sorted(vectors.glob("part-*"))]
-    assert [(note["first"], note["stop"], note["nodes"]) for note in said] == [(0, 25, 60), (25, 50, 60), (50, 60, 60)]
+    said = [
+        json.loads(parquet.read_metadata(path).metadata[b"infomax"])
+        for path in sorted(vectors.glob("part-*"))
+    ]
+    assert [(note["first"], note["stop"], note["nodes"]) for note in said] == [
+        (0, 25, 60),
+        (25, 50, 60),
+        (50, 60, 60),
+    ]
     assert len({note["run"] for note in said}) == 1
 
 
-def test_passes_of_another_run_are_not_used(place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_passes_of_another_run_are_not_used(
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The file of a pass that a killed embedding left beside a single file."""
     out, expected = tmp_path / "v.parquet", tmp_path / "expected.parquet"
     assert embedded(place, expected, "other").code == 0

@@ -45,14 +45,24 @@ def test_info_draws_the_tables_and_says_how_to_choose(shop: Path) -> None:
 
 
 def test_a_type_is_named_in_the_singular_and_in_any_case(shop: Path, tmp_path: Path) -> None:
-    outcome = infomax("train", shop, "--out", tmp_path / "run", "--type", "Customer", "--dim", 4, "--epochs", 1)
+    outcome = infomax(
+        "train", shop, "--out", tmp_path / "run", "--type", "Customer", "--dim", 4, "--epochs", 1
+    )
     assert outcome.code == 0, outcome.err
     assert [path.name for path in (tmp_path / "run").iterdir() if path.is_dir()] == ["customers"]
-    refused(infomax("train", shop, "--out", tmp_path / "other", "--type", "dog"), "one of customers", 'found "dog"')
+    refused(
+        infomax("train", shop, "--out", tmp_path / "other", "--type", "dog"),
+        "one of customers",
+        'found "dog"',
+    )
 
 
 def test_info_counts_the_rows_as_of_a_day(shop: Path) -> None:
-    cells = {line.split("│")[1].strip(): line.split("│")[2].strip() for line in described(shop) if "│" in line}
+    cells = {
+        line.split("│")[1].strip(): line.split("│")[2].strip()
+        for line in described(shop)
+        if "│" in line
+    }
     assert {name: cells[name] for name in ("customers", "lines", "orders")} == {
         "customers": "20",
         "lines": "6",
@@ -79,7 +89,18 @@ def test_rows_are_found_by_table_and_name(run: Path) -> None:
 def test_a_whole_name_comes_before_a_part_of_one_of_another_type(tmp_path: Path) -> None:
     more = "INSERT INTO tags VALUES (3, 'teapots')"
     shop = sqlite_file(tmp_path / "shop.db", more)
-    words = ("--type", "tags", "--type", "products", "--dim", 8, "--epochs", 1, "--out", tmp_path / "run")
+    words = (
+        "--type",
+        "tags",
+        "--type",
+        "products",
+        "--dim",
+        8,
+        "--epochs",
+        1,
+        "--out",
+        tmp_path / "run",
+    )
     assert infomax("train", shop, *words).code == 0
     outcome = infomax("neighbours", tmp_path / "run", "tea", "-k", 1)
     assert outcome.code == 0, outcome.err
@@ -89,7 +110,16 @@ def test_a_whole_name_comes_before_a_part_of_one_of_another_type(tmp_path: Path)
 def test_vectors_are_searched_by_vectors(run: Path, tmp_path: Path) -> None:
     assert infomax("embed", run, "--type", "product", "--out", tmp_path / "v.npy").code == 0
     outcome = infomax(
-        "neighbours", run, "--type", "product", "--vector", tmp_path / "v.npy", "-k", 1, "--out", tmp_path / "n.json"
+        "neighbours",
+        run,
+        "--type",
+        "product",
+        "--vector",
+        tmp_path / "v.npy",
+        "-k",
+        1,
+        "--out",
+        tmp_path / "n.json",
     )
     assert outcome.code == 0, outcome.err
     near = json.loads((tmp_path / "n.json").read_text())
@@ -110,25 +140,38 @@ def test_vectors_go_back_to_the_rows(shop: Path, run: Path) -> None:
     assert [name for name, _ in rows] == ["tea", "cup", "pot"]
     assert len(json.loads(rows[0][1])) >= 8
     assert infomax("embed", run).code == 2
-    refused(infomax("embed", run, "--into", f"sqlite:///{shop}"), "expected ADDRESS:TABLE", 'found "sqlite:///')
+    refused(
+        infomax("embed", run, "--into", f"sqlite:///{shop}"),
+        "expected ADDRESS:TABLE",
+        'found "sqlite:///',
+    )
 
 
 def test_vectors_of_all_types_are_written_or_none(shop: Path, run: Path) -> None:
     with closing(sqlite3.connect(shop)) as connection:
         connection.execute("CREATE TABLE mine_tags (a INTEGER)")
-    refused(infomax("embed", run, "--into", f"sqlite:///{shop}:mine"), "table mine_tags", "the columns a")
+    refused(
+        infomax("embed", run, "--into", f"sqlite:///{shop}:mine"),
+        "table mine_tags",
+        "the columns a",
+    )
     with closing(sqlite3.connect(shop)) as connection:
-        assert connection.execute("SELECT name FROM sqlite_master WHERE name LIKE 'mine%'").fetchall() == [
-            ("mine_tags",)
-        ]
+        assert connection.execute(
+            "SELECT name FROM sqlite_master WHERE name LIKE 'mine%'"
+        ).fetchall() == [("mine_tags",)]
         connection.execute("DROP TABLE mine_tags")
 
 
-def test_a_run_is_taken_to_a_later_database_without_saying_keys_again(run: Path, tmp_path: Path) -> None:
+def test_a_run_is_taken_to_a_later_database_without_saying_keys_again(
+    run: Path, tmp_path: Path
+) -> None:
     later = sqlite_file(tmp_path / "later.db")
     outcome = infomax("update", run / "customers", later, "--out", tmp_path / "same")
     assert outcome.code == 0, outcome.err
-    assert "0 new nodes, 0 gone; 0 edges came, went or changed; 0 nodes with other features" in outcome.out
+    assert (
+        "0 new nodes, 0 gone; 0 edges came, went or changed; 0 nodes with other features"
+        in outcome.out
+    )
     with closing(sqlite3.connect(later)) as connection:
         connection.execute("INSERT INTO customers VALUES (21, 'Zoe', 'Bell', 33.0, 2)")
         connection.commit()

@@ -51,7 +51,10 @@ def prepare(monkeypatch, tmp_path: Path) -> None:
     """An empty folder to work in, with what the README takes for granted: the tables of today and of tomorrow."""
     monkeypatch.chdir(tmp_path)
     ids = ["vim", *(f"package{row}" for row in range(59))]
-    nodes = [f"{name},{row % 2},{row % 3},{'editors' if row % 2 else 'libs'}" for row, name in enumerate(ids)]
+    nodes = [
+        f"{name},{row % 2},{row % 3},{'editors' if row % 2 else 'libs'}"
+        for row, name in enumerate(ids)
+    ]
     edges = [f"{ids[row]},{ids[(7 * row + 2) % 60]}" for row in range(60)]
     for folder in (Path(), Path("graph")):
         folder.mkdir(exist_ok=True)
@@ -59,7 +62,11 @@ def prepare(monkeypatch, tmp_path: Path) -> None:
         (folder / "edges.csv").write_text("\n".join(["source,target", *edges]))
     tables = {
         "Artist": {"ArtistId": [1, 2, 3], "Name": ["Metallica", "Os Mutantes", "Motörhead"]},
-        "Track": {"TrackId": list(range(30)), "ArtistId": [1 + row % 3 for row in range(30)], "Seconds": [*range(30)]},
+        "Track": {
+            "TrackId": list(range(30)),
+            "ArtistId": [1 + row % 3 for row in range(30)],
+            "Seconds": [*range(30)],
+        },
     }
     sqlite_file(Path("chinook.sqlite"), tables=tables, keys={})
     Path("tomorrow").mkdir()
@@ -68,8 +75,12 @@ def prepare(monkeypatch, tmp_path: Path) -> None:
 
 
 def run_in_shell(code: str) -> None:
-    lines = [line for line in code.splitlines() if line.strip() and not line.strip().startswith("#")]
-    if all(line.startswith("infomax ") for line in lines):  # in this process: torch is loaded already
+    lines = [
+        line for line in code.splitlines() if line.strip() and not line.strip().startswith("#")
+    ]
+    if all(
+        line.startswith("infomax ") for line in lines
+    ):  # in this process: torch is loaded already
         for words in commands(code):
             outcome = infomax(*words)
             assert outcome.code == 0, (words, outcome.err)
@@ -77,13 +88,19 @@ def run_in_shell(code: str) -> None:
         subprocess.run(["bash", "-euc", code], check=True, stdout=subprocess.DEVNULL)
 
 
-@pytest.mark.parametrize("path", [path for path in DOCUMENTS if blocks(path)], ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "path", [path for path in DOCUMENTS if blocks(path)], ids=lambda path: path.name
+)
 def test_the_code_of_a_document_runs(path, tmp_path, monkeypatch):
     if path.name == "README.md":
         prepare(monkeypatch, tmp_path)
-    if path.name == "serving.md":  # it says to copy the server to where one works, and that is all there is
+    if (
+        path.name == "serving.md"
+    ):  # it says to copy the server to where one works, and that is all there is
         copy(ROOT / "recipes/serve.py", tmp_path)
-        monkeypatch.setattr(sys, "path", [str(tmp_path), *(one for one in sys.path if Path(one).resolve() != ROOT)])
+        monkeypatch.setattr(
+            sys, "path", [str(tmp_path), *(one for one in sys.path if Path(one).resolve() != ROOT)]
+        )
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {"__name__": "__main__"}
     for language, code in blocks(path):
@@ -107,14 +124,24 @@ def test_the_commands_of_the_readme_run(tmp_path, monkeypatch):
 def test_the_commands_of_a_document_exist(path):
     text = path.read_text(encoding="utf-8")
     inline = (" ".join(command.split()) for command in re.findall(r"`(infomax\s[^`]+)`", text))
-    inline = [command for command in inline if not re.search(r"infomax -|COMMAND|DATASET", command)]  # as in usage
+    inline = [
+        command for command in inline if not re.search(r"infomax -|COMMAND|DATASET", command)
+    ]  # as in usage
     shown = "\n".join(
-        [*(code for _, code in FENCED.findall(text)), *re.findall(r"^    infomax .*", text, re.MULTILINE), *inline]
+        [
+            *(code for _, code in FENCED.findall(text)),
+            *re.findall(r"^    infomax .*", text, re.MULTILINE),
+            *inline,
+        ]
     )
     group = get_command(app)
     for words in commands(shown):
         command, context = group, group.make_context("infomax", [], resilient_parsing=True)
-        while words and hasattr(command, "get_command") and (inner := command.get_command(context, words[0])):
+        while (
+            words
+            and hasattr(command, "get_command")
+            and (inner := command.get_command(context, words[0]))
+        ):
             command, words = inner, words[1:]
         options = {option for parameter in command.get_params(context) for option in parameter.opts}
         given = {word.partition("=")[0] for word in words if re.match(r"--?[a-z]", word)}

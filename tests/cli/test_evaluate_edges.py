@@ -22,7 +22,9 @@ def folder(tmp_path_factory):
 
 
 def train(folder, run, *words):
-    outcome = infomax("train", folder, "--labels", "kind", "--out", run, "--dim", 8, "--epochs", 10, *words)
+    outcome = infomax(
+        "train", folder, "--labels", "kind", "--out", run, "--dim", 8, "--epochs", 10, *words
+    )
     assert outcome.code == 0, outcome.err
     return outcome
 
@@ -40,7 +42,9 @@ def labelled(folder, tmp_path_factory):
 def unlabelled(folder, tmp_path_factory):
     """A run on the edges alone, so that there is no label."""
     run = tmp_path_factory.mktemp("runs") / "unlabelled"
-    assert infomax("train", folder / "edges.csv", "--out", run, "--dim", 8, "--epochs", 10).code == 0
+    assert (
+        infomax("train", folder / "edges.csv", "--out", run, "--dim", 8, "--epochs", 10).code == 0
+    )
     return run
 
 
@@ -70,13 +74,17 @@ def test_a_run_with_labels_is_scored_on_held_out_edges_where_asked(labelled, tmp
     assert [row["method"] for row in found["rows"]] == METHODS
     expected = score(pairs, cosines(model.transform(model.graph_).vectors, pairs))
     assert found["rows"][0]["auc"] == pytest.approx(expected["auc"])
-    assert "labelled nodes" in infomax("evaluate", labelled).out  # labels come first where nothing is asked for
+    assert (
+        "labelled nodes" in infomax("evaluate", labelled).out
+    )  # labels come first where nothing is asked for
 
 
 def test_the_seed_decides_which_edges_are_held_out_and_info_counts_them(folder, labelled, tmp_path):
     train(folder, tmp_path / "same", "--hold-out-edges", "0.3")
     train(folder, tmp_path / "other", "--hold-out-edges", "0.3", "--seed", 1)
-    first, same, other = (DGI.load(run).graph_.held_out for run in (labelled, tmp_path / "same", tmp_path / "other"))
+    first, same, other = (
+        DGI.load(run).graph_.held_out for run in (labelled, tmp_path / "same", tmp_path / "other")
+    )
     np.testing.assert_array_equal(first, same)
     assert not np.array_equal(first, other)
     described = infomax("info", labelled / "graph.npz").out
@@ -87,14 +95,26 @@ def test_the_seed_decides_which_edges_are_held_out_and_info_counts_them(folder, 
 @pytest.mark.parametrize("share", ["0", "1", "-0.1", "1.5", "nan", "0.0001"])
 def test_a_silly_share_is_refused(folder, tmp_path, share):
     words = ("--labels", "kind", "--out", tmp_path / "run", "--hold-out-edges", share)
-    refused(infomax("train", folder, *words), "share of edges to hold out", "between 0 and 1", "Use 0.1")
+    refused(
+        infomax("train", folder, *words), "share of edges to hold out", "between 0 and 1", "Use 0.1"
+    )
     assert not (tmp_path / "run").exists()
 
 
 def test_a_graph_without_edges_has_none_to_hold_out(folder, tmp_path):
     (tmp_path / "edges.csv").write_text("source,target\n")
-    words = tmp_path / "edges.csv", folder / "nodes.csv", "--labels", "kind", "--out", tmp_path / "run"
-    parts = "edges to hold out: expected a graph of two edges or more, found 0 edges", "without holding edges out"
+    words = (
+        tmp_path / "edges.csv",
+        folder / "nodes.csv",
+        "--labels",
+        "kind",
+        "--out",
+        tmp_path / "run",
+    )
+    parts = (
+        "edges to hold out: expected a graph of two edges or more, found 0 edges",
+        "without holding edges out",
+    )
     refused(infomax("train", *words, "--hold-out-edges", 0.1), *parts)
 
 
@@ -109,12 +129,18 @@ def test_a_type_with_too_few_edges_does_not_keep_the_others_from_their_scores(tm
     edges = tmp_path / "graph" / "edges"
     edges.mkdir(parents=True)
     pairs = {(user, item) for user in range(40) for item in range(30) if (user * item) % 7 < 2}
-    (edges / "user.rated.item.csv").write_text("user,item\n" + "".join(f"{u},{i}\n" for u, i in sorted(pairs)))
-    (edges / "item.at.shop.csv").write_text("item,shop\n" + "".join(f"{i},s{i % 2}\n" for i in range(9)))
+    (edges / "user.rated.item.csv").write_text(
+        "user,item\n" + "".join(f"{u},{i}\n" for u, i in sorted(pairs))
+    )
+    (edges / "item.at.shop.csv").write_text(
+        "item,shop\n" + "".join(f"{i},s{i % 2}\n" for i in range(9))
+    )
     run = tmp_path / "run"
     assert infomax("train", edges.parent, "--out", run, "--dim", 4, "--epochs", 2).code == 0
     outcome = infomax("evaluate", run, "--edges")
     assert outcome.code == 0, outcome.err
-    assert outcome.out.count("Positions │ cosine") == 2  # of item and user, which come before and after shop
+    assert (
+        outcome.out.count("Positions │ cosine") == 2
+    )  # of item and user, which come before and after shop
     assert "shop is left out: edges to score vectors on: expected at least 10" in outcome.err
     refused(infomax("evaluate", run, "--type", "shop"), "at least 10 edges")

@@ -59,7 +59,9 @@ def read_kv(path, width):
         ("kv", read_kv),
     ],
 )
-def test_embed_writes_each_format_with_ids_unchanged_and_in_order(run, vectors, tmp_path, extension, read):
+def test_embed_writes_each_format_with_ids_unchanged_and_in_order(
+    run, vectors, tmp_path, extension, read
+):
     path = tmp_path / f"vectors.{extension}"
     outcome = infomax("embed", run, "--out", path)
     assert outcome.code == 0, outcome.err
@@ -72,7 +74,21 @@ def test_embed_writes_each_format_with_ids_unchanged_and_in_order(run, vectors, 
 def test_integer_ids_stay_integers(tmp_path):
     ids = [30, -4, 12, 7, 9, 1000000007, 5, 6, 8]
     folder = write_graph(tmp_path / "graph", ids)
-    assert infomax("train", folder, "--labels", "kind", "--out", tmp_path / "run", "--dim", 4, "--epochs", 0).code == 0
+    assert (
+        infomax(
+            "train",
+            folder,
+            "--labels",
+            "kind",
+            "--out",
+            tmp_path / "run",
+            "--dim",
+            4,
+            "--epochs",
+            0,
+        ).code
+        == 0
+    )
     assert infomax("embed", tmp_path / "run", "--out", tmp_path / "v.parquet").code == 0
     table = parquet.read_table(tmp_path / "v.parquet")
     assert table.schema.field("id").type == int64()
@@ -101,7 +117,9 @@ def test_run_folder_tells_its_settings(run):
 
 
 def test_training_ends_with_its_verdict(folder, tmp_path):
-    trained = infomax("train", folder, "--labels", "kind", "--dim", 4, "--lr", "1e-12", "--out", tmp_path / "run")
+    trained = infomax(
+        "train", folder, "--labels", "kind", "--dim", 4, "--lr", "1e-12", "--out", tmp_path / "run"
+    )
     wrote, verdict, cause = trained.out.splitlines()[-3:]
     assert wrote.startswith("wrote ")
     assert verdict.startswith(("Verdict: learnt nothing. ", "Verdict: weak. "))
@@ -113,7 +131,10 @@ def test_training_ends_with_its_verdict(folder, tmp_path):
 def test_a_log_tells_how_many_epochs_of_how_many(folder, tmp_path, monkeypatch):
     monkeypatch.setattr("infomax.cli.show.LOG_SECONDS", -1)
     common = ("train", folder, "--labels", "kind", "--dim", 4)
-    assert "epochs: 2 of 3, loss 0." in infomax(*common, "--epochs", 3, "--out", tmp_path / "known").err
+    assert (
+        "epochs: 2 of 3, loss 0."
+        in infomax(*common, "--epochs", 3, "--out", tmp_path / "known").err
+    )
     patient = infomax(*common, "--epochs", 300, "--patience", 3, "--out", tmp_path / "patient").err
     assert "epochs: 1 of 4, loss 0." in patient  # where it ends if the loss falls no more
 
@@ -122,14 +143,27 @@ def test_epochs_with_patience_stop_early_or_at_the_limit(folder, tmp_path):
     common = ("train", folder, "--labels", "kind", "--dim", 4, "--lr", 0.2, "--patience", 3)
     assert infomax(*common, "--epochs", 500, "--out", tmp_path / "early").code == 0
     assert infomax(*common, "--epochs", 2, "--out", tmp_path / "limit").code == 0
-    early, limit = (json.loads((tmp_path / name / "health.json").read_text()) for name in ("early", "limit"))
+    early, limit = (
+        json.loads((tmp_path / name / "health.json").read_text()) for name in ("early", "limit")
+    )
     assert early["stopped_early"]
     assert early["epochs"] == early["kept_epoch"] + 3 < 500
     assert limit["epochs"] == 2
 
 
 def test_what_is_seldom_set_is_what_is_trained(folder, tmp_path):
-    common = ("train", folder, "--labels", "kind", "--dim", 4, "--epochs", 1, "--out", tmp_path / "run")
+    common = (
+        "train",
+        folder,
+        "--labels",
+        "kind",
+        "--dim",
+        4,
+        "--epochs",
+        1,
+        "--out",
+        tmp_path / "run",
+    )
     words = [
         "--corruption",
         "both",
@@ -153,7 +187,19 @@ def test_what_is_seldom_set_is_what_is_trained(folder, tmp_path):
 
 
 def test_an_encoder_is_named(folder, tmp_path):
-    common = ("train", folder, "--labels", "kind", "--dim", 4, "--epochs", 1, "--encoder", "two-hops", "--out")
+    common = (
+        "train",
+        folder,
+        "--labels",
+        "kind",
+        "--dim",
+        4,
+        "--epochs",
+        1,
+        "--encoder",
+        "two-hops",
+        "--out",
+    )
     assert infomax(*common, tmp_path / "run").code == 0
     assert DGI.load(tmp_path / "run").model_.encoder.out_dim == 3 * 4
     wrong = infomax(*common, tmp_path / "other", "--layers", 2)
@@ -167,7 +213,9 @@ def test_patches_are_as_deep_as_the_encoder(folder, tmp_path):
     settings = json.loads((tmp_path / "run" / "config.json").read_text())["settings"]
     assert (settings["views"]["fan_out"], settings["encoder"]["layers"]) == ([3, 2], 2)
     assert settings["views"]["weighting"] == "degree"
-    assert np.isfinite(DGI.load(tmp_path / "run").transform(read_graph(folder, labels="kind")).vectors).all()
+    assert np.isfinite(
+        DGI.load(tmp_path / "run").transform(read_graph(folder, labels="kind")).vectors
+    ).all()
     for more in ((), ("--batch", 9), ("--fan-out", 3)):
         wrong = infomax(*common, "--layers", 2, *more, "--out", tmp_path / "other")
         refused(wrong, "found 2", "fan-out of 2 numbers: --fan-out")
@@ -221,7 +269,9 @@ def test_neighbours_are_those_of_the_library(run, vectors):
     pairs = (unit @ unit.T)[np.triu_indices(len(unit), 1)]
     told = [line.split("│")[3].strip() for line in outcome.out.splitlines() if line.startswith("│")]
     shares = [100 * (pairs < value - 1e-6).mean() for value in np.sort(cosine)[::-1][:3]]
-    assert [float(share.removeprefix("over ").removesuffix(" %")) for share in told] == pytest.approx(shares, abs=0.2)
+    assert [
+        float(share.removeprefix("over ").removesuffix(" %")) for share in told
+    ] == pytest.approx(shares, abs=0.2)
 
 
 def test_an_id_that_looks_like_an_option_follows_two_dashes(run):
@@ -239,13 +289,26 @@ def test_graph_in_every_form_is_the_same_graph(folder, tmp_path):
     write_npz(graph, tmp_path / "g.npz")
     copy = networkx.Graph()
     for row, name in enumerate(IDS):
-        copy.add_node(name, **dict(zip(FEATURES, map(float, graph.features[row]), strict=True)), kind=KINDS[row % 3])
+        copy.add_node(
+            name,
+            **dict(zip(FEATURES, map(float, graph.features[row]), strict=True)),
+            kind=KINDS[row % 3],
+        )
     copy.add_edges_from((IDS[a], IDS[b]) for a, b in zip(*graph.adjacency.nonzero(), strict=True))
     networkx.write_graphml(copy, tmp_path / "g.graphml")
-    for name in (folder, f"{folder}/edges.csv,{folder}/nodes.csv", tmp_path / "g.npz", tmp_path / "g.graphml"):
+    for name in (
+        folder,
+        f"{folder}/edges.csv,{folder}/nodes.csv",
+        tmp_path / "g.npz",
+        tmp_path / "g.graphml",
+    ):
         outcome = infomax("info", name, "--labels", "kind")
         assert outcome.code == 0, outcome.err
-        cells = [[cell.strip() for cell in line.split("│")[1:3]] for line in outcome.out.splitlines() if "│" in line]
+        cells = [
+            [cell.strip() for cell in line.split("│")[1:3]]
+            for line in outcome.out.splitlines()
+            if "│" in line
+        ]
         facts = dict(cells)
         assert facts["nodes"] == "60"
         assert facts["edges"] == str(graph.num_edges)
@@ -265,25 +328,41 @@ def test_labels_of_any_kind_are_counted(tmp_path, flags):
 
 
 def test_an_edge_table_alone_is_a_graph(tmp_path):
-    path = write_table(tmp_path / "edges.csv", [["source", "target"], ["b", "a"], ["a", "c"], ["a", "c"], ["c", "c"]])
+    path = write_table(
+        tmp_path / "edges.csv",
+        [["source", "target"], ["b", "a"], ["a", "c"], ["a", "c"], ["c", "c"]],
+    )
     outcome = infomax("info", path)
-    facts = dict([cell.strip() for cell in row.split("│")[1:3]] for row in outcome.out.splitlines() if "│" in row)
+    facts = dict(
+        [cell.strip() for cell in row.split("│")[1:3]]
+        for row in outcome.out.splitlines()
+        if "│" in row
+    )
     assert (facts["nodes"], facts["edges"]) == ("3", "2")
     told = " ".join(outcome.out.replace("│", " ").split())  # where lines break is the terminal's
     assert "edges dropped 1 self-loops, 1 duplicates (--weight count would count them)" in told
 
 
 def test_columns_that_are_not_called_source_and_target_are_named(tmp_path):
-    odd = write_table(tmp_path / "odd.csv", [["edge_id", "from", "to"], ["e1", "a", "b"], ["e2", "b", "c"]])
-    plain = write_table(tmp_path / "plain.csv", [["edge_id", "Source", "Target"], ["e1", "a", "b"], ["e2", "b", "c"]])
+    odd = write_table(
+        tmp_path / "odd.csv", [["edge_id", "from", "to"], ["e1", "a", "b"], ["e2", "b", "c"]]
+    )
+    plain = write_table(
+        tmp_path / "plain.csv",
+        [["edge_id", "Source", "Target"], ["e1", "a", "b"], ["e2", "b", "c"]],
+    )
     shown = infomax("info", odd).out
-    facts = dict([cell.strip() for cell in row.split("│")[1:3]] for row in shown.splitlines() if "│" in row)
+    facts = dict(
+        [cell.strip() for cell in row.split("│")[1:3]] for row in shown.splitlines() if "│" in row
+    )
     assert facts["edges run from, to"] == "edge_id, from"
     assert "edges run" not in infomax("info", plain).out
     for path, told in ((odd, True), (plain, False)):
         outcome = infomax("train", path, "--out", tmp_path / path.stem, "--dim", 4, "--epochs", 0)
         assert outcome.code == 0, outcome.err
-        assert ("no columns source and target: edges run from, to: edge_id, from\n" in outcome.err) == told
+        assert (
+            "no columns source and target: edges run from, to: edge_id, from\n" in outcome.err
+        ) == told
 
 
 def test_datasets_are_listed_found_and_fetched(monkeypatch, tmp_path):
@@ -296,10 +375,15 @@ def test_datasets_are_listed_found_and_fetched(monkeypatch, tmp_path):
 
 
 def test_a_run_on_weights_says_that_a_graph_has_none(tmp_path):
-    write_table(tmp_path / "weighted.csv", [["source", "target", "weight"], ["a", "b", 2], ["b", "c", 1]])
+    write_table(
+        tmp_path / "weighted.csv", [["source", "target", "weight"], ["a", "b", 2], ["b", "c", 1]]
+    )
     write_table(tmp_path / "plain.csv", [["source", "target"], ["a", "b"], ["b", "c"]])
     run = tmp_path / "run"
-    assert infomax("train", tmp_path / "weighted.csv", "--dim", 4, "--epochs", 1, "--out", run).code == 0
+    assert (
+        infomax("train", tmp_path / "weighted.csv", "--dim", 4, "--epochs", 1, "--out", run).code
+        == 0
+    )
     for name, said in (("plain", True), ("weighted", False)):
         outcome = infomax("embed", run, tmp_path / f"{name}.csv", "--out", tmp_path / "v.csv")
         assert outcome.code == 0
@@ -326,9 +410,13 @@ print(*{"torch", "sklearn"} & set(sys.modules), file=sys.stderr)
         f"embed|{run}|--out|{out}",
         f"neighbours|{out}|007",
     )
-    done = subprocess.run([sys.executable, "-c", script, *commands], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script, *commands], capture_output=True, text=True, check=True
+    )
     assert done.stderr == "\n"
-    assert (Embeddings.read(out).vectors == DGI.load(run).transform(DGI.load(run).graph_).vectors).all()
+    assert (
+        Embeddings.read(out).vectors == DGI.load(run).transform(DGI.load(run).graph_).vectors
+    ).all()
 
 
 @pytest.mark.parametrize("damaged", ["vectors.npy", "graph.npz", "config.json"])

@@ -18,7 +18,9 @@ def tables(tmp_path: Path) -> str:
         for k in range(30)
     ]
     (tmp_path / "nodes.csv").write_text("id,name,age,paid,city,joined,same\n" + "\n".join(rows))
-    (tmp_path / "edges.csv").write_text("source,target\n" + "\n".join(f"n{k},n{(7 * k + 1) % 30}" for k in range(30)))
+    (tmp_path / "edges.csv").write_text(
+        "source,target\n" + "\n".join(f"n{k},n{(7 * k + 1) % 30}" for k in range(30))
+    )
     return f"{tmp_path / 'edges.csv'},{tmp_path / 'nodes.csv'}"
 
 
@@ -34,7 +36,9 @@ def test_info_tells_what_columns_become(tables: str) -> None:
     ):
         assert row in told, told
     assert "joined │ date │ 28 │ 0 │ 5 features: time, season, weekday" in told
-    told = " ".join(infomax("info", tables, "--column", "city=label", "--column", "joined=ignore").out.split())
+    told = " ".join(
+        infomax("info", tables, "--column", "city=label", "--column", "joined=ignore").out.split()
+    )
     assert "city (3 classes)" in told
     assert "joined" not in told
 
@@ -55,7 +59,12 @@ def test_how_to_write_a_number_is_told_with_the_fault(tmp_path: Path) -> None:
     rows = [f"n{k},{k}.5,x" if k % 3 else f"n{k},({k}.50),y" for k in range(30)]
     (tmp_path / "nodes.csv").write_text("\n".join(["id,margin,kind", *rows]))
     (tmp_path / "edges.csv").write_text("source,target\nn0,n1\n")
-    parts = 'line 2, column "margin"', 'found "(0.50)"', "Correct it", "Numbers are written as 1200.50"
+    parts = (
+        'line 2, column "margin"',
+        'found "(0.50)"',
+        "Correct it",
+        "Numbers are written as 1200.50",
+    )
     refused(infomax("info", tmp_path), *parts)
 
 
@@ -63,21 +72,34 @@ def test_a_table_of_which_nothing_becomes_features_is_told(tmp_path: Path) -> No
     (tmp_path / "edges.csv").write_text("source,target\nn0,n1\n")
     odd = "name,code,same", "Node {0},c{0}c,x", '"code" (id), "same" (one value)'
     for head, cells, told in (odd, ("name", "Node {0}", "")):
-        (tmp_path / "nodes.csv").write_text("\n".join([f"id,{head}", *(f"n{k}," + cells.format(k) for k in range(30))]))
+        (tmp_path / "nodes.csv").write_text(
+            "\n".join([f"id,{head}", *(f"n{k}," + cells.format(k) for k in range(30))])
+        )
         err = infomax("info", tmp_path).err
         assert ("no column becomes features: " in err, told in err) == (bool(told), True)
 
 
 def test_all_bad_columns_are_told_at_once(tables: str) -> None:
-    outcome = infomax("info", tables, "--column", "name=number", "--column", "city=date", "--column", "age=text")
-    parts = 'line 2, column "name": "Member 0"', 'line 2, column "city": "Rome"', "--column NAME=KIND"
+    outcome = infomax(
+        "info", tables, "--column", "name=number", "--column", "city=date", "--column", "age=text"
+    )
+    parts = (
+        'line 2, column "name": "Member 0"',
+        'line 2, column "city": "Rome"',
+        "--column NAME=KIND",
+    )
     refused(outcome, "nodes.csv: expected columns that become features", *parts)
 
 
 def test_info_of_a_run_does_not_say_that_nothing_was_dropped(tables: str, tmp_path: Path) -> None:
     """The graph of a run is stored without what was dropped, so that nobody knows."""
     assert "edges dropped" in infomax("info", tables).out
-    assert infomax("train", *tables.split(","), "--epochs", 1, "--dim", 4, "--out", tmp_path / "run").code == 0
+    assert (
+        infomax(
+            "train", *tables.split(","), "--epochs", 1, "--dim", 4, "--out", tmp_path / "run"
+        ).code
+        == 0
+    )
     told = infomax("info", tmp_path / "run").out
     assert "30" in told
     assert "dropped" not in told

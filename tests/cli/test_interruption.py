@@ -43,7 +43,19 @@ def folder(tmp_path_factory):
 
 
 def words(folder, run, *more):
-    return ["train", folder, "--labels", "kind", "--dim", 4, "--epochs", EPOCHS, "--out", run, *more]
+    return [
+        "train",
+        folder,
+        "--labels",
+        "kind",
+        "--dim",
+        4,
+        "--epochs",
+        EPOCHS,
+        "--out",
+        run,
+        *more,
+    ]
 
 
 def start(*typed, script=()):
@@ -81,10 +93,16 @@ def test_interrupted_then_killed_then_resumed_ends_in_the_same_bytes(folder, who
 
     refused(infomax(*words(folder, run)), str(run), "an unfinished training", "--resume")
     refused(infomax("embed", run, "--out", tmp_path / "v.npy"), "a finished run", "--resume")
-    refused(infomax(*words(folder, run, "--resume", "--seed", 1)), "a checkpoint of seed 1", "one of seed 0")
+    refused(
+        infomax(*words(folder, run, "--resume", "--seed", 1)),
+        "a checkpoint of seed 1",
+        "one of seed 0",
+    )
 
     second = start(*words(folder, run, "--resume"))
-    delay = random.uniform(0.2, 1.2) * until_training  # any moment will do: before the training, in it, even after it
+    delay = (
+        random.uniform(0.2, 1.2) * until_training
+    )  # any moment will do: before the training, in it, even after it
     with suppress(subprocess.TimeoutExpired):
         second.wait(timeout=delay)
     second.kill()
@@ -151,14 +169,18 @@ def test_a_damaged_checkpoint_is_refused(folder, tmp_path, harm, monkeypatch):
     from infomax.training import model_file, resuming
 
     monkeypatch.setattr(resuming, "CHECKPOINT_SECONDS", 0.0)
-    monkeypatch.setattr(model_file, "finish", lambda *_: None)  # as if killed just before the model is written
+    monkeypatch.setattr(
+        model_file, "finish", lambda *_: None
+    )  # as if killed just before the model is written
     assert infomax(*words(folder, tmp_path / "run", "--epochs", 3)).code == 0
     monkeypatch.undo()
     path = tmp_path / "run" / CHECKPOINT
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
     path.write_bytes(content if harm == "flipped" else content[:-7])
-    refused(infomax(*words(folder, tmp_path / "run", "--epochs", 3, "--resume")), CHECKPOINT, "changed")
+    refused(
+        infomax(*words(folder, tmp_path / "run", "--epochs", 3, "--resume")), CHECKPOINT, "changed"
+    )
     assert not (tmp_path / "run" / MODEL).exists()
 
 
@@ -179,14 +201,31 @@ def test_resume_refuses_a_finished_run_of_another_graph_or_of_other_settings(fol
     assert infomax(*words(folder, run, "--epochs", 2)).code == 0
     before = (run / MODEL).read_bytes()
     other = write_graph(tmp_path / "other", seed=1)
-    refused(infomax(*words(other, run, "--epochs", 2, "--resume")), str(run), "a finished run of this graph", "another")
-    for option, value, told in [("--seed", 1, "seed 1"), ("--dim", 6, "dim 6"), ("--epochs", 3, "epochs 3")]:
-        refused(infomax(*words(folder, run, "--epochs", 2, "--resume", option, value)), f"a finished run of {told}")
-    refused(infomax(*words(folder, run, "--epochs", 2, "--hold-out-edges", 0.1, "--resume")), "another graph")
+    refused(
+        infomax(*words(other, run, "--epochs", 2, "--resume")),
+        str(run),
+        "a finished run of this graph",
+        "another",
+    )
+    for option, value, told in [
+        ("--seed", 1, "seed 1"),
+        ("--dim", 6, "dim 6"),
+        ("--epochs", 3, "epochs 3"),
+    ]:
+        refused(
+            infomax(*words(folder, run, "--epochs", 2, "--resume", option, value)),
+            f"a finished run of {told}",
+        )
+    refused(
+        infomax(*words(folder, run, "--epochs", 2, "--hold-out-edges", 0.1, "--resume")),
+        "another graph",
+    )
     assert (run / MODEL).read_bytes() == before
 
 
-@pytest.mark.parametrize(("stop", "code"), [(SystemExit(143), 143), (KeyboardInterrupt(), 130)], ids=str)
+@pytest.mark.parametrize(
+    ("stop", "code"), [(SystemExit(143), 143), (KeyboardInterrupt(), 130)], ids=str
+)
 def test_a_signal_that_comes_in_compiled_code_ends_the_command_too(stop, code, monkeypatch):
     """Python tells an exception that C code let pass by a SystemError of its own."""
 
@@ -213,7 +252,9 @@ def test_a_closed_terminal_stops_a_command_unless_nohup_started_it(hangup):
 
 
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
-@pytest.mark.parametrize("finished", [False, True], ids=["within the training", "in its last epoch"])
+@pytest.mark.parametrize(
+    "finished", [False, True], ids=["within the training", "in its last epoch"]
+)
 def test_a_signal_stops_at_the_end_of_an_epoch(name, finished, capsys, request):
     number = request.getfixturevalue("hangup") if name == "SIGHUP" else getattr(signal, name)
     record, before = SimpleNamespace(loss=0.5), signal.getsignal(number)
@@ -221,7 +262,11 @@ def test_a_signal_stops_at_the_end_of_an_epoch(name, finished, capsys, request):
     def signalled():
         with show.training_progress("epochs", "Go on.") as follow:
             signal.raise_signal(number)
-            follow(SimpleNamespace(history=[record] * 7, position=0, patience=None, epochs=9, finished=finished))
+            follow(
+                SimpleNamespace(
+                    history=[record] * 7, position=0, patience=None, epochs=9, finished=finished
+                )
+            )
 
     with pytest.raises(KeyboardInterrupt if number == signal.SIGINT else SystemExit) as ended:
         signalled()
@@ -254,5 +299,7 @@ time.sleep(60)
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 def test_a_signal_that_comes_in_a_callback_of_compiled_code_is_not_lost():
-    ended = subprocess.run([sys.executable, "-c", DROPPED], capture_output=True, text=True, timeout=50, check=False)
+    ended = subprocess.run(
+        [sys.executable, "-c", DROPPED], capture_output=True, text=True, timeout=50, check=False
+    )
     assert (ended.returncode, ended.stdout) == (128 + signal.SIGTERM, "sorted\n"), ended.stderr

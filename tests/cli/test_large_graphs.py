@@ -33,15 +33,22 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("large")
     tables = write_graph(place / "tables")
     edges, nodes = tables / "edges.csv", tables / "nodes.csv"
-    assert infomax("prepare", edges, nodes, "--out", place / "g.graph", "--labels", "kind").code == 0
-    outcome = infomax("train", place / "g.graph", "--out", place / "run", "--dim", 8, "--device", "cpu")
+    assert (
+        infomax("prepare", edges, nodes, "--out", place / "g.graph", "--labels", "kind").code == 0
+    )
+    outcome = infomax(
+        "train", place / "g.graph", "--out", place / "run", "--dim", 8, "--device", "cpu"
+    )
     assert outcome.code == 0, outcome.err
     assert "preset batches: the graph is read from disk" in outcome.err
     return place
 
 
 def test_a_graph_folder_is_described(place: Path) -> None:
-    folder, tables = infomax("info", place / "g.graph"), infomax("info", place / "tables", "--labels", "kind")
+    folder, tables = (
+        infomax("info", place / "g.graph"),
+        infomax("info", place / "tables", "--labels", "kind"),
+    )
     assert folder.code == 0
     assert folder.out.splitlines()[1:] == tables.out.splitlines()[1:]
     assert "features of neighbours" in folder.out
@@ -67,8 +74,21 @@ def test_a_moved_graph_folder_is_known_by_its_hash(place: Path, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("option", ["--steps", "--batch"])
-def test_a_preset_that_follows_from_an_option_is_told(place: Path, tmp_path: Path, option: str) -> None:
-    words = ("train", place / "tables", "--labels", "kind", "--dim", 4, "--out", tmp_path / "run", option, 5)
+def test_a_preset_that_follows_from_an_option_is_told(
+    place: Path, tmp_path: Path, option: str
+) -> None:
+    words = (
+        "train",
+        place / "tables",
+        "--labels",
+        "kind",
+        "--dim",
+        4,
+        "--out",
+        tmp_path / "run",
+        option,
+        5,
+    )
     assert f"preset batches: {option} was given" in infomax(*words).err
 
 
@@ -81,16 +101,33 @@ def test_all_of_a_graph_folder_is_compared_with_its_hashes(place: Path, tmp_path
     about["files"]["features.npy"]["sha256"] = "0" * 64
     (folder / "graph.json").write_text(json.dumps(about))
     assert infomax("info", folder).code == 0
-    refused(infomax("info", folder, "--check"), "features.npy", "the file that graph.json describes")
+    refused(
+        infomax("info", folder, "--check"), "features.npy", "the file that graph.json describes"
+    )
     refused(infomax("info", place / "tables", "--check"), "a graph folder, for --check")
 
 
 def test_a_process_ends_without_a_word_of_its_libraries(place: Path, tmp_path: Path) -> None:
-    out, tables = tmp_path / "again.graph", (place / "tables" / "edges.csv", place / "tables" / "nodes.csv")
-    command = [sys.executable, "-m", "infomax", "prepare", *tables, "--labels", "kind", "--out", out]
+    out, tables = (
+        tmp_path / "again.graph",
+        (place / "tables" / "edges.csv", place / "tables" / "nodes.csv"),
+    )
+    command = [
+        sys.executable,
+        "-m",
+        "infomax",
+        "prepare",
+        *tables,
+        "--labels",
+        "kind",
+        "--out",
+        out,
+    ]
     done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=True)
     assert done.stdout.startswith(f"wrote {out}")
-    assert [line for line in done.stderr.splitlines() if not line.startswith("prepare: ")] == []  # it may take long
+    assert [
+        line for line in done.stderr.splitlines() if not line.startswith("prepare: ")
+    ] == []  # it may take long
 
 
 @pytest.mark.parametrize("vectors", ["paper", "recipe"])
@@ -119,12 +156,18 @@ def test_half_precision(place: Path, tmp_path: Path) -> None:
     model = DGI.load(place / "run")
     found = Embeddings.read(tmp_path / "half").vectors
     np.testing.assert_allclose(found, model.transform(model.graph_).vectors, rtol=2e-3, atol=1e-4)
-    refused(infomax("embed", place / "run", "--out", tmp_path / "v.csv", "--half"), "--half", "a graph folder")
+    refused(
+        infomax("embed", place / "run", "--out", tmp_path / "v.csv", "--half"),
+        "--half",
+        "a graph folder",
+    )
 
 
 def test_parts_of_other_vectors_are_refused(place: Path, tmp_path: Path) -> None:
     assert infomax("embed", place / "run", "--out", tmp_path / "v").code == 0
-    assert infomax("embed", place / "run", "--out", tmp_path / "v").code == 0  # there is nothing left to do
+    assert (
+        infomax("embed", place / "run", "--out", tmp_path / "v").code == 0
+    )  # there is nothing left to do
     outcome = infomax("embed", place / "run", "--out", tmp_path / "v", "--vectors", "own")
     refused(outcome, "parts of the same vectors", "Remove the folder")
 
@@ -153,18 +196,27 @@ def test_clusters_of_a_graph_folder_are_written_for_all_nodes(
     assert outcome.code == 0, outcome.err
     assert "60 nodes, 3 clusters" in outcome.out
     assert any(feature in outcome.out for feature in ("less of x", "x, "))
-    table = arrow_csv.read_csv(tmp_path / name) if name.endswith("csv") else parquet.read_table(tmp_path / name)
+    table = (
+        arrow_csv.read_csv(tmp_path / name)
+        if name.endswith("csv")
+        else parquet.read_table(tmp_path / name)
+    )
     graph = Graph.open(place / "g.graph")
     assert table["id"].to_pylist() == graph.ids.tolist()
     vectors = DGI.load(place / "run").transform(graph).vectors
-    units, found = vectors / np.linalg.norm(vectors, axis=1, keepdims=True), table["cluster"].to_numpy()
+    units, found = (
+        vectors / np.linalg.norm(vectors, axis=1, keepdims=True),
+        table["cluster"].to_numpy(),
+    )
     centres = np.stack([units[found == number].mean(axis=0) for number in range(3)])
     nearest = np.argmin(((units[:, None] - centres) ** 2).sum(axis=-1), axis=1)
     assert (nearest == found).mean() > 0.9
     assert np.bincount(found)[0] == np.bincount(found).max()
 
 
-def test_parts_are_scored_by_the_labelled_nodes(place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parts_are_scored_by_the_labelled_nodes(
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(embedding, "PART", 25)
     whole, some = tmp_path / "vectors.parquet", tmp_path / "vectors"
     for out in (whole, some):
@@ -186,16 +238,22 @@ def test_parts_are_scored_by_the_labelled_nodes(place: Path, tmp_path: Path, mon
             outcome = infomax("evaluate", source, *labelled, "--json", tmp_path / "score.json")
             assert outcome.code == 0, outcome.err
             row = json.loads((tmp_path / "score.json").read_text())["rows"][0]
-            scores.append({key: value for key, value in row.items() if key not in ("method", "seconds")})
+            scores.append(
+                {key: value for key, value in row.items() if key not in ("method", "seconds")}
+            )
         assert scores[0] == scores[1]
     assert read == [60, 60, 60, 30]  # all of a file, the labelled nodes of parts
     refused(infomax("evaluate", some), "evaluate", "labels", "--labels nodes.csv:COLUMN")
     refused(infomax("evaluate", some, "--edges"), "--edges", "a run folder")
     (tmp_path / "few.csv").write_text("id,kind\nx,0\ny,1\n")
-    refused(infomax("evaluate", some, *labels[1]), "some of these nodes", "none of them among 2 ids")
+    refused(
+        infomax("evaluate", some, *labels[1]), "some of these nodes", "none of them among 2 ids"
+    )
 
 
-def test_neighbours_are_searched_on_disk(place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_neighbours_are_searched_on_disk(
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(embedding, "PART", 25)
     assert infomax("embed", place / "run", "--out", tmp_path / "memory.csv").code == 0
     expected = infomax("neighbours", tmp_path / "memory.csv", "007", "-k", 3)
@@ -239,20 +297,28 @@ def test_what_does_not_fit_into_memory_says_what_would(
     monkeypatch.setattr(memory, "free_bytes", lambda: 1000)
     csv, near = tmp_path / "v.csv", tmp_path / "near.csv"
     remedy = "Embed to a .parquet, an .npy or a folder, which takes less; or allow more memory."
-    refused(infomax("embed", place / "run", "--device", "cpu", "--out", csv), "memory (cpu)", remedy)
+    refused(
+        infomax("embed", place / "run", "--device", "cpu", "--out", csv), "memory (cpu)", remedy
+    )
     remedy = "Ask for some nodes: --nodes FILE; or allow more memory."
-    refused(infomax("neighbours", parts, "--all", "--out", near), "neighbours --all: expected", remedy)
+    refused(
+        infomax("neighbours", parts, "--all", "--out", near), "neighbours --all: expected", remedy
+    )
     assert [*tmp_path.iterdir()] == [parts]
 
 
-def test_map_and_report_of_a_sample_say_so(place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_map_and_report_of_a_sample_say_so(
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sys.modules["infomax.cli.map"], "SAMPLE", 40)
     outcome = infomax("map", place / "run", "--out", tmp_path / "map.html", "--seed", 3)
     drawn = "40 nodes of 60, drawn at random with seed 3; neighbours are among these"
     assert f"map.html ({drawn}, " in outcome.out, outcome.err
     assert f'"drawn": "{drawn}"' in (tmp_path / "map.html").read_text()
     monkeypatch.setattr(sys.modules["infomax.cli.analyse"], "SAMPLE", 50)
-    monkeypatch.setattr(analysis, "analyse", lambda *_, **options: iter([asked.append(options["rows"])][:0]))
+    monkeypatch.setattr(
+        analysis, "analyse", lambda *_, **options: iter([asked.append(options["rows"])][:0])
+    )
     asked: list[np.ndarray] = []
     outcome = infomax("analyse", place / "run", "--out", tmp_path / "report")
     drawn = "A sample of 50 nodes, labelled ones first, drawn at random with seed 0, of a graph folder with 60 nodes"
@@ -260,7 +326,10 @@ def test_map_and_report_of_a_sample_say_so(place: Path, tmp_path: Path, monkeypa
     assert drawn in outcome.err
     assert [len(rows) for rows in asked] == [50]
     assert drawn in (tmp_path / "report" / "report.html").read_text()
-    refused(infomax("reproduce", "corruption", "--run", place / "run", "--out", tmp_path / "r"), "on the whole graph")
+    refused(
+        infomax("reproduce", "corruption", "--run", place / "run", "--out", tmp_path / "r"),
+        "on the whole graph",
+    )
 
 
 def test_vectors_of_a_sample_are_those_of_the_nodes(place: Path) -> None:
@@ -297,6 +366,9 @@ def test_embedding_that_is_killed_ends_in_the_same_bytes(
     kept = (tmp_path / "killed" / "part-00001.parquet").stat().st_mtime_ns
     assert infomax(*embed, tmp_path / "killed").code == 0
     assert (tmp_path / "killed" / "part-00001.parquet").stat().st_mtime_ns == kept
-    contents = [{path.name: path.read_bytes() for path in (tmp_path / name).iterdir()} for name in ("whole", "killed")]
+    contents = [
+        {path.name: path.read_bytes() for path in (tmp_path / name).iterdir()}
+        for name in ("whole", "killed")
+    ]
     assert contents[0] == contents[1]
     assert len(contents[0]) == -(-Graph.open(place / "g.graph").num_nodes // 8) + 1

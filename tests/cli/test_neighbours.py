@@ -46,7 +46,9 @@ def test_index_answers_as_exact_search_does_and_says_how_nearly(clustered, folde
     assert 0.9 < found.recall <= 1
     told = f"of 77 lists of similar nodes searched, recall@10 {found.recall:.2f} against exact, on 400 sampled nodes"
     assert str(found) == f"index: {found.lists.nprobe} {told}"
-    same = [found.neighbours(node, 5)[0] == clustered.neighbours(node, 5)[0] for node in range(100, 200)]
+    same = [
+        found.neighbours(node, 5)[0] == clustered.neighbours(node, 5)[0] for node in range(100, 200)
+    ]
     assert np.mean(same) > 0.9
     assert all(len(found.neighbours(node, 5)) == 5 for node in (10, 17))
     with pytest.raises(InputError, match="one of 1,500 ids"):
@@ -56,13 +58,17 @@ def test_index_answers_as_exact_search_does_and_says_how_nearly(clustered, folde
 def test_index_puts_pairs_where_exact_search_does(clustered, folder):
     asked = [0.0, 0.5, 0.9, 0.99]
     found = index.open_index(folder, clustered.ids, lambda: clustered)
-    assert found.standing(asked).tolist() == pytest.approx(clustered.standing(asked).tolist(), abs=1e-4)
+    assert found.standing(asked).tolist() == pytest.approx(
+        clustered.standing(asked).tolist(), abs=1e-4
+    )
     parts = folder / "parts"
     stored = StoredEmbeddings.open(write_parts(parts, clustered))
     halved = index.open_stored_index(parts, stored, make=True)
     assert stored.standing(asked).tolist() == clustered.standing(asked).tolist()
     assert halved is not None
-    assert halved.standing(asked).tolist() == pytest.approx(clustered.standing(asked).tolist(), abs=0.002)
+    assert halved.standing(asked).tolist() == pytest.approx(
+        clustered.standing(asked).tolist(), abs=0.002
+    )
 
 
 def test_index_is_kept_until_the_model_changes(clustered, folder):
@@ -89,7 +95,9 @@ def test_damaged_index_is_built_anew(clustered, folder, name):
 def test_notes_without_a_recall_are_not_trusted(clustered, folder, recall):
     index.open_index(folder, clustered.ids, lambda: clustered)
     notes = json.loads((folder / index.NOTES).read_text()) | {"recall": recall}
-    (folder / index.NOTES).write_text(json.dumps({name: value for name, value in notes.items() if value is not None}))
+    (folder / index.NOTES).write_text(
+        json.dumps({name: value for name, value in notes.items() if value is not None})
+    )
     assert 0.9 < index.open_index(folder, clustered.ids, lambda: clustered).recall <= 1
 
 
@@ -109,16 +117,23 @@ def test_command_indexes_large_runs_only(tmp_path, monkeypatch):
     run = tmp_path / "run"
     graph = write_graph(tmp_path / "small")
     monkeypatch.setattr(runs, "STORED", 50)
-    assert infomax("train", graph, "--labels", "kind", "--out", run, "--dim", 8, "--epochs", 2).code == 0
+    assert (
+        infomax("train", graph, "--labels", "kind", "--out", run, "--dim", 8, "--epochs", 2).code
+        == 0
+    )
     exact = infomax("neighbours", run, "Z")
     assert not (run / index.INDEX).exists()
     monkeypatch.setattr(index, "LIMIT", 50)
     first, second = infomax("neighbours", run, "Z"), infomax("neighbours", run, "Z")
     assert (run / index.INDEX).exists()
     assert first.out == second.out  # the kept index answers as the fresh one did
-    assert first.out.splitlines()[:5] == exact.out.splitlines()[:5]  # the title, the header and the nearest of all
+    assert (
+        first.out.splitlines()[:5] == exact.out.splitlines()[:5]
+    )  # the title, the header and the nearest of all
     # An index may miss a neighbour, and its threads decide which: it says how many it finds.
-    recall = re.search(r"index: .* recall@10 (\d\.\d\d) against exact, on 60 sampled nodes\n", first.out)
+    recall = re.search(
+        r"index: .* recall@10 (\d\.\d\d) against exact, on 60 sampled nodes\n", first.out
+    )
     assert recall is not None
     assert float(recall[1]) > 0.9
     assert "searching 60 vectors; an index is built only once" in first.err
@@ -163,13 +178,17 @@ def test_parts_that_differ_are_refused(clustered, tmp_path):
         StoredEmbeddings.open(folder)
 
 
-def test_index_of_parts_is_built_when_asked_for_and_mapped_from_then_on(clustered, tmp_path, monkeypatch):
+def test_index_of_parts_is_built_when_asked_for_and_mapped_from_then_on(
+    clustered, tmp_path, monkeypatch
+):
     folder = write_parts(tmp_path / "parts", clustered)
     disk = StoredEmbeddings.open(folder)
     assert index.open_stored_index(folder, disk, make=False) is None
     first = index.open_stored_index(folder, disk, make=True)
     assert 0.9 < first.recall <= 1
-    same = [first.neighbours(node, 5)[0] == clustered.neighbours(node, 5)[0] for node in range(100, 200)]
+    same = [
+        first.neighbours(node, 5)[0] == clustered.neighbours(node, 5)[0] for node in range(100, 200)
+    ]
     assert np.mean(same) > 0.9
     assert sorted(path.name for path in folder.iterdir() if path.name[0] == "_") == [
         f"_{index.INDEX}",
@@ -204,15 +223,23 @@ def test_a_damaged_or_foreign_index_of_parts_is_none(clustered, tmp_path):
         (good, "[" * 100_000),
         (good, '{"source": 1, "state": {"a": []}}'),
         (b"", json.dumps(forged)),  # the hash of a file that cannot be loaded
-        ((third / f"_{index.INDEX}").read_bytes(), None),  # all is as it should be, but for the number of vectors
+        (
+            (third / f"_{index.INDEX}").read_bytes(),
+            None,
+        ),  # all is as it should be, but for the number of vectors
     ):
         kept.write_bytes(content)
         os.utime(kept, ns=(stat.st_atime_ns, stat.st_mtime_ns))
         if claimed is None:
-            claimed = json.dumps(forged | {"state": index.file_state(kept), "hash": index.checksum(kept)})
+            claimed = json.dumps(
+                forged | {"state": index.file_state(kept), "hash": index.checksum(kept)}
+            )
         notes.write_text(claimed)
         assert index.open_stored_index(folder, StoredEmbeddings.open(folder), make=False) is None
-    assert infomax("neighbours", folder, 42, "-k", 1).out == infomax("neighbours", other, 42, "-k", 1, "--exact").out
+    assert (
+        infomax("neighbours", folder, 42, "-k", 1).out
+        == infomax("neighbours", other, 42, "-k", 1, "--exact").out
+    )
     again = infomax("neighbours", folder, 42, "-k", 1, "--index")
     assert again.code == 0, again.err
     assert "recall@10" in again.out
@@ -227,5 +254,7 @@ def test_an_index_with_other_times_is_hashed_once(clustered, tmp_path, monkeypat
     hashed, real = [], index.checksum
     monkeypatch.setattr(index, "checksum", lambda path: hashed.append(path.name) or real(path))
     for _ in range(3):
-        assert index.open_stored_index(folder, disk, make=False).neighbours(42) == first.neighbours(42)
+        assert index.open_stored_index(folder, disk, make=False).neighbours(42) == first.neighbours(
+            42
+        )
     assert hashed == [f"_{index.INDEX}"]

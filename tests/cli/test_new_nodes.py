@@ -29,22 +29,39 @@ def world(tmp_path_factory):
         for part, wanted in (("today", False), ("new", True)):
             kept = [row for row, is_late in zip(rows, late, strict=True) if is_late is wanted]
             write_table(world / part / table, [names, *kept])
-    outcome = infomax("train", world / "today", "--labels", "kind", "--out", world / "run", "--dim", 8, "--epochs", 5)
+    outcome = infomax(
+        "train",
+        world / "today",
+        "--labels",
+        "kind",
+        "--out",
+        world / "run",
+        "--dim",
+        8,
+        "--epochs",
+        5,
+    )
     assert outcome.code == 0, outcome.err
     return world
 
 
 def test_new_nodes_alone_are_written_as_the_whole_graph_has_them(world, tmp_path):
-    outcome = infomax("embed", world / "run", world / "new", "--attach", "--out", tmp_path / "v.parquet")
+    outcome = infomax(
+        "embed", world / "run", world / "new", "--attach", "--out", tmp_path / "v.parquet"
+    )
     assert outcome.code == 0, outcome.err
     assert f"{len(TOMORROW)} nodes" in outcome.out
     found = Embeddings.read(tmp_path / "v.parquet")
     assert found.ids.tolist() == TOMORROW
     expected = DGI.load(world / "run").transform(read_graph(world / "whole", labels="kind"))
-    np.testing.assert_allclose(found.vectors, [expected[node] for node in TOMORROW], rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(
+        found.vectors, [expected[node] for node in TOMORROW], rtol=1e-5, atol=1e-6
+    )
 
 
-def rename(part, columns=(("edges.csv", {"source": "from", "target": "to"}), ("nodes.csv", {"id": "name"}))):
+def rename(
+    part, columns=(("edges.csv", {"source": "from", "target": "to"}), ("nodes.csv", {"id": "name"}))
+):
     """The same tables with other names of columns, in another order."""
     for table, names in columns:
         with (part / table).open(encoding="utf-8", newline="") as file:
@@ -56,14 +73,25 @@ def rename(part, columns=(("edges.csv", {"source": "from", "target": "to"}), ("n
 def test_a_later_graph_is_prepared_like_that_of_a_run(tmp_path):
     pytest.importorskip("duckdb", reason="prepare sorts with it")
     for name, start in (("first", 20), ("later", 60)):
-        rows = [(f"n{at}", "" if at == 3 else start + at % 7, ("Rome", "Oslo")[at % 2]) for at in range(30)]
+        rows = [
+            (f"n{at}", "" if at == 3 else start + at % 7, ("Rome", "Oslo")[at % 2])
+            for at in range(30)
+        ]
         write_table(tmp_path / f"{name}-nodes.csv", [("key", "age", "city"), *rows])
         edges = [(f"n{at}", f"n{(at + 2) % 30}") for at in range(30)]
         write_table(tmp_path / f"{name}-edges.csv", [("from", "to"), *edges])
-    first, later = ([tmp_path / f"{name}-{kind}.csv" for kind in ("edges", "nodes")] for name in ("first", "later"))
+    first, later = (
+        [tmp_path / f"{name}-{kind}.csv" for kind in ("edges", "nodes")]
+        for name in ("first", "later")
+    )
     run, folder = tmp_path / "run", tmp_path / "later.graph"
     columns = ("--id", "key", "--source", "from", "--target", "to")
-    assert infomax("train", *first, *columns, "--out", run, "--dim", 8, "--epochs", 5, "--directed").code == 0
+    assert (
+        infomax(
+            "train", *first, *columns, "--out", run, "--dim", 8, "--epochs", 5, "--directed"
+        ).code
+        == 0
+    )
     assert infomax("prepare", *later, "--like", run, "--out", folder).code == 0
     vectors = []
     for graph in ([folder], later):
@@ -71,12 +99,18 @@ def test_a_later_graph_is_prepared_like_that_of_a_run(tmp_path):
         assert (outcome.code, "encoded" in outcome.err) == (0, False), outcome.err
         vectors.append(np.load(tmp_path / "v.npy"))
     np.testing.assert_allclose(*vectors, atol=1e-6)
-    refused(infomax("prepare", *later, "--like", tmp_path / "none", "--out", tmp_path / "g"), "expected a run folder")
+    refused(
+        infomax("prepare", *later, "--like", tmp_path / "none", "--out", tmp_path / "g"),
+        "expected a run folder",
+    )
 
 
 @pytest.mark.parametrize("kind", ["memory", "folder"])
 def test_columns_that_a_training_was_told_are_not_asked_again(world, tmp_path, kind, quick_probe):
-    parts = {name: rename(shutil.copytree(world / name, tmp_path / name)) for name in ("today", "new", "whole")}
+    parts = {
+        name: rename(shutil.copytree(world / name, tmp_path / name))
+        for name in ("today", "new", "whole")
+    }
     columns = ("--labels", "kind", "--id", "name", "--source", "from", "--target", "to")
     graph, run = parts["today"], tmp_path / "run"
     if kind == "folder":
@@ -84,16 +118,27 @@ def test_columns_that_a_training_was_told_are_not_asked_again(world, tmp_path, k
         tables, graph = (graph / "edges.csv", graph / "nodes.csv"), tmp_path / "g.graph"
         assert infomax("prepare", *tables, "--out", graph, *columns).code == 0
         columns = ()
-    trained = infomax("train", graph, *columns, "--out", run, "--dim", 8, "--epochs", 5, "--preset", "whole-graph")
+    trained = infomax(
+        "train", graph, *columns, "--out", run, "--dim", 8, "--epochs", 5, "--preset", "whole-graph"
+    )
     assert trained.code == 0, trained.err
     embed = ("embed", run, "--out", tmp_path / "v.csv")
-    for words in ((parts["new"], "--attach"), (parts["whole"],), (world / "new", "--attach"), (world / "whole",)):
-        assert infomax(*embed, *words).code == 0, words  # tables with the usual names are read as well
+    for words in (
+        (parts["new"], "--attach"),
+        (parts["whole"],),
+        (world / "new", "--attach"),
+        (world / "whole",),
+    ):
+        assert infomax(*embed, *words).code == 0, (
+            words
+        )  # tables with the usual names are read as well
     scores = []
     for labels in ((), ("--labels", f"{parts['today'] / 'nodes.csv'}:kind")):
         outcome = infomax("evaluate", run, *labels, "--json", tmp_path / "scores.json")
         assert outcome.code == 0, outcome.err
-        scores.append([row["mean"] for row in json.loads((tmp_path / "scores.json").read_text())["rows"]])
+        scores.append(
+            [row["mean"] for row in json.loads((tmp_path / "scores.json").read_text())["rows"]]
+        )
     assert scores[0] == scores[1]
 
 
@@ -112,7 +157,9 @@ def test_columns_of_new_tables_are_chosen(world, tmp_path, attach):
     """Tables whose columns have other names and another order give the same vectors."""
     attached = ["--attach"] if attach else []
     part = shutil.copytree(world / ("new" if attach else "whole"), tmp_path / "tables")
-    assert infomax("embed", world / "run", part, *attached, "--out", tmp_path / "plain.csv").code == 0
+    assert (
+        infomax("embed", world / "run", part, *attached, "--out", tmp_path / "plain.csv").code == 0
+    )
     rename(part)
     words = ("embed", world / "run", part, *attached, "--out", tmp_path / "chosen.csv")
     assert infomax(*words, "--id", "name", "--source", "from", "--target", "to").code == 0
@@ -134,13 +181,27 @@ def test_features_of_new_nodes_in_a_file(world, tmp_path):
     own, again = (Embeddings.read(tmp_path / name).vectors for name in ("own.csv", "again.csv"))
     np.testing.assert_allclose(again, own, atol=1e-6)
     for command in (embed, ("update", *embed[1:-1], tmp_path / "updated")):
-        refused(infomax(*command, "--features", "x"), "--features", "a file .npy or .npz", "names of the features")
-    refused(infomax("embed", tmp_path / "run", "--out", tmp_path / "v.csv", "--id", "id"), "--id: expected GRAPH")
+        refused(
+            infomax(*command, "--features", "x"),
+            "--features",
+            "a file .npy or .npz",
+            "names of the features",
+        )
+    refused(
+        infomax("embed", tmp_path / "run", "--out", tmp_path / "v.csv", "--id", "id"),
+        "--id: expected GRAPH",
+    )
 
 
 def test_new_nodes_alone_are_no_graph_and_the_way_is_told(world, tmp_path):
     words = ("embed", world / "run", world / "new", "--out", tmp_path / "v.npz")
-    refused(infomax(*words), "edges.csv", "nodes.csv", "If it has only new nodes: infomax embed ", " --attach.")
+    refused(
+        infomax(*words),
+        "edges.csv",
+        "nodes.csv",
+        "If it has only new nodes: infomax embed ",
+        " --attach.",
+    )
 
 
 @pytest.mark.parametrize(

@@ -34,10 +34,22 @@ def test_questions_are_answered_from_rows_up_to_their_time(tmp_path: Path) -> No
     run, ask = tmp_path / "run", tmp_path / "questions.csv"
     ask.write_text("customer,date,label\n1,2009-01-01,7\n0,2010-06-01,8\n1,2008-06-15,9\n")
     common = ["--time", "order.date", "--as-of", "2009-06-01"]
-    _done("train", str(tmp_path / "shop"), *common, "--type", "customer", "--epochs", "1", "--out", str(run))
+    _done(
+        "train",
+        str(tmp_path / "shop"),
+        *common,
+        "--type",
+        "customer",
+        "--epochs",
+        "1",
+        "--out",
+        str(run),
+    )
     assert read_graph(run / "customer" / "graph.npz").nodes["order"].num_nodes == 18
     options = ["--type", "customer", "--at", str(ask)]
-    _done("embed", str(run), str(tmp_path / "shop"), *options, "--out", str(tmp_path / "all.parquet"))
+    _done(
+        "embed", str(run), str(tmp_path / "shop"), *options, "--out", str(tmp_path / "all.parquet")
+    )
     found = parquet.read_table(tmp_path / "all.parquet")
     assert found["label"].to_pylist() == [7, 8, 9]
     cut = [str(tmp_path / "shop"), "--as-of", "2009-01-01"]
@@ -47,28 +59,53 @@ def test_questions_are_answered_from_rows_up_to_their_time(tmp_path: Path) -> No
     assert np.array_equal(vectors[[0, 2]], earlier[[0, 2]])
     assert not np.array_equal(vectors[1], earlier[1])
     out = ["--out", str(tmp_path / "x.parquet")]
-    refused(infomax("embed", str(run), *options, "--time", "when", *out), 'a column "when" of times')
-    refused(infomax("embed", str(run), "--half-life", "60d", *out), "questions, which it is about: --at")
+    refused(
+        infomax("embed", str(run), *options, "--time", "when", *out), 'a column "when" of times'
+    )
+    refused(
+        infomax("embed", str(run), "--half-life", "60d", *out), "questions, which it is about: --at"
+    )
     assert not (tmp_path / "x.parquet").exists()
 
 
 def test_questions_of_a_run_of_several_types_say_their_type_by_a_column(tmp_path: Path) -> None:
     _shop(tmp_path / "shop")
     run, ask, out = tmp_path / "run", tmp_path / "questions.csv", tmp_path / "v.parquet"
-    _done("train", str(tmp_path / "shop"), "--time", "order.date", "--epochs", "1", "--out", str(run))
+    _done(
+        "train", str(tmp_path / "shop"), "--time", "order.date", "--epochs", "1", "--out", str(run)
+    )
     ask.write_text("id,date,customerId\n29,2009-01-01,1\n28,2010-06-01,0\n")
     _done("embed", str(run), "--at", str(ask), "--out", str(out))
     whole = parquet.read_table(out)["vector"]
-    _done("embed", str(run), "--type", "customer", "--at", str(ask), "--id", "customerId", "--out", str(out))
+    _done(
+        "embed",
+        str(run),
+        "--type",
+        "customer",
+        "--at",
+        str(ask),
+        "--id",
+        "customerId",
+        "--out",
+        str(out),
+    )
     assert parquet.read_table(out)["vector"] == whole
     ask.write_text("customer,order,date\n1,3,2010-01-01\n")
-    refused(infomax("embed", str(run), "--at", str(ask), "--out", str(out)), 'ids of "customer", "order". --type')
+    refused(
+        infomax("embed", str(run), "--at", str(ask), "--out", str(out)),
+        'ids of "customer", "order". --type',
+    )
     ask.write_text("who,date\n1,2010-01-01\n")
-    refused(infomax("embed", str(run), "--at", str(ask), "--out", str(out)), 'the columns "who", "date". --type')
+    refused(
+        infomax("embed", str(run), "--at", str(ask), "--out", str(out)),
+        'the columns "who", "date". --type',
+    )
 
 
 def test_rows_of_an_edge_table_with_times_are_nodes(tmp_path: Path) -> None:
-    (tmp_path / "calls.csv").write_text("source,target,when\na,b,2020-01-01\nb,c,2020-02-01\na,c,2020-03-01\n")
+    (tmp_path / "calls.csv").write_text(
+        "source,target,when\na,b,2020-01-01\nb,c,2020-02-01\na,c,2020-03-01\n"
+    )
     told = _done("info", str(tmp_path / "calls.csv"), "--time", "when", "--as-of", "2020-02-10")
     assert "event" in told
     graph = read_graph(tmp_path / "calls.csv", time="when", as_of="2020-02-10")
@@ -79,10 +116,25 @@ def test_answers_do_not_use_positions_and_say_nothing_of_them(tmp_path: Path) ->
     calls, ask, run = str(tmp_path / "calls.csv"), tmp_path / "questions.csv", str(tmp_path / "run")
     Path(calls).write_text("source,target,when\na,b,2020-01-01\nb,c,2020-02-01\na,c,2020-03-01\n")
     ask.write_text("id,date\na,2020-02-10\n")
-    _done("train", calls, "--time", "when", "--type", "node", "--dim", "4", "--epochs", "1", "--out", run)
+    _done(
+        "train",
+        calls,
+        "--time",
+        "when",
+        "--type",
+        "node",
+        "--dim",
+        "4",
+        "--epochs",
+        "1",
+        "--out",
+        run,
+    )
     told = {}
     for name, more in (("at", ["--at", str(ask)]), ("all", [])):
-        outcome = infomax("embed", run, calls, "--type", "node", *more, "--out", str(tmp_path / f"{name}.parquet"))
+        outcome = infomax(
+            "embed", run, calls, "--type", "node", *more, "--out", str(tmp_path / f"{name}.parquet")
+        )
         assert outcome.code == 0, outcome.err
         told[name] = "Positions in this graph" in outcome.err
     assert told == {"at": False, "all": True}

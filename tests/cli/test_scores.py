@@ -31,14 +31,18 @@ def test_evaluate_gives_a_run_and_its_file_the_same_score(run, folder, tmp_path)
     assert "Random-Init" in outcome.out
     assert infomax("evaluate", run, "--labels", table, "--json", tmp_path / "1.json").code == 0
     assert infomax("evaluate", vectors, "--labels", table, "--json", tmp_path / "2.json").code == 0
-    first, second, third = (json.loads((tmp_path / f"{number}.json").read_text()) for number in range(3))
+    first, second, third = (
+        json.loads((tmp_path / f"{number}.json").read_text()) for number in range(3)
+    )
     assert first["source"] == str(run)
     assert first["probe"] == "validated"
     assert [row["method"] for row in first["rows"]] == ROWS
     for row in first["rows"]:
         assert (row["metric"], row["runs"], row["splits"]) == ("accuracy", 1, 10)
         guessed = row["method"] == "Majority class"
-        assert (20 if guessed else 34) < row["mean"] <= 100  # in percent, and better than one guess in three
+        assert (
+            (20 if guessed else 34) < row["mean"] <= 100
+        )  # in percent, and better than one guess in three
         assert row["costs"] == ([] if guessed else [1.0])
     assert [row["mean"] for row in first["rows"]] == [row["mean"] for row in second["rows"]]
     assert [row["mean"] for row in third["rows"]] == [first["rows"][at]["mean"] for at in (0, -1)]
@@ -61,17 +65,35 @@ def test_a_feature_that_no_part_of_a_vector_holds_is_not_named(tmp_path):
     (tmp_path / "g/edges").mkdir()
     authors = [f"a{i},{i % 2},{i % 3}" for i in range(30)]
     (tmp_path / "g/nodes/author.csv").write_text("\n".join(["id,country,age", *authors]))
-    (tmp_path / "g/nodes/paper.csv").write_text("\n".join(["id,x", *(f"p{i},{i % 7}" for i in range(40))]))
+    (tmp_path / "g/nodes/paper.csv").write_text(
+        "\n".join(["id,x", *(f"p{i},{i % 7}" for i in range(40))])
+    )
     edges = [f"p{i},a{i * 7 % 30}" for i in range(40)]
     (tmp_path / "g/edges/paper.by.author.csv").write_text("\n".join(["source,target", *edges]))
     cases = [
         ("country", "author-paper", "encoder,pooled,positions", False),
         ("country", "author-paper", "recipe", True),
-        ("age", "author-paper-author", "paper", True),  # another label, since Python gives the same warning once
+        (
+            "age",
+            "author-paper-author",
+            "paper",
+            True,
+        ),  # another label, since Python gives the same warning once
     ]
     for at, (label, paths, vectors, leaks) in enumerate(cases):
         run, table = tmp_path / f"run{at}", f"{tmp_path}/g/nodes/author.csv:{label}"
-        options = ("--type", "author", "--paths", paths, "--vectors", vectors, "--dim", DIM, "--epochs", 1)
+        options = (
+            "--type",
+            "author",
+            "--paths",
+            paths,
+            "--vectors",
+            vectors,
+            "--dim",
+            DIM,
+            "--epochs",
+            1,
+        )
         outcome = infomax("train", tmp_path / "g", *options, "--out", run)
         assert outcome.code == 0, outcome.err
         outcome = infomax("evaluate", run / "author", "--labels", table, "--no-raw")
@@ -84,8 +106,14 @@ def test_evaluate_names_the_labels_that_it_does_not_score(graph, tmp_path):
     labels = {"section": np.arange(graph.num_nodes) % 2, "team": np.arange(graph.num_nodes) % 3}
     DGI(DIM, epochs=0).fit(graph.replace(labels=labels)).save(tmp_path / "run")
     outcome = infomax("evaluate", tmp_path / "run", "--no-raw")
-    assert (outcome.code, outcome.out.splitlines()[-1]) == (0, "Other labels: team. To score one: --labels team")
-    assert "Other labels" not in infomax("evaluate", tmp_path / "run", "--no-raw", "--labels", "team").out
+    assert (outcome.code, outcome.out.splitlines()[-1]) == (
+        0,
+        "Other labels: team. To score one: --labels team",
+    )
+    assert (
+        "Other labels"
+        not in infomax("evaluate", tmp_path / "run", "--no-raw", "--labels", "team").out
+    )
 
 
 @pytest.mark.usefixtures("quick_probe")
@@ -98,7 +126,9 @@ def test_labels_come_from_whatever_a_graph_can_be_read_from(run, folder, tmp_pat
     graph = read_graph(folder, labels="kind")
     write_npz(graph, tmp_path / "graph.npz")
     nodes = networkx.Graph()
-    nodes.add_nodes_from((name, {"kind": kind}) for name, kind in zip(graph.ids, graph.labels["kind"], strict=True))
+    nodes.add_nodes_from(
+        (name, {"kind": kind}) for name, kind in zip(graph.ids, graph.labels["kind"], strict=True)
+    )
     networkx.write_graphml(nodes, tmp_path / "graph.graphml")
     parquet.write_table(arrow.read_csv(folder / "nodes.csv"), tmp_path / "nodes.parquet")
     sources = [f"{folder}/nodes.csv", folder, f"{folder}/edges.csv,{folder}/nodes.csv"]
@@ -106,13 +136,26 @@ def test_labels_come_from_whatever_a_graph_can_be_read_from(run, folder, tmp_pat
     sources += ["graph.npz", "graph.graphml", "nodes.parquet", "nodes.csv.gz"]
     found = []
     for source in sources:
-        outcome = infomax("evaluate", "v.parquet", "--labels", f"{source}:kind", "--json", "scores.json")
+        outcome = infomax(
+            "evaluate", "v.parquet", "--labels", f"{source}:kind", "--json", "scores.json"
+        )
         assert outcome.code == 0, outcome.err
-        found.append([row["mean"] for row in json.loads((tmp_path / "scores.json").read_text())["rows"]])
+        found.append(
+            [row["mean"] for row in json.loads((tmp_path / "scores.json").read_text())["rows"]]
+        )
     assert all(means == found[0] for means in found)
-    refused(infomax("evaluate", "v.parquet", "--labels", "graph.npz:sort"), 'labels named "sort"', "the labels kind")
+    refused(
+        infomax("evaluate", "v.parquet", "--labels", "graph.npz:sort"),
+        'labels named "sort"',
+        "the labels kind",
+    )
     refused(infomax("evaluate", "v.parquet", "--labels", "debian:section"), "none of them among")
-    refused(infomax("evaluate", "v.parquet", "--labels", "corra:y"), "corra", "a data set", "nothing of that name")
+    refused(
+        infomax("evaluate", "v.parquet", "--labels", "corra:y"),
+        "corra",
+        "a data set",
+        "nothing of that name",
+    )
 
 
 @pytest.mark.usefixtures("quick_probe")
@@ -127,9 +170,14 @@ def test_labels_of_a_graph_with_a_split_are_scored_on_it(run, folder, tmp_path):
 
     graph = read_graph(folder, labels="kind")
     codes = np.unique(graph.labels["kind"], return_inverse=True)[1]
-    parts = {part: np.arange(60) // 3 % 3 == number for number, part in enumerate(("train", "validation", "test"))}
+    parts = {
+        part: np.arange(60) // 3 % 3 == number
+        for number, part in enumerate(("train", "validation", "test"))
+    }
     write_npz(graph.replace(labels={"number": codes}, splits=parts), tmp_path / "graph.npz")
-    outcome = infomax("evaluate", run, "--labels", f"{tmp_path}/graph.npz:number", "--json", tmp_path / "s.json")
+    outcome = infomax(
+        "evaluate", run, "--labels", f"{tmp_path}/graph.npz:number", "--json", tmp_path / "s.json"
+    )
     assert outcome.code == 0, outcome.err
     assert json.loads((tmp_path / "s.json").read_text())["split"] == "the data set's split"
 
@@ -143,7 +191,8 @@ def test_several_labels_a_node_are_scored_by_micro_f1(flagged, flags, tmp_path, 
     monkeypatch.setitem(PROBES, "paper", quick)
     run, whole, vectors = tmp_path / "run", tmp_path / "whole", tmp_path / "v.csv"
     own, table = (
-        [word for flag in FLAGS for word in ("--labels", f"{where}{flag}")] for where in ("", f"{flagged}/nodes.csv:")
+        [word for flag in FLAGS for word in ("--labels", f"{where}{flag}")]
+        for where in ("", f"{flagged}/nodes.csv:")
     )
     settings = ("--dim", DIM, "--epochs", 5)
     assert infomax("train", flagged, "--labels", "kind", *own, "--out", run, *settings).code == 0
@@ -161,12 +210,26 @@ def test_several_labels_a_node_are_scored_by_micro_f1(flagged, flags, tmp_path, 
     assert means[0] == means[1] == means[2]
     assert means[3] == [means[0][0], means[0][-1]]
     assert [row["method"] for row in found[0]["rows"]] == ROWS
-    assert {(result["probe"], row["metric"]) for result in found for row in result["rows"]} == {("paper", "micro-F1")}
+    assert {(result["probe"], row["metric"]) for result in found for row in result["rows"]} == {
+        ("paper", "micro-F1")
+    }
     splits = random_splits(np.where((flags < 0).any(axis=1), -1, 0), seed=0, count=10)
     embedded = DGI.load(run).transform(graph).vectors
-    assert means[0][0] == pytest.approx(np.mean([quick(embedded, flags, split).value for split in splits]))
-    refused(infomax("evaluate", run, *own, "--probe", "validated"), "one label per node", "Use the paper's probe")
-    refused(infomax("evaluate", run, *own, "--labels", "kind"), "labels kind", "0 or 1", '"red"', "Name one column")
+    assert means[0][0] == pytest.approx(
+        np.mean([quick(embedded, flags, split).value for split in splits])
+    )
+    refused(
+        infomax("evaluate", run, *own, "--probe", "validated"),
+        "one label per node",
+        "Use the paper's probe",
+    )
+    refused(
+        infomax("evaluate", run, *own, "--labels", "kind"),
+        "labels kind",
+        "0 or 1",
+        '"red"',
+        "Name one column",
+    )
 
 
 def split_graph(label, ids=None):
@@ -178,7 +241,9 @@ def split_graph(label, ids=None):
         rng.random((60, 5)) + np.eye(3, 5)[kind],
         ids=ids,
         labels={label: np.array(KINDS, dtype=object)[kind]},
-        splits={name: part == number for number, name in enumerate(("train", "validation", "test"))},
+        splits={
+            name: part == number for number, name in enumerate(("train", "validation", "test"))
+        },
     )
 
 
@@ -189,7 +254,9 @@ def test_reproduce_writes_the_json_that_was_agreed(monkeypatch, tmp_path):
     quick = replace(EXPERIMENTS["cora"], settings={"dim": 8, "epochs": 2})
     monkeypatch.setitem(EXPERIMENTS, "cora", quick)
     monkeypatch.setattr(protocol, "load_dataset", lambda name: split_graph("class"))
-    outcome = infomax("reproduce", "cora", "--runs", 2, "--json", tmp_path / "r.json", "--device", "cpu")
+    outcome = infomax(
+        "reproduce", "cora", "--runs", 2, "--json", tmp_path / "r.json", "--device", "cpu"
+    )
     assert outcome.code == 0, outcome.err
     assert "82.3 ± 0.6" in outcome.out
     found = json.loads((tmp_path / "r.json").read_text())
@@ -208,7 +275,9 @@ def test_reproduce_writes_the_json_that_was_agreed(monkeypatch, tmp_path):
 def test_the_table_is_written_as_json_where_asked_too(monkeypatch, tmp_path):
     monkeypatch.setattr("infomax_paper.table.load_dataset", lambda name: split_graph("class"))
     words = ("--datasets", "cora", "--methods", "Raw features", "--runs", 1, "--device", "cpu")
-    outcome = infomax("reproduce", "table", *words, "--out", tmp_path / "table", "--json", tmp_path / "t.json")
+    outcome = infomax(
+        "reproduce", "table", *words, "--out", tmp_path / "table", "--json", tmp_path / "t.json"
+    )
     assert outcome.code == 0, outcome.err
     assert (tmp_path / "t.json").read_text() == (tmp_path / "table" / "table.json").read_text()
 
@@ -220,7 +289,9 @@ def small_demo(monkeypatch):
     from infomax.cli.demo import PACKAGES
 
     monkeypatch.setattr("infomax.cli.demo.DIM", 8)
-    graph = split_graph("section", [*PACKAGES, *(f"package{row}" for row in range(60 - len(PACKAGES)))])
+    graph = split_graph(
+        "section", [*PACKAGES, *(f"package{row}" for row in range(60 - len(PACKAGES)))]
+    )
     monkeypatch.setattr(datasets, "load_dataset", lambda name: graph)
     return graph
 
@@ -235,7 +306,9 @@ def test_demo_leaves_vectors_report_and_picture(small_demo, tmp_path):
         assert words in outcome.out
     assert (tmp_path / "demo" / "debian.png").read_bytes().startswith(b"\x89PNG")
     assert np.load(tmp_path / "demo" / "embeddings.npz")["ids"].tolist() == small_demo.ids.tolist()
-    assert set(json.loads((tmp_path / "demo" / "report.json").read_text())["neighbours"]) == set(PACKAGES)
+    assert set(json.loads((tmp_path / "demo" / "report.json").read_text())["neighbours"]) == set(
+        PACKAGES
+    )
     assert infomax("neighbours", tmp_path / "demo" / "run", "numpy").code == 0
 
 
@@ -246,7 +319,10 @@ def test_demo_writes_over_its_own_run_and_no_other(folder, tmp_path):
         assert infomax("demo", "--out", tmp_path, "--epochs", epochs).code == 0
     assert len(json.loads((run / "health.json").read_text())["curve"]["loss"]) == 3
     shutil.rmtree(run)
-    assert infomax("train", folder, "--labels", "kind", "--dim", 4, "--epochs", 1, "--out", run).code == 0
+    assert (
+        infomax("train", folder, "--labels", "kind", "--dim", 4, "--epochs", 1, "--out", run).code
+        == 0
+    )
     before = (run / "model.safetensors").read_bytes()
     refused(infomax("demo", "--out", tmp_path, "--epochs", 2), str(run), "a trained model")
     assert (run / "model.safetensors").read_bytes() == before
@@ -273,7 +349,12 @@ def test_the_labels_named_are_those_that_are_scored(tmp_path):
     )
     write_npz(graph, tmp_path / "g.npz")
     run = tmp_path / "run"
-    assert infomax("train", tmp_path / "g.npz", "--labels", "kind", "--dim", 4, "--epochs", 2, "--out", run).code == 0
+    assert (
+        infomax(
+            "train", tmp_path / "g.npz", "--labels", "kind", "--dim", 4, "--epochs", 2, "--out", run
+        ).code
+        == 0
+    )
     outcome = infomax("evaluate", run, "--json", tmp_path / "scores.json")
     assert "kind: validated probe" in outcome.out
     assert json.loads((tmp_path / "scores.json").read_text())["labels"] == ["kind"]

@@ -43,7 +43,9 @@ def folder(tmp_path_factory):
 @pytest.fixture(scope="module")
 def run(folder, tmp_path_factory):
     out = tmp_path_factory.mktemp("runs") / "run"
-    result = infomax("train", str(folder), "--out", str(out), "--epochs", "5", "--dim", "8", "--labels", "topic")
+    result = infomax(
+        "train", str(folder), "--out", str(out), "--epochs", "5", "--dim", "8", "--labels", "topic"
+    )
     assert "paths: paper-venue-paper, paper-author-paper" in said(result)
     assert "60 of type paper with 2 features" in said(result)
     assert "labels: topic" in said(result)
@@ -51,11 +53,18 @@ def run(folder, tmp_path_factory):
 
 
 def test_every_type_has_a_run(run):
-    assert sorted(path.name for path in run.iterdir() if path.is_dir()) == ["author", "paper", "venue"]
+    assert sorted(path.name for path in run.iterdir() if path.is_dir()) == [
+        "author",
+        "paper",
+        "venue",
+    ]
     assert json.loads((run / "runs.json").read_text()) == {"runs": ["author", "paper", "venue"]}
     model = DGI.load(run / "author")
     assert model.graph_.kind == "author"
-    assert list(model.preset_.paths) == ["author-paper", "author-paper-venue"]  # which has no features
+    assert list(model.preset_.paths) == [
+        "author-paper",
+        "author-paper-venue",
+    ]  # which has no features
 
 
 def test_vectors_of_each_type_have_its_ids(run, tmp_path):
@@ -79,11 +88,24 @@ def test_positions_are_computed_once_for_all_types_and_seeds(folder, run, tmp_pa
     monkeypatch.setattr("infomax.estimator.vectors.fit_places", fit_places)
     several = {"all": (), "seeds": ("--runs", 2, "--type", "paper"), "alone": ("--type", "author")}
     for name, words in several.items():
-        settings = ("--out", tmp_path / name, "--epochs", "5", "--dim", "8", "--labels", "topic", *words)
+        settings = (
+            "--out",
+            tmp_path / name,
+            "--epochs",
+            "5",
+            "--dim",
+            "8",
+            "--labels",
+            "topic",
+            *words,
+        )
         assert infomax("train", folder, *settings).code == 0
     assert len(made) == 3
     same = [(run / kind, tmp_path / "all" / kind) for kind in ("author", "paper", "venue")]
-    same += [(run / "paper", tmp_path / "seeds/paper/seed-0"), (run / "author", tmp_path / "alone/author")]
+    same += [
+        (run / "paper", tmp_path / "seeds/paper/seed-0"),
+        (run / "author", tmp_path / "alone/author"),
+    ]
     for one, two in same:
         for name in ("positions.npy", "vectors.npy"):
             assert (one / name).read_bytes() == (two / name).read_bytes()
@@ -103,7 +125,10 @@ def test_positions_of_other_edges_are_not_taken(folder, tmp_path):
 def test_every_type_is_taken_to_a_later_graph(folder, run, tmp_path):
     later = tmp_path / "later"
     shutil.copytree(folder, later)
-    with (later / "nodes/paper.csv").open("a") as nodes, (later / "edges/paper.by.author.csv").open("a") as edges:
+    with (
+        (later / "nodes/paper.csv").open("a") as nodes,
+        (later / "edges/paper.by.author.csv").open("a") as edges,
+    ):
         nodes.write("\n60,1,2,a")
         edges.write("\n60,3\n60,77")
     result = infomax("update", run, later, "--out", tmp_path / "run2", "--labels", "topic")
@@ -113,9 +138,14 @@ def test_every_type_is_taken_to_a_later_graph(folder, run, tmp_path):
         assert f"{number_of(new, 'new node')}, 0 gone; " in told
         assert f" of {count} vectors." in told
         assert infomax("embed", run / kind, later, "--out", tmp_path / f"{kind}.npz").code == 0
-        expected, model = Embeddings.read(tmp_path / f"{kind}.npz"), DGI.load(tmp_path / "run2" / kind)
+        expected, model = (
+            Embeddings.read(tmp_path / f"{kind}.npz"),
+            DGI.load(tmp_path / "run2" / kind),
+        )
         assert model.graph_.kind == kind
-        np.testing.assert_allclose(model.transform(model.graph_).vectors, expected.vectors, rtol=1e-4, atol=1e-6)
+        np.testing.assert_allclose(
+            model.transform(model.graph_).vectors, expected.vectors, rtol=1e-4, atol=1e-6
+        )
         assert model.hash_ == DGI.load(run / kind).hash_
 
 
@@ -131,8 +161,13 @@ def test_labels_of_a_table_are_those_of_the_type_that_is_said(run, folder, quick
     table = f"{folder / 'nodes' / 'paper.csv'}:topic"
     outcome = infomax("evaluate", run, "--labels", table)
     assert outcome.code == 2
-    assert f"--labels: expected labels of one type of nodes, found {table}. Say of which type: --type" in said(outcome)
-    assert "60 labelled nodes" in said(infomax("evaluate", run, "--type", "paper", "--labels", table))
+    assert (
+        f"--labels: expected labels of one type of nodes, found {table}. Say of which type: --type"
+        in said(outcome)
+    )
+    assert "60 labelled nodes" in said(
+        infomax("evaluate", run, "--type", "paper", "--labels", table)
+    )
     assert "60 labelled nodes" in said(infomax("evaluate", run, "--labels", "topic"))
     outcome = infomax("evaluate", run, "--labels", "subject")
     assert "expected the labels subject of one type of nodes or more, found none" in said(outcome)
@@ -140,9 +175,13 @@ def test_labels_of_a_table_are_those_of_the_type_that_is_said(run, folder, quick
 
 def test_edges_of_several_types_are_held_out_and_scored_by_positions(run, folder, tmp_path):
     out = tmp_path / "run"
-    told = infomax("train", folder, "--hold-out-edges", "0.2", "--dim", 4, "--epochs", 1, "--out", out)
+    told = infomax(
+        "train", folder, "--hold-out-edges", "0.2", "--dim", 4, "--epochs", 1, "--out", out
+    )
     counts = re.search(r"held out (\d+) of (\d+) edges", said(told))
-    assert "held out from training" in said(infomax("evaluate", out, "--edges", "--json", tmp_path / "scores.json"))
+    assert "held out from training" in said(
+        infomax("evaluate", out, "--edges", "--json", tmp_path / "scores.json")
+    )
     found = json.loads((tmp_path / "scores.author.json").read_text())
     assert [(row["method"], row["score"]) for row in found["rows"]] == [
         ("Positions", "cosine"),
@@ -171,15 +210,26 @@ def test_runs_are_compared_type_by_type(run, tmp_path):
     found = json.loads((tmp_path / "found.json").read_text())
     epochs = {kind: one["health"]["epochs"] for kind, one in found["types"].items()}
     assert epochs == {"author": [5, 5], "paper": [5, 5], "venue": [5, 5]}
-    assert "runs of several types of nodes, or of one, found both" in said(infomax("compare", run, run / "paper"))
+    assert "runs of several types of nodes, or of one, found both" in said(
+        infomax("compare", run, run / "paper")
+    )
 
 
 def test_neighbours_are_of_one_type(run):
     assert said(infomax("neighbours", str(run), "paper:3", "-k", "2")).startswith("Nearest to 3")
     for nodes, words in (
-        (["3"], "neighbours: expected nodes of one type, found author:3, paper:3, venue:3. Only nodes of one type"),
-        (["author:3", "paper:59"], "neighbours: expected nodes of one type, found author:3, paper:59. Only nodes of"),
-        (["paper:3", "nobody"], 'the id or the name of a node of type author, paper, venue, found "nobody"'),
+        (
+            ["3"],
+            "neighbours: expected nodes of one type, found author:3, paper:3, venue:3. Only nodes of one type",
+        ),
+        (
+            ["author:3", "paper:59"],
+            "neighbours: expected nodes of one type, found author:3, paper:59. Only nodes of",
+        ),
+        (
+            ["paper:3", "nobody"],
+            'the id or the name of a node of type author, paper, venue, found "nobody"',
+        ),
         (["paper:999"], 'node: expected one of 60 ids, found "999"'),
         (["--all", "--out", "near.csv"], "expected --type TYPE, one of author, paper, venue"),
     ):
@@ -189,19 +239,35 @@ def test_neighbours_are_of_one_type(run):
 
 def test_nodes_of_another_type_are_near_by_positions(run, tmp_path):
     out = tmp_path / "near.csv"
-    assert said(infomax("neighbours", str(run), "author:5", "--type", "paper", "-k", "2")).startswith("Nearest to 5")
+    assert said(
+        infomax("neighbours", str(run), "author:5", "--type", "paper", "-k", "2")
+    ).startswith("Nearest to 5")
     why = infomax("neighbours", run, "author:5", "--type", "paper", "-k", "2", "--why")
     assert "by their positions alone" in why.out
-    assert infomax("neighbours", run, "author:5", "--type", "paper", "-k", "60", "--out", out).code == 0
+    assert (
+        infomax("neighbours", run, "author:5", "--type", "paper", "-k", "60", "--out", out).code
+        == 0
+    )
     found = [line.split(",") for line in out.read_text().splitlines()[1:]]
     models = {kind: DGI.load(run / kind) for kind in ("author", "paper")}
     author, papers = (one.transform(one.graph_, vectors="positions") for one in models.values())
-    cosines = papers.vectors @ author[5] / np.linalg.norm(papers.vectors, axis=1) / np.linalg.norm(author[5])
+    cosines = (
+        papers.vectors
+        @ author[5]
+        / np.linalg.norm(papers.vectors, axis=1)
+        / np.linalg.norm(author[5])
+    )
     assert int(found[0][2]) == np.argmax(cosines)
     np.testing.assert_allclose([float(line[3]) for line in found], -np.sort(-cosines), atol=1e-5)
-    (wrote,) = [one for one in models["author"].graph_.relations if {one.source, one.target} == {"author", "paper"}]
+    (wrote,) = [
+        one
+        for one in models["author"].graph_.relations
+        if {one.source, one.target} == {"author", "paper"}
+    ]
     own = wrote.edges.matrix()[:, [author.row(5)]].nonzero()[0]
-    assert np.mean(cosines[own]) > np.mean(cosines) + 0.2  # what it wrote is nearer than other papers
+    assert (
+        np.mean(cosines[own]) > np.mean(cosines) + 0.2
+    )  # what it wrote is nearer than other papers
 
 
 def test_a_node_of_a_run_of_one_type_may_name_it(run):
@@ -222,19 +288,29 @@ def test_a_node_is_found_in_the_type_that_has_it(run):
 
 
 def test_a_node_is_found_by_its_name_in_any_type(tmp_path):
-    nodes = {"airport": ["EWR,Newark Liberty Intl,1", "JFK,Kennedy,2"], "airline": ["UA,United,3", "B6,Kennedy,1"]}
+    nodes = {
+        "airport": ["EWR,Newark Liberty Intl,1", "JFK,Kennedy,2"],
+        "airline": ["UA,United,3", "B6,Kennedy,1"],
+    }
     for kind, rows in nodes.items():
         (tmp_path / "g" / "nodes").mkdir(parents=True, exist_ok=True)
         (tmp_path / "g" / "nodes" / f"{kind}.csv").write_text("\n".join(["id,name,x", *rows]))
     (tmp_path / "g" / "edges").mkdir()
-    (tmp_path / "g" / "edges" / "airline.flies.airport.csv").write_text("airline,airport\nUA,EWR\nB6,EWR\nB6,JFK")
+    (tmp_path / "g" / "edges" / "airline.flies.airport.csv").write_text(
+        "airline,airport\nUA,EWR\nB6,EWR\nB6,JFK"
+    )
     run = tmp_path / "run"
-    assert infomax("train", str(tmp_path / "g"), "--dim", "4", "--epochs", "1", "--out", str(run)).code == 0
+    assert (
+        infomax("train", str(tmp_path / "g"), "--dim", "4", "--epochs", "1", "--out", str(run)).code
+        == 0
+    )
     expected = infomax("neighbours", str(run), "airport:EWR").out
     assert expected.startswith("Nearest to EWR (Newark Liberty Intl)")
     for node in ("EWR", "Newark Liberty Intl", "newark liberty intl", "Liberty"):
         assert infomax("neighbours", str(run), node).out == expected
-    assert "nodes of one type, found airline:B6, airport:JFK. " in said(infomax("neighbours", str(run), "Kennedy"))
+    assert "nodes of one type, found airline:B6, airport:JFK. " in said(
+        infomax("neighbours", str(run), "Kennedy")
+    )
 
 
 def test_a_command_for_one_type_says_which_there_are(run):
@@ -255,7 +331,11 @@ def test_a_map_of_all_types_has_a_picture_of_each_and_neighbours_within(run, tmp
     page = (tmp_path / "map.html").read_text()
     ids = json.loads(block(page, "ids"))
     kinds = np.array([identifier.split(":")[0] for identifier in ids])
-    assert dict(zip(*np.unique(kinds, return_counts=True), strict=True)) == {"author": 20, "paper": 60, "venue": 12}
+    assert dict(zip(*np.unique(kinds, return_counts=True), strict=True)) == {
+        "author": 20,
+        "paper": 60,
+        "venue": 12,
+    }
     near = np.frombuffer(block(page, "neighbours"), "<u4").reshape(92, 15)
     assert (kinds[near] == kinds[:, None]).all()
     own = near == np.arange(92)[:, None]  # a venue has eleven others
@@ -266,7 +346,10 @@ def test_a_map_of_all_types_has_a_picture_of_each_and_neighbours_within(run, tmp
     meta = json.loads(page.partition('id="meta">')[2].partition("</script>")[0])
     assert [column["name"] for column in meta["columns"]][:2] == ["type", "community"]
     assert "topic" in [column["name"] for column in meta["columns"]]
-    assert "author: 20 nodes; paper: 60 nodes; venue: 12 nodes. Each type has a picture of its own" in meta["drawn"]
+    assert (
+        "author: 20 nodes; paper: 60 nodes; venue: 12 nodes. Each type has a picture of its own"
+        in meta["drawn"]
+    )
     refused = infomax("map", str(run), "--out", str(tmp_path / "no.html"), "--color", "topik")
     assert refused.code == 2
     assert "topic" in said(refused)
@@ -277,14 +360,17 @@ def test_clusters_of_all_types_are_one_table_with_the_type(run, tmp_path):
     infomax("cluster", str(run), "--type", "paper", "-k", "2", "--out", str(tmp_path / "paper.csv"))
     head, *rows = (tmp_path / "all.csv").read_text().splitlines()
     assert head == '"type","id","cluster"'
-    assert [row.split(",")[0].strip('"') for row in rows] == ["author"] * 20 + ["paper"] * 60 + ["venue"] * 12
+    assert [row.split(",")[0].strip('"') for row in rows] == ["author"] * 20 + ["paper"] * 60 + [
+        "venue"
+    ] * 12
     alone = [row.split(",") for row in (tmp_path / "paper.csv").read_text().splitlines()[1:]]
     assert rows[20:80] == [f'"paper","{node}",{cluster}' for node, cluster in alone]
     assert infomax("cluster", str(run), "-k", "2", "--out", str(tmp_path / "all.parquet")).code == 0
 
 
 @pytest.mark.parametrize(
-    ("command", "words"), [("cluster", ["-k", "2"]), ("neighbours", ["3", "-k", "2"]), ("embed", [])]
+    ("command", "words"),
+    [("cluster", ["-k", "2"]), ("neighbours", ["3", "-k", "2"]), ("embed", [])],
 )
 def test_a_type_of_a_run_is_named_by_an_option(run, tmp_path, command, words):
     written = []
@@ -329,7 +415,18 @@ def test_one_type_alone(folder, tmp_path):
 
 
 def test_an_interrupted_run_goes_on_with_the_types_that_lack(folder, tmp_path, run):
-    given = ["train", str(folder), "--out", str(tmp_path), "--epochs", "5", "--dim", "8", "--labels", "topic"]
+    given = [
+        "train",
+        str(folder),
+        "--out",
+        str(tmp_path),
+        "--epochs",
+        "5",
+        "--dim",
+        "8",
+        "--labels",
+        "topic",
+    ]
     infomax(*given, "--type", "author")
     before = (tmp_path / "author" / "model.safetensors").read_bytes()
     output = said(infomax(*given, "--resume"))
@@ -357,19 +454,29 @@ def killed(folder, run, tmp_path, monkeypatch):
     return begin
 
 
-def test_runs_that_are_missing_after_a_kill_are_told_by_every_command(folder, run, tmp_path, killed):
+def test_runs_that_are_missing_after_a_kill_are_told_by_every_command(
+    folder, run, tmp_path, killed
+):
     out = tmp_path / "run"
     words = ["train", folder, "--out", out, "--epochs", "5", "--dim", "8", "--labels", "topic"]
     killed(*words)
     assert (out / "author" / "model.safetensors").exists()
-    for command in (["embed", out], ["update", out, folder], ["evaluate", out], ["map", out], ["cluster", out]):
+    for command in (
+        ["embed", out],
+        ["update", out, folder],
+        ["evaluate", out],
+        ["map", out],
+        ["cluster", out],
+    ):
         name = tmp_path / ("x.html" if command[0] == "map" else "x.csv")
         outcome = infomax(*command, *(["--out", name] if command[0] != "evaluate" else []))
         assert outcome.code == 2, command
         assert "paper" in outcome.err
         assert "--resume" in outcome.err
     missing = infomax("embed", out, "--out", tmp_path / "v.csv").err
-    assert "expected finished runs of author, paper, venue, found no model of paper, venue." in missing
+    assert (
+        "expected finished runs of author, paper, venue, found no model of paper, venue." in missing
+    )
     assert "--resume" in infomax("embed", out, "--type", "paper", "--out", tmp_path / "v.csv").err
     assert infomax("embed", out / "author", "--out", tmp_path / "v.csv").code == 0
     assert infomax(*words, "--resume").code == 0
@@ -378,7 +485,9 @@ def test_runs_that_are_missing_after_a_kill_are_told_by_every_command(folder, ru
 
 def test_seeds_that_are_missing_after_a_kill_are_told(folder, tmp_path, killed):
     out = tmp_path / "run"
-    killed("train", folder, "--out", out, "--epochs", "2", "--dim", "4", "--type", "paper", "--runs", 2)
+    killed(
+        "train", folder, "--out", out, "--epochs", "2", "--dim", "4", "--type", "paper", "--runs", 2
+    )
     for path in (out, out / "paper"):
         outcome = infomax("embed", path, "--out", tmp_path / "v.csv")
         assert outcome.code == 2
@@ -411,14 +520,21 @@ def test_a_run_does_not_hide_others_nor_is_hidden(folder, run, tmp_path):
     with pytest.raises(InputError, match="runs of author, paper, venue"):
         DGI.load(run / "paper").save(run)
     one = tmp_path / "one"
-    assert infomax("train", folder, "--type", "paper", "--out", tmp_path, "--dim", 4, "--epochs", 1).code == 0
+    assert (
+        infomax(
+            "train", folder, "--type", "paper", "--out", tmp_path, "--dim", 4, "--epochs", 1
+        ).code
+        == 0
+    )
     (tmp_path / "paper").rename(one)
     outcome = infomax("train", folder, "--out", one, "--dim", 4, "--epochs", 1, "--resume")
     assert "expected a folder of runs, found a run" in outcome.err
 
 
 def test_nothing_is_left_of_a_training_that_is_refused(folder, tmp_path):
-    outcome = infomax("train", folder, "--out", tmp_path / "a" / "b", "--dim", 16_000_000, "--epochs", 1)
+    outcome = infomax(
+        "train", folder, "--out", tmp_path / "a" / "b", "--dim", 16_000_000, "--epochs", 1
+    )
     assert outcome.code == 2
     assert "free for this graph at this width" in outcome.err
     assert [*tmp_path.iterdir()] == []
@@ -456,18 +572,29 @@ def test_options_for_several_types_need_them(tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--paths", "paper-author-paper,author-papr"], 'path "author-papr": expected a step such as author-paper'),
+        (
+            ["--paths", "paper-author-paper,author-papr"],
+            'path "author-papr": expected a step such as author-paper',
+        ),
         (
             ["--type", "paper", "--paths", "author-paper"],
             '--paths: expected paths that begin at paper, found "author-pap',
         ),
         (["--layers", "2"], "encoder: expected that along paths"),
         (["--encoder", "two-hops"], "encoder: expected that along paths"),
-        (["--corruption", "flip"], "corruption: expected shuffle_features, in a graph of several types"),
-        (["--preset", "many-graphs"], "views: expected WholeGraph or Batches, in a graph of several types"),
+        (
+            ["--corruption", "flip"],
+            "corruption: expected shuffle_features, in a graph of several types",
+        ),
+        (
+            ["--preset", "many-graphs"],
+            "views: expected WholeGraph or Batches, in a graph of several types",
+        ),
     ],
 )
-def test_what_does_not_fit_a_type_is_refused_before_any_is_trained(folder, tmp_path, words, message):
+def test_what_does_not_fit_a_type_is_refused_before_any_is_trained(
+    folder, tmp_path, words, message
+):
     outcome = infomax("train", folder, "--dim", 4, "--epochs", 1, *words, "--out", tmp_path / "run")
     assert (outcome.code, message in said(outcome)) == (2, True), said(outcome)
     assert not (tmp_path / "run").exists()
@@ -475,13 +602,19 @@ def test_what_does_not_fit_a_type_is_refused_before_any_is_trained(folder, tmp_p
 
 def test_spaces_between_paths_are_not_of_their_names(folder, tmp_path):
     words = ("--type", "author", "--dim", 4, "--epochs", 1, "--out", tmp_path / "run")
-    output = said(infomax("train", folder, "--paths", "author-paper, author-paper-venue-paper", *words))
+    output = said(
+        infomax("train", folder, "--paths", "author-paper, author-paper-venue-paper", *words)
+    )
     assert output.endswith("paths: author-paper, author-paper-venue-paper")
 
 
 def test_info_draws_types_relations_and_paths(folder, tmp_path):
     output = said(infomax("info", str(folder), "--labels", "topic"))
-    for row in ("author │ 20 │ positions │", "paper │ 60 │ 2 │ topic (2 classes) │", "paper ─ at ── venue │ 60 │"):
+    for row in (
+        "author │ 20 │ positions │",
+        "paper │ 60 │ 2 │ topic (2 classes) │",
+        "paper ─ at ── venue │ 60 │",
+    ):
         assert row in output
     assert "paths from paper, up to 2 steps: paper-venue-paper, paper-author-paper" in output
     ratings = tmp_path / "ratings.csv"
@@ -489,9 +622,13 @@ def test_info_draws_types_relations_and_paths(folder, tmp_path):
     output = said(infomax("info", str(ratings), "--types", "user,item", "--edges-as", "rating"))
     for row in ("rating │ 3 │ 1 │", "user │ 2 │ positions │", "user ─ source ── rating │ 3 │"):
         assert row in output
-    output = said(infomax("convert", str(ratings), "--types", "user,item", "--out", str(tmp_path / "out")))
+    output = said(
+        infomax("convert", str(ratings), "--types", "user,item", "--out", str(tmp_path / "out"))
+    )
     assert 'edge columns that are not used: "stars"' in output
-    assert (tmp_path / "out" / "edges" / "user.to.item.csv").read_text() == '"source","target"\n1,1\n2,1\n'
+    assert (
+        tmp_path / "out" / "edges" / "user.to.item.csv"
+    ).read_text() == '"source","target"\n1,1\n2,1\n'
 
 
 def test_info_of_a_run_is_that_of_its_graph(folder, run):
@@ -515,13 +652,27 @@ def test_a_folder_of_tables_has_the_format_of_its_name(folder, tmp_path, suffix)
 
 def test_several_encoders_are_scored_by_mean_and_spread(folder, tmp_path):
     out = tmp_path / "run"
-    given = ["train", folder, "--out", out, "--epochs", "3", "--dim", "8", "--labels", "topic", "--type", "paper"]
+    given = [
+        "train",
+        folder,
+        "--out",
+        out,
+        "--epochs",
+        "3",
+        "--dim",
+        "8",
+        "--labels",
+        "topic",
+        "--type",
+        "paper",
+    ]
     assert infomax(*given, "--runs", "2", "--seed", "5").code == 0
     assert sorted(path.name for path in (out / "paper").iterdir()) == ["seed-5", "seed-6"]
     alone = infomax(*given[:3], tmp_path / "alone", *given[4:], "--seed", "6")
     assert alone.code == 0
     one, other = (
-        DGI.load(path).model_.state_dict() for path in (out / "paper" / "seed-6", tmp_path / "alone" / "paper")
+        DGI.load(path).model_.state_dict()
+        for path in (out / "paper" / "seed-6", tmp_path / "alone" / "paper")
     )
     assert all(bool((one[name] == other[name]).all()) for name in one)
     for source, name in ((out / "paper", "e.json"), (out, "e.paper.json")):
@@ -529,15 +680,33 @@ def test_several_encoders_are_scored_by_mean_and_spread(folder, tmp_path):
         assert "mean ± over 2 encoders" in outcome
         assert f"{name} in" in outcome
         assert {row["runs"] for row in json.loads((tmp_path / name).read_text())["rows"]} == {2}
-    for command in (["neighbours", out, "59"], ["cluster", out, "-k", 2], ["map", out, "--out", tmp_path / "map.html"]):
-        assert f"several: seed-5, seed-6. Name one: {out}/paper/seed-5." in said(infomax(*command)), command
+    for command in (
+        ["neighbours", out, "59"],
+        ["cluster", out, "-k", 2],
+        ["map", out, "--out", tmp_path / "map.html"],
+    ):
+        assert f"several: seed-5, seed-6. Name one: {out}/paper/seed-5." in said(
+            infomax(*command)
+        ), command
 
 
 @pytest.mark.parametrize("name", ["g.graph", "g.npz"])
 def test_labels_of_a_prepared_graph_are_those_of_any_type(folder, tmp_path, name):
     stored, run = tmp_path / name, tmp_path / "run"
     assert infomax("convert", folder, "--out", stored, "--labels", "topic").code == 0
-    given = ["train", stored, "--out", run, "--dim", "4", "--epochs", "1", "--type", "paper", "--labels"]
+    given = [
+        "train",
+        stored,
+        "--out",
+        run,
+        "--dim",
+        "4",
+        "--epochs",
+        "1",
+        "--type",
+        "paper",
+        "--labels",
+    ]
     refused = said(infomax(*given, "subject"))
     assert 'expected labels named "subject", found the labels topic' in refused
     assert infomax(*given, "topic").code == 0
@@ -547,7 +716,20 @@ def test_labels_of_a_prepared_graph_are_those_of_any_type(folder, tmp_path, name
 def test_a_graph_folder_gives_the_vectors_of_memory(folder, tmp_path):
     stored, run, parts = tmp_path / "g.graph", tmp_path / "run", tmp_path / "vectors"
     assert infomax("convert", folder, "--out", stored, "--labels", "topic").code == 0
-    given = ["train", stored, "--out", run, "--dim", "8", "--steps", "3", "--batch", "20", "--type", "paper"]
+    given = [
+        "train",
+        stored,
+        "--out",
+        run,
+        "--dim",
+        "8",
+        "--steps",
+        "3",
+        "--batch",
+        "20",
+        "--type",
+        "paper",
+    ]
     assert infomax(*given).code == 0
     assert infomax("embed", run, "--out", f"{parts}/").code == 0
     model = DGI.load(run / "paper")
@@ -559,7 +741,9 @@ def test_a_graph_folder_gives_the_vectors_of_memory(folder, tmp_path):
     near = infomax("neighbours", parts / "paper", "3").out
     assert near.startswith("Nearest to 3")
     assert infomax("neighbours", run, "3").out == near
-    assert infomax("neighbours", run / "paper", "3").out == near  # which by now holds its vectors in parts
+    assert (
+        infomax("neighbours", run / "paper", "3").out == near
+    )  # which by now holds its vectors in parts
     assert infomax("neighbours", parts, "3", "--type", "paper").out == near
     for given, found in ([], "none"), (["--type", "venue"], "venue"):
         refusal = f"{parts}: expected --type TYPE, one of paper, found {found}."
@@ -575,19 +759,25 @@ def test_another_graph_is_read_as_the_one_trained_on(folder, run, tmp_path):
     (tmp_path / "bare" / "edges").mkdir(parents=True)
     for path in (folder / "edges").iterdir():
         (tmp_path / "bare" / "edges" / path.name).write_text(path.read_text())
-    refused = infomax("embed", str(run / "author"), str(tmp_path / "bare"), "--out", str(tmp_path / "x.npy"))
+    refused = infomax(
+        "embed", str(run / "author"), str(tmp_path / "bare"), "--out", str(tmp_path / "x.npy")
+    )
     assert refused.code == 2
     assert "features of nodes of type paper" in said(refused)
 
 
 def test_choices_about_types_are_those_of_the_run(tmp_path):
     draw = np.random.default_rng(0)
-    pairs = sorted({(int(user), int(item)) for user, item in zip(*draw.integers(0, 20, (2, 90)), strict=True)})
+    pairs = sorted(
+        {(int(user), int(item)) for user, item in zip(*draw.integers(0, 20, (2, 90)), strict=True)}
+    )
     lines = [f"{user},{item},{('buys', 'likes')[user % 2]}" for user, item in pairs]
     (tmp_path / "sales.csv").write_text("\n".join(["user,item,how", *lines]))
     given = ["--types", "user,item", "--edge-type", "how"]
     run = tmp_path / "run"
-    trained = infomax("train", tmp_path / "sales.csv", *given, "--out", run, "--epochs", "2", "--dim", "8")
+    trained = infomax(
+        "train", tmp_path / "sales.csv", *given, "--out", run, "--epochs", "2", "--dim", "8"
+    )
     assert trained.code == 0, trained.err
     infomax("embed", run, "--out", tmp_path / "own.npy")
     assert infomax("embed", run, tmp_path / "sales.csv", "--out", tmp_path / "again.npy").code == 0
@@ -595,7 +785,9 @@ def test_choices_about_types_are_those_of_the_run(tmp_path):
         own, again = (np.load(tmp_path / f"{name}.{kind}.npy") for name in ("own", "again"))
         np.testing.assert_allclose(own, again, atol=1e-6)
     (tmp_path / "new.csv").write_text("user,item,how\n77,3,buys\n77,5,likes\n6,88,buys\n")
-    attached = infomax("embed", run, tmp_path / "new.csv", "--attach", "--out", tmp_path / "new.csv.npz")
+    attached = infomax(
+        "embed", run, tmp_path / "new.csv", "--attach", "--out", tmp_path / "new.csv.npz"
+    )
     assert attached.code == 0, attached.err
     for kind, node in (("user", 77), ("item", 88)):
         assert Embeddings.read(tmp_path / f"new.csv.{kind}.npz").ids.tolist() == [node]
@@ -606,9 +798,13 @@ def test_info_of_ten_types_fits_on_a_screen(tmp_path):
         folders = (tmp_path / "t" / "nodes", tmp_path / "t" / "edges")
         for folder in folders:
             folder.mkdir(parents=True, exist_ok=True)
-        (folders[0] / f"kind{at}.csv").write_text("id,x,y,z,city\n1,1,2,3,Rome\n2,3,4,5,Oslo\n3,1,7,5,Rome\n")
+        (folders[0] / f"kind{at}.csv").write_text(
+            "id,x,y,z,city\n1,1,2,3,Rome\n2,3,4,5,Oslo\n3,1,7,5,Rome\n"
+        )
         for other in ((at + 1) % 10, (at + 3) % 10):
-            (folders[1] / f"kind{at}.to.kind{other}.csv").write_text("source,target\n1,2\n1,2\n2,3\n")
+            (folders[1] / f"kind{at}.to.kind{other}.csv").write_text(
+                "source,target\n1,2\n1,2\n2,3\n"
+            )
     found = infomax("info", str(tmp_path / "t"))
     assert found.code == 0
     assert len(found.out.splitlines()) <= 40

@@ -24,27 +24,39 @@ from infomax.kernels import room
 EDGES = "source,target\na,b\nb,c\n"
 NODES = "id,x,kind\na,1,red\nb,2,blue\nc,3,red\n"
 # In the words of today's typer, or of an earlier one.
-LOW, HIGH = ("greater than or equal to 0", "0<=x"), ("less than or equal to 4294967295", "x<=4294967295")
+LOW, HIGH = (
+    ("greater than or equal to 0", "0<=x"),
+    ("less than or equal to 4294967295", "x<=4294967295"),
+)
 
 
 @pytest.mark.parametrize(
     ("edges", "table", "parts"),
     [
-        pytest.param(None, NODES, ["a file edges with one of", "only nodes.csv"], id="missing edges"),
+        pytest.param(
+            None, NODES, ["a file edges with one of", "only nodes.csv"], id="missing edges"
+        ),
         pytest.param(
             "source,target\na,zoe\n",
             NODES,
             ['edges.csv, line 2, column "target"', '"zoe"', "nodes.csv"],
             id="unknown id",
         ),
-        pytest.param(EDGES, "id,x\na,1\nb,2\nc,3\n", ["nodes.csv", '"kind"', '"x"'], id="no such label column"),
+        pytest.param(
+            EDGES,
+            "id,x\na,1\nb,2\nc,3\n",
+            ["nodes.csv", '"kind"', '"x"'],
+            id="no such label column",
+        ),
     ],
 )
 def test_a_bad_table(tmp_path, edges, table, parts):
     """What else a table can have is in io/test_faults.py: here it comes through the door of the shell."""
     for name, content in (("edges.csv", edges), ("nodes.csv", table)):
         if content is not None:
-            (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+            (tmp_path / name).write_bytes(
+                content if isinstance(content, bytes) else content.encode()
+            )
     outcome = infomax("train", tmp_path, "--labels", "kind", "--out", tmp_path / "run")
     refused(outcome, *parts)
     assert outcome.err.count("\n") == 1
@@ -53,9 +65,18 @@ def test_a_bad_table(tmp_path, edges, table, parts):
 
 
 def test_ids_of_two_types_in_parquet(tmp_path):
-    parquet.write_table(pyarrow.table({"source": [1, 2], "target": [2, 3]}), tmp_path / "edges.parquet")
-    parquet.write_table(pyarrow.table({"id": ["1", "2", "3"], "x": [1.0, 2.0, 3.0]}), tmp_path / "nodes.parquet")
-    refused(infomax("train", tmp_path, "--out", tmp_path / "run"), "edges.parquet", "text ids", "integer ids")
+    parquet.write_table(
+        pyarrow.table({"source": [1, 2], "target": [2, 3]}), tmp_path / "edges.parquet"
+    )
+    parquet.write_table(
+        pyarrow.table({"id": ["1", "2", "3"], "x": [1.0, 2.0, 3.0]}), tmp_path / "nodes.parquet"
+    )
+    refused(
+        infomax("train", tmp_path, "--out", tmp_path / "run"),
+        "edges.parquet",
+        "text ids",
+        "integer ids",
+    )
     assert not (tmp_path / "run").exists()
 
 
@@ -63,7 +84,11 @@ def test_byte_order_mark_carriage_returns_and_quoted_commas_are_no_faults(tmp_pa
     plain, odd = tmp_path / "plain", tmp_path / "odd"
     for folder, edges, table in (
         (plain, EDGES, NODES),
-        (odd, "\ufeffsource,target\r\n" + '"a","b"\r\n"b","c"\r\n', "\ufeff" + NODES.replace("\n", "\r\n")),
+        (
+            odd,
+            "\ufeffsource,target\r\n" + '"a","b"\r\n"b","c"\r\n',
+            "\ufeff" + NODES.replace("\n", "\r\n"),
+        ),
     ):
         folder.mkdir()
         (folder / "edges.csv").write_bytes(edges.encode())
@@ -81,7 +106,9 @@ def folder(tmp_path_factory):
 
 
 def train(folder, run, *words, epochs=3):
-    return infomax("train", folder, "--labels", "kind", "--out", run, "--dim", 4, "--epochs", epochs, *words)
+    return infomax(
+        "train", folder, "--labels", "kind", "--out", run, "--dim", 4, "--epochs", epochs, *words
+    )
 
 
 @pytest.mark.parametrize(
@@ -92,8 +119,14 @@ def train(folder, run, *words, epochs=3):
         ("edges.csv,nowhere.csv", ["nowhere.csv", "nothing of that name"]),
         ("nodes.txt.gz", ["nodes.txt.gz"]),
         (". --labels sort", ["nodes.csv", 'a label column "sort"', '"kind"']),
-        (". --dim 99999999999999999999", ["dim: expected a whole number from 1 to 16777216, found 999"]),
-        (". --dim 1000000000", ["dim: expected a whole number from 1 to 16777216, found 1000000000"]),
+        (
+            ". --dim 99999999999999999999",
+            ["dim: expected a whole number from 1 to 16777216, found 999"],
+        ),
+        (
+            ". --dim 1000000000",
+            ["dim: expected a whole number from 1 to 16777216, found 1000000000"],
+        ),
         (". --seed 99999999999999999999", ["seed: expected a whole number from 0 to 922"]),
         (". --threads 100000", ["100000 is not in the range 1<=x<=1024"]),
         (". --labels kind --dim 0", ["dim: expected a whole number from 1, found 0"]),
@@ -102,7 +135,10 @@ def train(folder, run, *words, epochs=3):
         (". --labels kind --seed -1", ["seed: expected a whole number from 0, found -1"]),
         (". --labels kind --lr nan", ["lr: expected a number above 0, found nan"]),
         (". --labels kind --layers 0", ["--layers", "1"]),
-        (". --labels kind --corruption x", ["--corruption", "'x' is not one of 'shuffle', 'flip', 'both'"]),
+        (
+            ". --labels kind --corruption x",
+            ["--corruption", "'x' is not one of 'shuffle', 'flip', 'both'"],
+        ),
         (". --labels kind --readout x", ["--readout", "'x' is not one of 'mean', 'set2set'"]),
         (". --labels kind --corruption flip --rho 2", ["--rho"]),
         (". --labels kind --rho 0.3", ["--rho: expected --corruption flip or both, found none"]),
@@ -110,11 +146,17 @@ def train(folder, run, *words, epochs=3):
         (". --labels kind --scale x", ["scale", "rows"]),
         (". --labels kind --lr fast", ["--lr", "fast"]),
         (". --labels kind --set lr=0.1", ["No such option: --set.", "--lr"]),
-        (". --labels kind --fan-out 3,2", ["--fan-out: expected --preset patches, found --preset auto"]),
+        (
+            ". --labels kind --fan-out 3,2",
+            ["--fan-out: expected --preset patches, found --preset auto"],
+        ),
         (". --labels kind --preset patches --fan-out 3,x", ["--fan-out", "10,10,25", "found 3,x"]),
         (". --labels kind --preset huge", ["preset", "whole-graph", "huge"]),
         (". --labels kind --device abacus", ["device abacus", "Use auto or cpu"]),
-        (". --labels kind --device mps", ["device mps: expected auto, cpu, cuda, cuda:1, ..., found none of them."]),
+        (
+            ". --labels kind --device mps",
+            ["device mps: expected auto, cpu, cuda, cuda:1, ..., found none of them."],
+        ),
         ("debian --directed", ["debian", "--directed", "Only tables", "edges that run both ways"]),
         ("debian --labels kind", ["--labels kind", "section"]),
     ],
@@ -128,8 +170,16 @@ def test_a_bad_word_to_train(folder, tmp_path, monkeypatch, words, parts):
 
 def test_more_memory_needed_than_there_is(folder, tmp_path, monkeypatch):
     monkeypatch.setattr(room, "available_bytes", lambda device: 200_000)
-    refused(train(folder, tmp_path / "run", "--dim", 4096), "memory (cpu)", " free for this graph", "200.0 kB", "--dim")
-    batches = infomax("train", folder, "--labels", "kind", "--out", tmp_path / "run", "--preset", "batches")
+    refused(
+        train(folder, tmp_path / "run", "--dim", 4096),
+        "memory (cpu)",
+        " free for this graph",
+        "200.0 kB",
+        "--dim",
+    )
+    batches = infomax(
+        "train", folder, "--labels", "kind", "--out", tmp_path / "run", "--preset", "batches"
+    )
     refused(batches, "memory (cpu)", "Lower --dim or --batch, or allow more memory.")
     assert not (tmp_path / "run").exists()
 
@@ -170,7 +220,10 @@ def test_a_place_that_cannot_be_written(folder, run, blocked):
     refused(infomax("embed", run, "--out", blocked / "v.csv"), "Not a directory")
     refused(infomax("evaluate", run, "--json", blocked / "s.json"), "Not a directory")
     refused(infomax("reproduce", "cora", "--json", blocked / "r.json"), "Not a directory")
-    refused(infomax("embed", run, "--out", blocked.parent / "nowhere" / "v.csv"), "No such file or directory")
+    refused(
+        infomax("embed", run, "--out", blocked.parent / "nowhere" / "v.csv"),
+        "No such file or directory",
+    )
     assert blocked.read_bytes() == b""
     assert not (blocked.parent / "nowhere").exists()
 
@@ -198,14 +251,23 @@ def test_a_place_that_cannot_be_written(folder, run, blocked):
         ("map RUN --out m.html --seed 4294967296", ["--seed", HIGH]),
         ("reproduce", ["Missing command. See: infomax reproduce --help"]),
         ("reproduce coar", ["No such command 'coar'. Did you mean 'cora'?"]),
-        ("reproduce Cora --methods DGI", ["No such option: --methods", "infomax reproduce cora --help"]),
+        (
+            "reproduce Cora --methods DGI",
+            ["No such option: --methods", "infomax reproduce cora --help"],
+        ),
         ("reproduce cora --out X", ["No such option: --out"]),
         ("reproduce theory --runs 2", ["No such option: --runs"]),
         ("reproduce table --points 2", ["No such option: --points"]),
-        ("reproduce depth --datasets ppi", ["--datasets: expected some of cora, citeseer, pubmed, found ppi"]),
+        (
+            "reproduce depth --datasets ppi",
+            ["--datasets: expected some of cora, citeseer, pubmed, found ppi"],
+        ),
         ("reproduce depth --widths 64,0", ["--widths: expected numbers from 1", "64,0"]),
         ("reproduce figures --dataset cora", ["No such option: --dataset"]),
-        ("reproduce ppi --probe validated", ["paper or converged for ppi", "several labels per node"]),
+        (
+            "reproduce ppi --probe validated",
+            ["paper or converged for ppi", "several labels per node"],
+        ),
     ],
     ids=str,
 )
@@ -229,26 +291,38 @@ def test_vectors_without_labels_or_ids(folder, finished, tmp_path):
     for shift in (0, 1):  # rows counted from 1 would have each the label of the next
         numbered = [[row + shift, *cells[1:]] for row, cells in enumerate(table[1:])]
         write_table(tmp_path / "numbered.csv", [table[0], *numbered])
-        outcomes.append(infomax("evaluate", tmp_path / "v.npy", "--labels", f"{tmp_path}/numbered.csv:kind"))
+        outcomes.append(
+            infomax("evaluate", tmp_path / "v.npy", "--labels", f"{tmp_path}/numbered.csv:kind")
+        )
     assert outcomes[0].code == 0
     refused(outcomes[1], "the nodes 0 to 59 in their order, found 60 ids", "An .npy holds no ids")
     write_table(tmp_path / "new.csv", [["id", "d0", "d1"], ["new-1", 1, 2], ["new-2", 3, 4]])
     outcome = infomax("evaluate", tmp_path / "new.csv", "--labels", labels)
-    refused(outcome, 'some of these nodes (as "new-1"), found none of them among 60 ids (as "b-2").')
+    refused(
+        outcome, 'some of these nodes (as "new-1"), found none of them among 60 ids (as "b-2").'
+    )
     assert ".npy" not in outcome.err
 
 
 def test_control_characters_in_ids_and_labels_do_not_reach_the_terminal(tmp_path):
     write_table(
-        tmp_path / "edges.csv", [["source", "target"], ["\x1b[2Ja", "b\x07"], ["b\x07", "c"], ["c", "\x1b[2Ja"]]
+        tmp_path / "edges.csv",
+        [["source", "target"], ["\x1b[2Ja", "b\x07"], ["b\x07", "c"], ["c", "\x1b[2Ja"]],
     )
     run = tmp_path / "run"
-    assert infomax("train", tmp_path / "edges.csv", "--out", run, "--dim", 4, "--epochs", 1).code == 0
+    assert (
+        infomax("train", tmp_path / "edges.csv", "--out", run, "--dim", 4, "--epochs", 1).code == 0
+    )
     found = infomax("neighbours", run, "c")
     assert "\\x1b[2Ja" in found.out
     assert "b\\x07" in found.out
     refused(infomax("neighbours", run, "\x1b[2Jb"), "\\x1b[2Jb", "Did you mean")
-    for outcome in (found, infomax("cluster", run), infomax("neighbours", run, "\x1b[2Jb"), infomax("\x1b[2J")):
+    for outcome in (
+        found,
+        infomax("cluster", run),
+        infomax("neighbours", run, "\x1b[2Jb"),
+        infomax("\x1b[2J"),
+    ):
         assert not set(outcome.out + outcome.err) & {"\x1b", "\x07"}
 
 
@@ -262,7 +336,12 @@ def test_features_that_are_constant_are_told(tmp_path):
 
 def test_vectors_that_are_all_alike_are_one_cluster(tmp_path):
     (tmp_path / "edges.csv").write_text("source,target\na,b\nb,c\nc,a\n")
-    assert infomax("train", tmp_path / "edges.csv", "--out", tmp_path / "run", "--dim", 4, "--epochs", 1).code == 0
+    assert (
+        infomax(
+            "train", tmp_path / "edges.csv", "--out", tmp_path / "run", "--dim", 4, "--epochs", 1
+        ).code
+        == 0
+    )
     outcome = infomax("cluster", tmp_path / "run")
     assert outcome.code == 0, outcome.err
     assert outcome.out.startswith("Clusters\n")
@@ -274,20 +353,35 @@ def test_an_output_that_takes_nothing(finished):
     command = [sys.executable, "-m", "infomax", "neighbours", finished, "Z"]
     with Path("/dev/full").open("w") as full:
         ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
-    assert (ended.returncode, ended.stderr) == (2, "infomax: standard output: No space left on device\n")
+    assert (ended.returncode, ended.stderr) == (
+        2,
+        "infomax: standard output: No space left on device\n",
+    )
 
 
 @pytest.mark.skipif(os.name == "nt", reason="needs a shell")
 def test_streams_that_are_closed(folder, tmp_path):
-    words = [sys.executable, "-m", "infomax", "convert", str(folder), "--out", str(tmp_path / "g.npz")]
-    done = subprocess.run(f"{shlex.join(words)} <&- >&- 2>&-", shell=True, capture_output=True, text=True, check=False)
+    words = [
+        sys.executable,
+        "-m",
+        "infomax",
+        "convert",
+        str(folder),
+        "--out",
+        str(tmp_path / "g.npz"),
+    ]
+    done = subprocess.run(
+        f"{shlex.join(words)} <&- >&- 2>&-", shell=True, capture_output=True, text=True, check=False
+    )
     assert (done.returncode, done.stderr) == (0, "")
     assert (tmp_path / "g.npz").exists()
 
 
 def test_an_output_that_cannot_show_all_signs(finished):
     words = [sys.executable, "-m", "infomax", "neighbours", str(finished), "é:ü", "-k", "60"]
-    done = subprocess.run(words, env={**os.environ, "PYTHONIOENCODING": "ascii"}, capture_output=True, text=True)
+    done = subprocess.run(
+        words, env={**os.environ, "PYTHONIOENCODING": "ascii"}, capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
     assert r"Nearest to \xe9:\xfc" in done.stdout
 
@@ -295,14 +389,20 @@ def test_an_output_that_cannot_show_all_signs(finished):
 @pytest.mark.skipif(os.name == "nt", reason="names are text there")
 def test_a_name_that_is_not_utf8(folder, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    refused(infomax("train", folder, "--out", os.fsdecode(b"r\xfcn"), "--epochs", "2"), "names in UTF-8", r"r\udcfcn")
+    refused(
+        infomax("train", folder, "--out", os.fsdecode(b"r\xfcn"), "--epochs", "2"),
+        "names in UTF-8",
+        r"r\udcfcn",
+    )
     assert not list(tmp_path.iterdir())
 
 
 def test_a_run_of_another_version(run, tmp_path):
     config = json.loads((run / "config.json").read_text())
     (run / "config.json").write_text(json.dumps(config | {"format": 99}))
-    refused(infomax("embed", run, "--out", tmp_path / "v.csv"), "config.json", "format 4", "format 99")
+    refused(
+        infomax("embed", run, "--out", tmp_path / "v.csv"), "config.json", "format 4", "format 99"
+    )
     assert not (tmp_path / "v.csv").exists()
 
 

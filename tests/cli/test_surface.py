@@ -17,7 +17,16 @@ from infomax.cli.app import ORDER, added_commands
 from infomax.training.presets import PRESETS
 from infomax.version import __version__
 
-ROWS = ("cora", "citeseer", "pubmed", "ppi", "reddit", "generated-reddit", "debian", "debian-inductive")
+ROWS = (
+    "cora",
+    "citeseer",
+    "pubmed",
+    "ppi",
+    "reddit",
+    "generated-reddit",
+    "debian",
+    "debian-inductive",
+)
 COLUMNS = ("--id", "--source", "--target", "--weight", "--features", "--ignore")
 SURFACE = {
     "prepare": {"--out", "--memory", "--labels", "--half", "--directed", "--like", *COLUMNS},
@@ -47,7 +56,16 @@ SURFACE = {
         "--groups",
         *COLUMNS,
     },
-    "embed": {"--out", "--attach", "--vectors", "--id", "--source", "--target", "--weight", "--features"},
+    "embed": {
+        "--out",
+        "--attach",
+        "--vectors",
+        "--id",
+        "--source",
+        "--target",
+        "--weight",
+        "--features",
+    },
     "compare": {"--json"},
     "update": {"--out", "--vectors", "--train", "--align", "--labels", "--device"},
     "evaluate": {"--labels", "--id", "--dataset", "--probe", "--edges", "--json", "--raw"},
@@ -65,13 +83,32 @@ SURFACE = {
     "reproduce": set(),
     "reproduce table": {"--datasets", "--methods", "--runs", "--probe", "--out", "--json"},
     **{f"reproduce {name}": {"--runs", "--probe", "--json"} for name in ROWS},
-    "reproduce corruption": {"--dataset", "--run", "--labels", "--runs", "--points", "--out", "--json"},
+    "reproduce corruption": {
+        "--dataset",
+        "--run",
+        "--labels",
+        "--runs",
+        "--points",
+        "--out",
+        "--json",
+    },
     "reproduce depth": {"--datasets", "--runs", "--layers", "--widths", "--out", "--json"},
     "reproduce heterogeneous": {"--runs", "--json"},
     "reproduce theory": {"--out", "--json"},
     "reproduce figures": {"--runs", "--points", "--out", "--json"},
 }
-HEAVY = {"torch", "numpy", "scipy", "sklearn", "rich", "pyarrow", "matplotlib", "networkx", "pandas", "duckdb"}
+HEAVY = {
+    "torch",
+    "numpy",
+    "scipy",
+    "sklearn",
+    "rich",
+    "pyarrow",
+    "matplotlib",
+    "networkx",
+    "pandas",
+    "duckdb",
+}
 
 
 def test_commands_keep_their_options():
@@ -80,16 +117,23 @@ def test_commands_keep_their_options():
         command = root
         for word in name.split():
             command = command.get_command(None, word)
-        assert options <= {option for parameter in command.params for option in parameter.opts}, name
+        assert options <= {option for parameter in command.params for option in parameter.opts}, (
+            name
+        )
         text = command.get_help(command.make_context(f"infomax {name}", [], resilient_parsing=True))
         assert text.startswith(f"Usage: infomax {name} ")
         assert "[[" not in text, name
-        told = [(getattr(parameter, "help", None) or "").replace("  [default: ", " ") for parameter in command.params]
+        told = [
+            (getattr(parameter, "help", None) or "").replace("  [default: ", " ")
+            for parameter in command.params
+        ]
         assert [text for text in told if "  " in text] == [], name
 
 
 def test_help_gives_the_default_of_a_setting_unless_presets_differ_in_it():
-    told = {parameter.name: parameter.help for parameter in get_command(app).commands["train"].params}
+    told = {
+        parameter.name: parameter.help for parameter in get_command(app).commands["train"].params
+    }
     for name in ("dim", "epochs", "patience"):
         values = {getattr(preset, name) for preset in PRESETS.values()}
         default = values.pop() if len(values) == 1 else "the preset's"
@@ -117,7 +161,9 @@ def test_the_line_of_every_command_is_whole(words, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     lines = listed(infomax(*words.split(), "--help"))
     assert lines
-    assert [name for name, line in lines.items() if not line.endswith(".") or line.endswith("...")] == []
+    assert [
+        name for name, line in lines.items() if not line.endswith(".") or line.endswith("...")
+    ] == []
 
 
 def test_train_help_has_a_heading_per_question():
@@ -141,13 +187,16 @@ def test_train_help_has_a_heading_per_question():
     assert "--preset" in headings["Method"]
     train = get_command(app).commands["train"]
     given = {
-        parameter.opts[0] for parameter in train.params if parameter.opts[0].startswith("--") and not parameter.hidden
+        parameter.opts[0]
+        for parameter in train.params
+        if parameter.opts[0].startswith("--") and not parameter.hidden
     }
     assert given | {"--help"} == {option for options in headings.values() for option in options}
 
 
 @pytest.mark.parametrize(
-    ("typed", "offered"), [("infomax ev", "evaluate"), ("infomax train g --hold", "--hold-out-edges")]
+    ("typed", "offered"),
+    [("infomax ev", "evaluate"), ("infomax train g --hold", "--hold-out-edges")],
 )
 def test_a_shell_completes_commands_and_options(typed, offered, monkeypatch):
     monkeypatch.setenv("_INFOMAX_COMPLETE", "complete_bash")
@@ -157,7 +206,9 @@ def test_a_shell_completes_commands_and_options(typed, offered, monkeypatch):
     assert (outcome.code, outcome.out.split()) == (0, [offered])
 
 
-@pytest.mark.parametrize("command", ["train", "embed", "evaluate", "map", "cluster", "analyse", "demo"])
+@pytest.mark.parametrize(
+    "command", ["train", "embed", "evaluate", "map", "cluster", "analyse", "demo"]
+)
 def test_every_command_that_computes_takes_a_number_of_threads(command, monkeypatch):
     """It holds for libraries that are loaded already and for those that will be, before anything else is read."""
     import torch
@@ -184,7 +235,10 @@ def test_the_version_is_printed():
         ("train", ["Missing argument 'GRAPH'", "infomax train --help"]),
         ("train graph", ["Missing option '--out'"]),
         ("train graph --out run --dimension 8", ["No such option: --dimension"]),
-        ("train graph --out run --own 64", ["No such option: --own.", "--vectors encoder,own", "infomax train --help"]),
+        (
+            "train graph --out run --own 64",
+            ["No such option: --own.", "--vectors encoder,own", "infomax train --help"],
+        ),
         ("train graph --out run --smooth 5", ["No such option: --smooth.", "--vectors paper"]),
         ("evaluate run --variants", ["No such option: --variants.", "--vectors encoder,own"]),
         ("train graph --out run --dim wide", ["--dim", "valid int"]),
@@ -198,7 +252,13 @@ def test_a_mistyped_command_is_one_message(words, parts):
 
 
 def test_a_run_that_is_not_there_is_refused_before_torch_is_loaded():
-    commands = ["embed none --out v.npy", "cluster none", "map none --out m.html", "evaluate none", "neighbours none 1"]
+    commands = [
+        "embed none --out v.npy",
+        "cluster none",
+        "map none --out m.html",
+        "evaluate none",
+        "neighbours none 1",
+    ]
     script = f"""
 import sys
 from infomax.cli import main
@@ -209,9 +269,13 @@ for words in {commands}:
     except SystemExit as end:
         print(end.code, "torch" in sys.modules)
 """
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
     assert done.stdout.splitlines() == ["2 False"] * len(commands)
-    assert all(line.startswith("infomax: none: expected a run folder") for line in done.stderr.splitlines())
+    assert all(
+        line.startswith("infomax: none: expected a run folder") for line in done.stderr.splitlines()
+    )
 
 
 @pytest.mark.parametrize(("word", "code"), [("--version", 0), ("--versoin", 2)])
@@ -227,7 +291,9 @@ slow = Slow()
 sys.argv = ["infomax", {word!r}]
 run()
 """
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False
+    )
     assert done.returncode == code
     assert done.stdout.endswith("last words")
     assert "Traceback" not in done.stderr
@@ -243,7 +309,9 @@ try:
 except SystemExit:
     print(*{name.split(".")[0] for name in sys.modules}, file=sys.stderr)
 """
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
     imported = set(done.stderr.split())
     assert "typer" in imported
     assert not HEAVY & imported

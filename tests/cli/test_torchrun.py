@@ -113,13 +113,26 @@ def outcomes(folder, tmp_path_factory):
         "parts": [["embed", place / "stored", "--out", place / "vectors"]],
         "paper": [["embed", place / "stored", "--vectors", "paper", "--out", place / "paper"]],
         "one file": [["embed", place / "stored", "--out", place / "v.npy"]],
-        "whole graph": [["train", folder, "--labels", "kind", "--preset", "whole-graph", "--out", place / "whole"]],
+        "whole graph": [
+            [
+                "train",
+                folder,
+                "--labels",
+                "kind",
+                "--preset",
+                "whole-graph",
+                "--out",
+                place / "whole",
+            ]
+        ],
         "small batch": [[*words(folder, place / "small"), "--batch", 1]],
         "option": [[*words(folder, place / "option"), "--batch", "many"]],
         "device": [[*words(folder, place / "device"), "--device", "cuda:0"]],
     }
     work = [(threads, ()), *((typed, tuple(commands)) for commands in tasks.values())]
-    return place, dict(zip(["threads", *tasks], in_processes(RANKS, work, group=False), strict=True))
+    return place, dict(
+        zip(["threads", *tasks], in_processes(RANKS, work, group=False), strict=True)
+    )
 
 
 MISTAKES = {
@@ -143,12 +156,22 @@ def test_processes_meet_in_a_store_with_the_keys_of_an_earlier_attempt():
     """After a restart torchrun still has them; a rank may read the old name before rank 0 announces its own."""
     wait = timedelta(seconds=30)
     store = distributed.TCPStore("localhost", 0, is_master=True, timeout=wait)
-    for key, value in {MEETING: "old", "old/1": "rank 1 of then", "old/rank 1 of then": "welcome"}.items():
+    for key, value in {
+        MEETING: "old",
+        "old/1": "rank 1 of then",
+        "old/rank 1 of then": "welcome",
+    }.items():
         store.set(key, value)
     with ThreadPoolExecutor() as pool:
-        clients = [distributed.TCPStore("localhost", store.port, is_master=False, timeout=wait) for _ in range(3)]
+        clients = [
+            distributed.TCPStore("localhost", store.port, is_master=False, timeout=wait)
+            for _ in range(3)
+        ]
         late = [pool.submit(_meet, clients[rank], rank, 3, wait) for rank in (1, 2)]
-        while not all(store.check([f"old/{rank}"]) for rank in (1, 2)) or store.get("old/1") == b"rank 1 of then":
+        while (
+            not all(store.check([f"old/{rank}"]) for rank in (1, 2))
+            or store.get("old/1") == b"rank 1 of then"
+        ):
             time.sleep(0.01)
         name = _meet(clients[0], 0, 3, wait)
         assert name != "old"
@@ -184,10 +207,14 @@ def test_ranks_share_the_parts(name, options, outcomes):
     shell.infomax("embed", place / "stored", *options, "--out", place / f"{name}.parquet")
     parts = sorted((place / name).glob("*.parquet"))
     assert [path.name for path in parts] == [f"part-{number:05d}.parquet" for number in range(4)]
-    assert sorted(path.name for path in (place / name).iterdir() if path not in parts) == ["_parts.json"]
+    assert sorted(path.name for path in (place / name).iterdir() if path not in parts) == [
+        "_parts.json"
+    ]
     alone, found = read_parquet(place / f"{name}.parquet"), [read_parquet(path) for path in parts]
     assert [node for part in found for node in part["id"]] == alone["id"]
-    np.testing.assert_allclose(np.concatenate([p["vector"] for p in found]), alone["vector"], rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(
+        np.concatenate([p["vector"] for p in found]), alone["vector"], rtol=1e-4, atol=1e-6
+    )
 
 
 def read_parquet(path: Path) -> dict[str, list]:
@@ -201,7 +228,9 @@ def start(place: Path, options: list[object], hold: str, command: list[object]) 
     (place / "driver.py").write_text(DRIVER)
     script = [place / "driver.py", place, hold, *command]
     run = [sys.executable, "-m", "torch.distributed.run", "--max-restarts=1", *options, *script]
-    return subprocess.Popen(list(map(str, run)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    return subprocess.Popen(
+        list(map(str, run)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
 
 
 @pytest.mark.slow
@@ -226,11 +255,18 @@ def test_killed_then_interrupted_then_resumed_ends_in_the_same_bytes(folder, out
 
 
 @pytest.mark.slow
-def test_a_rank_killed_on_the_second_of_two_hosts_ends_in_the_same_bytes(folder, outcomes, tmp_path):
+def test_a_rank_killed_on_the_second_of_two_hosts_ends_in_the_same_bytes(
+    folder, outcomes, tmp_path
+):
     with socket.socket() as free:
         free.bind(("localhost", 0))
         endpoint = f"localhost:{free.getsockname()[1]}"
-    options = ["--nnodes=2", "--nproc-per-node=1", "--rdzv-backend=c10d", f"--rdzv-endpoint={endpoint}"]
+    options = [
+        "--nnodes=2",
+        "--nproc-per-node=1",
+        "--rdzv-backend=c10d",
+        f"--rdzv-endpoint={endpoint}",
+    ]
     run = tmp_path / "run"
     agents = [start(tmp_path, options, "go on", words(folder, run, "--resume")) for _ in range(2)]
     printed = "".join(agent.communicate(timeout=240)[0] for agent in agents)

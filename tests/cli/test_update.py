@@ -21,7 +21,11 @@ def tomorrow(folder, tmp_path_factory):
         with (folder / name).open(encoding="utf-8", newline="") as file:
             head, *rows = csv.reader(file)
         rows = [row for row in rows if "n30" not in row]
-        added = [["new", "1", "0", "2", "red"]] if name == "nodes.csv" else [["new", "n05"], ["n06", "n07"]]
+        added = (
+            [["new", "1", "0", "2", "red"]]
+            if name == "nodes.csv"
+            else [["new", "n05"], ["n06", "n07"]]
+        )
         write_table(path / name, [head, *rows[::-1], *added])
     return path
 
@@ -56,15 +60,26 @@ def test_columns_that_were_named_stay_named_from_update_to_update(folder, tmp_pa
     for name in ("nodes.csv", "edges.csv"):
         with (folder / name).open(encoding="utf-8", newline="") as file:
             head, *rows = csv.reader(file)
-        write_table(tmp_path / name, [[names.get(word, word) for word in row][::-1] for row in (head, *rows)])
+        write_table(
+            tmp_path / name,
+            [[names.get(word, word) for word in row][::-1] for row in (head, *rows)],
+        )
     tables = tmp_path / "edges.csv", tmp_path / "nodes.csv"
     words = "--source", "whom", "--target", "who", "--id", "node", "--labels", "kind"
-    assert infomax("train", *tables, *words, "--dim", 4, "--epochs", 1, "--out", tmp_path / "run1").code == 0
+    assert (
+        infomax(
+            "train", *tables, *words, "--dim", 4, "--epochs", 1, "--out", tmp_path / "run1"
+        ).code
+        == 0
+    )
     for run in (1, 2):
         told = update(tmp_path / f"run{run}", *tables, "--out", tmp_path / f"run{run + 1}")
         assert "Computed: 0 of 60 vectors." in told.out
         assert ("Its labels are not taken along: --labels kind" in told.err) == (run == 1)
-    assert DGI.load(tmp_path / "run3").graph_.table_columns == DGI.load(tmp_path / "run1").graph_.table_columns
+    assert (
+        DGI.load(tmp_path / "run3").graph_.table_columns
+        == DGI.load(tmp_path / "run1").graph_.table_columns
+    )
 
 
 def test_vectors_of_a_file_are_those_of_the_run_or_refused(run, folder, tomorrow, tmp_path):
@@ -75,7 +90,10 @@ def test_vectors_of_a_file_are_those_of_the_run_or_refused(run, folder, tomorrow
     try:
         told = update(run, tomorrow, "--out", tmp_path / "a", "--vectors", mine)
         none = update(run, tomorrow, "--out", tmp_path / "b")
-        refused(infomax("update", run, tomorrow, "--out", tmp_path / "c", "--vectors", others), "those of another")
+        refused(
+            infomax("update", run, tomorrow, "--out", tmp_path / "c", "--vectors", others),
+            "those of another",
+        )
     finally:
         (tmp_path / "aside.npy").rename(run / "vectors.npy")
     assert "holds no vectors" not in told.err
@@ -88,7 +106,12 @@ def test_parts_of_two_models_are_refused(run, tmp_path):
     parts = tmp_path / "parts"
     parts.mkdir()
     for number, vectors in enumerate(("own", "pooled")):
-        assert infomax("embed", run, "--vectors", vectors, "--out", parts / f"part-{number}.parquet").code == 0
+        assert (
+            infomax(
+                "embed", run, "--vectors", vectors, "--out", parts / f"part-{number}.parquet"
+            ).code
+            == 0
+        )
     refused(infomax("neighbours", parts, "n05"), "part-1.parquet", "another run")
     refused(infomax("evaluate", parts, "--labels", f"{run / 'graph.npz'}:kind"), "another run")
 
@@ -106,7 +129,9 @@ def test_training_goes_on_and_vectors_are_aligned(run, tomorrow, tmp_path):
     refused(infomax("update", run, tomorrow / "edges.csv", "--out", tmp_path / "c"), "a node table")
 
 
-def test_an_interrupted_training_that_goes_on_is_resumed_by_update_alone(run, tomorrow, tmp_path, monkeypatch):
+def test_an_interrupted_training_that_goes_on_is_resumed_by_update_alone(
+    run, tomorrow, tmp_path, monkeypatch
+):
     def killed(*_):
         raise KeyboardInterrupt
 
@@ -117,7 +142,18 @@ def test_an_interrupted_training_that_goes_on_is_resumed_by_update_alone(run, to
     infomax(*words, tmp_path / "run2")
     monkeypatch.undo()
     refused(infomax(*words[:-2], "--out", tmp_path / "run2", "--resume"), "an unfinished training")
-    training = ("train", tomorrow, "--labels", "kind", "--dim", DIM, "--epochs", 20, "--resume", "--out")
+    training = (
+        "train",
+        tomorrow,
+        "--labels",
+        "kind",
+        "--dim",
+        DIM,
+        "--epochs",
+        20,
+        "--resume",
+        "--out",
+    )
     refused(infomax(*training, tmp_path / "run2"), "weights to start from none")
     assert infomax(*words, tmp_path / "run2", "--resume").code == 0
     models = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("whole", "run2")]

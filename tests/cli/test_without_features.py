@@ -23,16 +23,26 @@ def edges(tmp_path: Path) -> Path:
 
 
 def test_positions_as_features_are_told_to_be_a_part_of_vectors_anyway(tmp_path):
-    (tmp_path / "edges.csv").write_text("source,target\n" + "".join(f"{i},{(i + 1) % 12}\n" for i in range(12)))
-    (tmp_path / "nodes.csv").write_text("id,size\n" + "".join(f"{i},{i * i % 7}\n" for i in range(12)))
-    for words, told in ((("--features", "positions"), True), (("--features", "size"), False), ((), False)):
+    (tmp_path / "edges.csv").write_text(
+        "source,target\n" + "".join(f"{i},{(i + 1) % 12}\n" for i in range(12))
+    )
+    (tmp_path / "nodes.csv").write_text(
+        "id,size\n" + "".join(f"{i},{i * i % 7}\n" for i in range(12))
+    )
+    for words, told in (
+        (("--features", "positions"), True),
+        (("--features", "size"), False),
+        ((), False),
+    ):
         run = tmp_path / f"run{len(words)}{told}"
         outcome = infomax("train", tmp_path, "--out", run, "--epochs", 1, "--dim", 4, *words)
         assert outcome.code == 0, outcome.err
         assert ("vectors have positions without it" in outcome.err) == told
 
 
-@pytest.mark.parametrize(("choice", "told", "width"), [((), POSITIONS, 256), (("--features", "degrees"), DEGREES, 32)])
+@pytest.mark.parametrize(
+    ("choice", "told", "width"), [((), POSITIONS, 256), (("--features", "degrees"), DEGREES, 32)]
+)
 def test_what_is_made_is_told_and_serves_again(edges, tmp_path, choice, told, width):
     run, out = tmp_path / "run", tmp_path / "v.npz"
     described = infomax("info", edges, *choice)
@@ -44,8 +54,13 @@ def test_what_is_made_is_told_and_serves_again(edges, tmp_path, choice, told, wi
     assert model.graph_.num_features == width
     again = infomax("embed", run, edges, "--out", out)
     assert again.code == 0, again.err
-    np.testing.assert_allclose(Embeddings.read(out).vectors, model.transform(model.graph_).vectors, atol=1e-6)
-    late = write_table(tmp_path / "late.csv", [["source", "target"], ["new", model.graph_.ids[0]], ["new", "newer"]])
+    np.testing.assert_allclose(
+        Embeddings.read(out).vectors, model.transform(model.graph_).vectors, atol=1e-6
+    )
+    late = write_table(
+        tmp_path / "late.csv",
+        [["source", "target"], ["new", model.graph_.ids[0]], ["new", "newer"]],
+    )
     attached = infomax("embed", run, late, "--attach", "--out", out)
     assert attached.code == 0, attached.err
     found = Embeddings.read(out)
@@ -69,7 +84,9 @@ def test_prepare_makes_the_positions_that_memory_has(edges, tmp_path, half):
     whole, stored = read_graph(edges, nodes), Graph.open(folder)
     assert stored.feature_names == whole.feature_names
     np.testing.assert_allclose(stored.features, whole.features, atol=1e-3 if half else 1e-6)
-    assert not np.allclose(whole.features, read_graph(edges).features, atol=1e-2)  # the split matters
+    assert not np.allclose(
+        whole.features, read_graph(edges).features, atol=1e-2
+    )  # the split matters
     assert not list(tmp_path.glob(".*"))
     counted = tmp_path / "d.graph"
     assert infomax("prepare", edges, "--features", "degrees", "--out", counted).code == 0
@@ -99,7 +116,9 @@ def test_several_graphs_get_degrees(edges, tmp_path):
         read_graph(edges).save(tmp_path / "many" / f"{name}.npz")
     many, counted = read_graph(tmp_path / "many"), read_graph(edges, features="degrees")
     assert many.feature_names == counted.feature_names
-    np.testing.assert_array_equal(dense(many.features)[: counted.num_nodes], dense(counted.features))
+    np.testing.assert_array_equal(
+        dense(many.features)[: counted.num_nodes], dense(counted.features)
+    )
 
 
 def test_an_unknown_kind_is_refused(edges):
@@ -107,7 +126,9 @@ def test_an_unknown_kind_is_refused(edges):
     assert (outcome.code, "features" in outcome.err) == (2, True)
 
 
-def test_groups_without_features_are_told_by_nodes_and_not_by_positions(edges: Path, tmp_path: Path) -> None:
+def test_groups_without_features_are_told_by_nodes_and_not_by_positions(
+    edges: Path, tmp_path: Path
+) -> None:
     run = tmp_path / "run"
     assert infomax("train", edges, "--out", run, "--dim", 8, "--epochs", 3).code == 0
     told = infomax("cluster", run, "-k", 2).out

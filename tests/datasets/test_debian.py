@@ -80,8 +80,12 @@ def test_splits(graph: Graph) -> None:
         "test": 31_980,
     }
     labelled = graph.labels["section"] != ""
-    assert (np.sum(list(graph.splits.values()), axis=0) == labelled).all()  # each labelled node in exactly one
-    _, sizes = np.unique(graph.labels["section"][graph.splits["train"]].astype(str), return_counts=True)
+    assert (
+        np.sum(list(graph.splits.values()), axis=0) == labelled
+    ).all()  # each labelled node in exactly one
+    _, sizes = np.unique(
+        graph.labels["section"][graph.splits["train"]].astype(str), return_counts=True
+    )
     assert sizes.tolist() == [20] * 40
 
 
@@ -139,7 +143,12 @@ Section: mail
 
 @pytest.fixture
 def tiny(script: ModuleType, monkeypatch: pytest.MonkeyPatch) -> Graph:
-    for name, value in {"LEAST_SOURCES": 1, "LARGEST_SHARE": 1.0, "LEAST_LABELLED": 1, "TRAIN": 1}.items():
+    for name, value in {
+        "LEAST_SOURCES": 1,
+        "LARGEST_SHARE": 1.0,
+        "LEAST_LABELLED": 1,
+        "TRAIN": 1,
+    }.items():
         monkeypatch.setattr(script, name, value)
     return script.build(list(script.parse(INDEX.split("\n"))))
 

@@ -74,7 +74,9 @@ def test_a_fresh_download(file: PublicFile, target: Path) -> None:
     assert seen[-1] == (len(CONTENT), len(CONTENT))
 
 
-def test_a_connection_cut_in_the_middle_leaves_nothing(server: Server, file: PublicFile, target: Path) -> None:
+def test_a_connection_cut_in_the_middle_leaves_nothing(
+    server: Server, file: PublicFile, target: Path
+) -> None:
     server.hang_up_after = 150_000
     with pytest.raises(InputError, match="150,000") as caught:
         download(file, target)
@@ -96,7 +98,9 @@ def test_no_server(server: Server, file: PublicFile, target: Path) -> None:
         download(file, target)
 
 
-def test_certificates_are_verified(file: PublicFile, target: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_certificates_are_verified(
+    file: PublicFile, target: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     contexts: list[ssl.SSLContext] = []
 
     def refuse(request: object, timeout: float, context: ssl.SSLContext) -> None:
@@ -110,7 +114,9 @@ def test_certificates_are_verified(file: PublicFile, target: Path, monkeypatch: 
     assert contexts[0].check_hostname
 
 
-def test_obtain_downloads_once_into_the_cache(server: Server, file: PublicFile, cache: Path) -> None:
+def test_obtain_downloads_once_into_the_cache(
+    server: Server, file: PublicFile, cache: Path
+) -> None:
     files = [file, file._replace(path="kind/other")]
     seen: list[tuple[int, int]] = []
     for _ in range(2):

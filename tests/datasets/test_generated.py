@@ -33,7 +33,9 @@ def test_a_small_one(graph: Graph) -> None:
     assert set(graph.labels["community"].tolist()) == set(range(41))
     train, validation, test = (graph.splits[name] for name in ("train", "validation", "test"))
     assert (train.astype(int) + validation + test == 1).all()
-    assert [mask.mean() for mask in (train, validation, test)] == pytest.approx([0.655, 0.102, 0.243], abs=0.02)
+    assert [mask.mean() for mask in (train, validation, test)] == pytest.approx(
+        [0.655, 0.102, 0.243], abs=0.02
+    )
     assert (graph.splits["seen"] == train).all()
 
 

@@ -24,18 +24,29 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     np.save(path / "labels.npy", np.array([0.0, 1, 1, 2]))
     for count in (20, 40, 60):
         for part, row in (("train", 0), ("val", 3), ("test", 1)):
-            np.save(path / f"{part}_{count}.npy", np.array([row, count // 40 + 1][: 1 + (part == "test")]))
+            np.save(
+                path / f"{part}_{count}.npy",
+                np.array([row, count // 40 + 1][: 1 + (part == "test")]),
+            )
     return path
 
 
 def test_the_files_are_one_graph_of_three_types(folder: Path) -> None:
     graph = load_dataset("heco-acm")
-    assert (graph.kind, graph.types, graph.num_nodes) == ("paper", ("author", "paper", "subject"), 4)
-    joined = {(one.source, one.name, one.target): one.edges.matrix().toarray() for one in graph.relations}
+    assert (graph.kind, graph.types, graph.num_nodes) == (
+        "paper",
+        ("author", "paper", "subject"),
+        4,
+    )
+    joined = {
+        (one.source, one.name, one.target): one.edges.matrix().toarray() for one in graph.relations
+    }
     assert joined["paper", "by", "author"].tolist() == [[0, 0, 1], [1, 0, 0], [0, 1, 0], [0, 1, 1]]
     assert joined["paper", "about", "subject"].tolist() == [[0, 1], [1, 0], [1, 0], [1, 0]]
     assert (graph.table[np.arange(4)] == np.arange(20).reshape(4, 5)).all()
-    assert [from_edges(graph.nodes[kind].feature_names) for kind in graph.types if kind != graph.kind] == [
+    assert [
+        from_edges(graph.nodes[kind].feature_names) for kind in graph.types if kind != graph.kind
+    ] == [
         "positions",
         "positions",
     ]

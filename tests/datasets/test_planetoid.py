@@ -89,12 +89,17 @@ class Attack:
 
 ATTACKS = {
     "os.system": lambda shell: pickle.dumps(Attack(os.system, shell)),
-    "deep inside": lambda shell: pickle.dumps([1, {"x": Attack(subprocess.call, shell.split())}], protocol=2),
+    "deep inside": lambda shell: pickle.dumps(
+        [1, {"x": Attack(subprocess.call, shell.split())}], protocol=2
+    ),
     "getattr": lambda shell: (
         f"c__builtin__\ngetattr\n(c__builtin__\n__import__\n(S'os'\ntRS'system'\ntR(S'{shell}'\ntR.".encode()
     ),
     "dotted name": lambda shell: (
-        b"\x80\x04\x8c\x02os\x8c\x0epath.os.system\x93\x8c" + bytes([len(shell)]) + shell.encode() + b"\x85R."
+        b"\x80\x04\x8c\x02os\x8c\x0epath.os.system\x93\x8c"
+        + bytes([len(shell)])
+        + shell.encode()
+        + b"\x85R."
     ),
     "old instance": lambda shell: f"(S'{shell}'\nios\nsystem\n.".encode(),
 }
@@ -124,7 +129,9 @@ def test_a_damaged_pickle(content: bytes, tmp_path: Path) -> None:
         planetoid.unpickle(path)
 
 
-def test_the_hash_is_checked_before_anything_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_hash_is_checked_before_anything_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("INFOMAX_DATA", str(tmp_path))
     for file in planetoid.files("cora"):
         (tmp_path / Path(file.path).name).write_bytes(bytes(file.size))

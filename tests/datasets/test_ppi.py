@@ -27,7 +27,9 @@ def graph() -> Graph:
 def test_golden_counts(graph: Graph) -> None:
     assert (graph.num_nodes, graph.num_features) == (56_944, 50)
     assert graph.num_edges + graph.dropped["self_loops"] == 818_716  # as GraphSAGE counts
-    assert graph.part(graph.splits["train"]).num_edges == 613_184  # as PyG counts, without self-loops
+    assert (
+        graph.part(graph.splits["train"]).num_edges == 613_184
+    )  # as PyG counts, without self-loops
     assert len(np.unique(graph.groups)) == 24
     assert {name: mask.sum() for name, mask in graph.splits.items()} == {
         "train": 44_906,
@@ -36,7 +38,9 @@ def test_golden_counts(graph: Graph) -> None:
         "seen": 44_906,
     }
     assert (graph.splits["seen"] == graph.splits["train"]).all()
-    assert [len(np.unique(graph.groups[graph.splits[name]])) for name in ("train", "validation", "test")] == [20, 2, 2]
+    assert [
+        len(np.unique(graph.groups[graph.splits[name]])) for name in ("train", "validation", "test")
+    ] == [20, 2, 2]
 
 
 @needs_file
@@ -55,7 +59,9 @@ def test_features_have_the_mean_they_would_have_if_all_were_known(graph: Graph) 
     assert round(known.mean(), 4) == 0.9929
     assert set(np.unique(graph.features[known])) == {0, 1}
     nothing = ~graph.features[known].any(axis=1)
-    assert round((nothing.sum() + (~known).sum()) / graph.num_nodes, 3) == 0.429  # as the paper says
+    assert (
+        round((nothing.sum() + (~known).sum()) / graph.num_nodes, 3) == 0.429
+    )  # as the paper says
     train = graph.features[graph.splits["train"]].astype(np.float64)
     assert np.allclose(train.sum(axis=0), archive["train_feature_ones_total"], rtol=1e-6)
 
@@ -91,7 +97,13 @@ def write_archive(folder: Path) -> tuple[np.ndarray, np.ndarray]:
         links = [{"source": 0, "target": 1}, {"source": 1, "target": 0}, {"source": 2, "target": 2}]
         links += [{"source": size - 1, "target": 2 if number else 3}]
         nodes = [{"id": row} for row in range(size)]
-        content = {"directed": True, "multigraph": False, "graph": {}, "nodes": nodes, "links": links}
+        content = {
+            "directed": True,
+            "multigraph": False,
+            "graph": {},
+            "nodes": nodes,
+            "links": links,
+        }
         (folder / f"{split}_graph.json").write_text(json.dumps(content))
         np.save(folder / f"{split}_feats.npy", scaled[rows])
         np.save(folder / f"{split}_labels.npy", functions[rows].astype(np.int64))
@@ -115,7 +127,13 @@ def test_the_archive_of_pyg_and_dgl(folder: Path) -> None:
     assert (graph.features == features).all()
     assert (graph.labels["functions"] == functions).all()
     assert graph.groups.tolist() == [1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 4, 4, 4]
-    assert np.argwhere(np.triu(graph.adjacency.toarray())).tolist() == [[0, 1], [3, 6], [7, 8], [9, 10], [11, 12]]
+    assert np.argwhere(np.triu(graph.adjacency.toarray())).tolist() == [
+        [0, 1],
+        [3, 6],
+        [7, 8],
+        [9, 10],
+        [11, 12],
+    ]
     splits = {name: np.flatnonzero(mask).tolist() for name, mask in graph.splits.items()}
     train, validation, test = list(range(7)), [7, 8, 9, 10], [11, 12, 13]
     assert splits == {"train": train, "validation": validation, "test": test, "seen": train}
@@ -123,7 +141,9 @@ def test_the_archive_of_pyg_and_dgl(folder: Path) -> None:
 
 
 def test_no_files(folder: Path) -> None:
-    with pytest.raises(InputError, match=r"ppi\.npz; or train_graph\.json, train_feats\.npy.*INFOMAX_DATA") as caught:
+    with pytest.raises(
+        InputError, match=r"ppi\.npz; or train_graph\.json, train_feats\.npy.*INFOMAX_DATA"
+    ) as caught:
         load_dataset("ppi")
     assert caught.value.where == str(folder)
     with pytest.raises(InputError, match="none of them"):
@@ -134,7 +154,9 @@ def test_half_an_archive(folder: Path) -> None:
     write_archive(folder)
     for path in folder.glob("t*"):
         path.unlink()
-    with pytest.raises(InputError, match=r"found only valid_graph\.json, valid_feats\.npy, valid_labels\.npy"):
+    with pytest.raises(
+        InputError, match=r"found only valid_graph\.json, valid_feats\.npy, valid_labels\.npy"
+    ):
         load_dataset("ppi")
 
 

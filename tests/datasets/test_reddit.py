@@ -25,7 +25,9 @@ class Truth(NamedTuple):
 def truth() -> Truth:
     rng = np.random.default_rng(0)
     upper = np.triu(rng.random((N, N)) < 0.3, 1)
-    return Truth(upper | upper.T, rng.normal(size=(N, 5)), rng.integers(0, 41, N), 1 + np.arange(N) % 3)
+    return Truth(
+        upper | upper.T, rng.normal(size=(N, 5)), rng.integers(0, 41, N), 1 + np.arange(N) % 3
+    )
 
 
 @pytest.fixture
@@ -42,7 +44,10 @@ def write_reddit2(folder: Path, truth: Truth) -> None:
     np.save(folder / "feats.npy", truth.features)
     classes = {str(row): int(truth.community[row]) for row in reversed(range(N))}
     (folder / "class_map.json").write_text(json.dumps(classes))
-    role = {key: np.flatnonzero(truth.part == part).tolist() for part, key in enumerate(("tr", "va", "te"), 1)}
+    role = {
+        key: np.flatnonzero(truth.part == part).tolist()
+        for part, key in enumerate(("tr", "va", "te"), 1)
+    }
     (folder / "role.json").write_text(json.dumps(role))
 
 
@@ -68,13 +73,16 @@ def write_graphsage(folder: Path, truth: Truth) -> None:
     np.save(folder / "reddit-feats.npy", feats)
     names = [f"2h{row:x}" for row in range(N + 2)]
     nodes = [
-        {"test": bool(truth.part[row] == 3), "id": names[row], "val": bool(truth.part[row] == 2)} for row in range(N)
+        {"test": bool(truth.part[row] == 3), "id": names[row], "val": bool(truth.part[row] == 2)}
+        for row in range(N)
     ]
     pairs = np.argwhere(np.triu(truth.adjacency)).tolist()
     links = [{"test_removed": False, "source": a, "target": b} for a, b in pairs]
     graph = {"directed": False, "graph": {}, "multigraph": False, "nodes": nodes, "links": links}
     (folder / "reddit-G.json").write_text(json.dumps(graph))
-    (folder / "reddit-id_map.json").write_text(json.dumps(dict(zip(names, place.tolist(), strict=True))))
+    (folder / "reddit-id_map.json").write_text(
+        json.dumps(dict(zip(names, place.tolist(), strict=True)))
+    )
     classes = {names[row]: int(truth.community[row]) for row in range(N)}
     (folder / "reddit-class_map.json").write_text(json.dumps(classes))
 
@@ -93,7 +101,9 @@ def test_three_forms_of_one_graph(folder: Path, truth: Truth, write: object) -> 
 
 
 def test_no_files(folder: Path) -> None:
-    with pytest.raises(InputError, match=r"adj_full\.npz, feats\.npy, class_map\.json, role\.json; or") as told:
+    with pytest.raises(
+        InputError, match=r"adj_full\.npz, feats\.npy, class_map\.json, role\.json; or"
+    ) as told:
         load_dataset("reddit")
     assert told.value.where == str(folder)
     assert "GraphSAGE" in told.value.remedy
@@ -119,6 +129,8 @@ def test_a_damaged_file(folder: Path, truth: Truth, name: str, content: bytes) -
 
 def test_a_pickle_is_refused(folder: Path, truth: Truth) -> None:
     write_reddit(folder, truth)
-    np.savez(folder / "reddit_data.npz", feature=np.array([{}], dtype=object), label=[0], node_types=[1])
+    np.savez(
+        folder / "reddit_data.npz", feature=np.array([{}], dtype=object), label=[0], node_types=[1]
+    )
     with pytest.raises(InputError, match="allow_pickle=False"):
         load_dataset("reddit")

@@ -15,8 +15,12 @@ from infomax.evaluation.clustering import agreement, best_k, choose_k, cluster, 
 def blobs(sizes, d=16, seed=0):
     generator = np.random.default_rng(seed)
     group = np.repeat(np.arange(len(sizes)), sizes)
-    vectors = 4 * generator.normal(size=(len(sizes), d))[group] + generator.normal(size=(len(group), d))
-    lengths = generator.uniform(0.1, 10, (len(group), 1))  # directions tell the groups, lengths do not
+    vectors = 4 * generator.normal(size=(len(sizes), d))[group] + generator.normal(
+        size=(len(group), d)
+    )
+    lengths = generator.uniform(
+        0.1, 10, (len(group), 1)
+    )  # directions tell the groups, lengths do not
     return (lengths * vectors).astype(np.float32), group
 
 
@@ -41,29 +45,39 @@ def test_the_silhouette_is_that_of_its_definition():
     apart = np.linalg.norm(units[:, None] - units[None], axis=2)
     codes, expected = cluster(vectors, 3, seed=0), []
     for node, own in enumerate(codes):
-        mean = [apart[node, codes == other].sum() / ((codes == other).sum() - (other == own)) for other in range(3)]
+        mean = [
+            apart[node, codes == other].sum() / ((codes == other).sum() - (other == own))
+            for other in range(3)
+        ]
         nearest = min(mean[other] for other in range(3) if other != own)
         expected.append((nearest - mean[own]) / max(nearest, mean[own]))
     assert choose_k(vectors, seed=0)[3] == pytest.approx(np.mean(expected), abs=1e-4)
 
 
-@pytest.mark.parametrize(("growth", "tried"), [((1, 2, 3, 4, 2, 5), [2, 3, 4, 5, 6]), ((5, 4, 3, 2, 1, 9), [2, 3, 4])])
+@pytest.mark.parametrize(
+    ("growth", "tried"), [((1, 2, 3, 4, 2, 5), [2, 3, 4, 5, 6]), ((5, 4, 3, 2, 1, 9), [2, 3, 4])]
+)
 def test_the_search_goes_on_while_the_last_number_is_the_best(monkeypatch, growth, tried):
     monkeypatch.setattr(
-        "sklearn.metrics.silhouette_score", lambda _, labels, **__: growth[len(np.unique(labels)) - 2] / 10
+        "sklearn.metrics.silhouette_score",
+        lambda _, labels, **__: growth[len(np.unique(labels)) - 2] / 10,
     )
     assert list(choose_k(blobs([30] * 5)[0], seed=0, ks=range(2, 8), always=4)) == tried
 
 
 @pytest.mark.parametrize("last", [False, True])
-def test_the_longest_bar_is_the_chosen_one_and_the_limit_is_told(tmp_path, graph, monkeypatch, last):
+def test_the_longest_bar_is_the_chosen_one_and_the_limit_is_told(
+    tmp_path, graph, monkeypatch, last
+):
     found = {2: 0.1, 3: 0.2, 4: -0.1, 5: 0.5, **({} if last else {6: 0.4})}
     monkeypatch.setattr(clustering, "choose_k", lambda *_, **__: found)
     DGI(8, epochs=0).fit(graph).save(tmp_path / "run")
     out = CliRunner().invoke(app, ["cluster", str(tmp_path / "run")]).output
     table = [line for line in out.splitlines() if line.startswith("│")][: len(found)]
     assert [line.count("█") for line in table] == [4, 8, 0, 20] + [16] * (not last)
-    assert [" chosen " in line for line in table] == [False, False, False, True] + [False] * (not last)
+    assert [" chosen " in line for line in table] == [False, False, False, True] + [False] * (
+        not last
+    )
     assert ("No more than 5 were tried" in out) == last
 
 
@@ -88,7 +102,10 @@ def test_features_that_set_a_cluster_apart_come_first(stored):
 
 def test_agreement_knows_the_same_partition_and_leaves_the_unknown_out():
     codes = np.array([0, 0, 1, 1, 2, 2, -1, -1])
-    assert agreement(np.array([5, 5, 3, 3, 4, 4, 5, 3]), codes) == {"nmi": pytest.approx(1), "ari": pytest.approx(1)}
+    assert agreement(np.array([5, 5, 3, 3, 4, 4, 5, 3]), codes) == {
+        "nmi": pytest.approx(1),
+        "ari": pytest.approx(1),
+    }
     assert agreement(np.zeros(8), codes) == {"nmi": pytest.approx(0), "ari": pytest.approx(0)}
 
 
@@ -96,13 +113,17 @@ def test_agreement_knows_the_same_partition_and_leaves_the_unknown_out():
 def test_the_command_line_writes_every_node_once(tmp_path, graph, extension):
     DGI(8, epochs=2).fit(graph).save(tmp_path / "run")
     out = tmp_path / f"clusters.{extension}"
-    result = CliRunner().invoke(app, ["cluster", str(tmp_path / "run"), "-k", "3", "--out", str(out)])
+    result = CliRunner().invoke(
+        app, ["cluster", str(tmp_path / "run"), "-k", "3", "--out", str(out)]
+    )
     assert result.exit_code == 0, result.output
     assert "NMI" in result.output
     assert "set apart by" in result.output
     if extension == "parquet":
         parquet = pytest.importorskip("pyarrow.parquet")
-        rows = [(str(row["id"]), str(row["cluster"])) for row in parquet.read_table(out).to_pylist()]
+        rows = [
+            (str(row["id"]), str(row["cluster"])) for row in parquet.read_table(out).to_pylist()
+        ]
     else:
         with out.open(newline="") as file:
             header, *rows = csv.reader(file, delimiter="\t" if extension == "tsv" else ",")
@@ -112,16 +133,24 @@ def test_the_command_line_writes_every_node_once(tmp_path, graph, extension):
 
 
 def test_labels_that_cannot_be_compared_are_left_out(tmp_path, graph):
-    labels = {"alone": np.zeros(40, int), "flags": np.ones((40, 2), np.uint8), "pair": np.arange(40) % 2}
+    labels = {
+        "alone": np.zeros(40, int),
+        "flags": np.ones((40, 2), np.uint8),
+        "pair": np.arange(40) % 2,
+    }
     DGI(8, epochs=0).fit(graph.replace(labels=labels)).save(tmp_path / "run")
-    result = CliRunner().invoke(app, ["cluster", str(tmp_path / "run"), "-k", "2", "--out", str(tmp_path / "c.csv")])
+    result = CliRunner().invoke(
+        app, ["cluster", str(tmp_path / "run"), "-k", "2", "--out", str(tmp_path / "c.csv")]
+    )
     assert result.exit_code == 0, result.output
     assert "mostly, by pair" in result.output
     assert "alone" not in result.output
     assert len((tmp_path / "c.csv").read_text().splitlines()) == 41
 
 
-@pytest.mark.parametrize(("asked", "told"), [(["-k", "0"], "-k"), (["-k", "41"], "-k"), (["--out", "x.doc"], "x.doc")])
+@pytest.mark.parametrize(
+    ("asked", "told"), [(["-k", "0"], "-k"), (["-k", "41"], "-k"), (["--out", "x.doc"], "x.doc")]
+)
 def test_what_cannot_be_done_is_refused(tmp_path, graph, asked, told, monkeypatch):
     monkeypatch.chdir(tmp_path)
     DGI(8, epochs=0).fit(graph).save("run")

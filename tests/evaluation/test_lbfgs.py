@@ -9,7 +9,10 @@ from infomax.evaluation.logistic import minimise
 @pytest.mark.parametrize("seed", range(5))
 def test_it_finds_the_minimum_that_scipy_finds(seed):
     generator = np.random.default_rng(seed)
-    rows, signs = generator.normal(size=(60, 12)) * np.geomspace(0.1, 3, 12), generator.choice([-1, 1], 60)
+    rows, signs = (
+        generator.normal(size=(60, 12)) * np.geomspace(0.1, 3, 12),
+        generator.choice([-1, 1], 60),
+    )
 
     def loss(point):
         margins = signs * (rows @ point)
@@ -21,7 +24,9 @@ def test_it_finds_the_minimum_that_scipy_finds(seed):
         return float(value), torch.from_numpy(slope)
 
     found = minimise(in_torch, torch.from_numpy(generator.normal(size=12)), 1e-5).numpy()
-    expected = minimize(loss, np.zeros(12), jac=True, method="L-BFGS-B", options={"gtol": 1e-9, "ftol": 1e-15}).x
+    expected = minimize(
+        loss, np.zeros(12), jac=True, method="L-BFGS-B", options={"gtol": 1e-9, "ftol": 1e-15}
+    ).x
     np.testing.assert_allclose(found, expected, atol=1e-2)
     assert loss(found)[0] == pytest.approx(loss(expected)[0], abs=1e-8)
 

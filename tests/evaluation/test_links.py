@@ -19,7 +19,9 @@ SCORES = {"cosine": cosines, "regression": regression}
 def cliques():
     """Thirty cliques of six nodes each, and the number of each node's clique."""
     codes = np.arange(180) // 6
-    return sparse.csr_array((codes[:, None] == codes).astype(np.float32) - np.eye(180, dtype=np.float32)), codes
+    return sparse.csr_array(
+        (codes[:, None] == codes).astype(np.float32) - np.eye(180, dtype=np.float32)
+    ), codes
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +39,10 @@ def communities():
 def test_perfect_vectors_score_1(cliques, name):
     adjacency, codes = cliques
     pairs = draw_pairs(adjacency)
-    for vectors in (np.eye(30, dtype=np.float32)[codes], sparse.csr_array(np.eye(30, dtype=np.float32)[codes])):
+    for vectors in (
+        np.eye(30, dtype=np.float32)[codes],
+        sparse.csr_array(np.eye(30, dtype=np.float32)[codes]),
+    ):
         found = score(pairs, SCORES[name](vectors, pairs))
         assert found == pytest.approx({"auc": 1, "average_precision": 1})
 
@@ -83,7 +88,9 @@ def test_cosines_do_not_depend_on_the_axes(communities):
     graph, vectors = communities
     pairs = draw_pairs(graph.adjacency)
     rotation = np.linalg.qr(np.random.default_rng(2).normal(size=(16, 16)))[0]
-    np.testing.assert_allclose(cosines(vectors @ rotation, pairs), cosines(vectors, pairs), atol=1e-6)
+    np.testing.assert_allclose(
+        cosines(vectors @ rotation, pairs), cosines(vectors, pairs), atol=1e-6
+    )
 
 
 def test_cosines_are_those_of_the_formula():
@@ -146,7 +153,9 @@ def test_held_out_edges_are_the_ones_scored_and_nobody_else_sees_them(directed):
     linked = (graph.adjacency.toarray() > 0) | (graph.adjacency.toarray().T > 0)
     u, v = pairs.ends
     np.testing.assert_array_equal(linked[u, v], pairs.joined)
-    assert {*zip(*pairs.ends[:, pairs.joined].tolist(), strict=True)} == {*zip(*known.held_out.tolist(), strict=True)}
+    assert {*zip(*pairs.ends[:, pairs.joined].tolist(), strict=True)} == {
+        *zip(*known.held_out.tolist(), strict=True)
+    }
     seen = (known.adjacency.toarray() > 0) | (known.adjacency.toarray().T > 0)
     assert not seen[u, v].any()
     counts = common_neighbours(known.adjacency, pairs, directed=directed)
@@ -175,7 +184,9 @@ def test_pairs_stay_within_a_group():
 @pytest.mark.parametrize("n", [1, 3, 12])
 def test_too_few_pairs_are_refused(n):
     full = sparse.csr_array(np.ones((n, n), dtype=np.float32) - np.eye(n, dtype=np.float32))
-    with pytest.raises(InputError, match="at least 10 edges, and as many pairs of nodes without one"):
+    with pytest.raises(
+        InputError, match="at least 10 edges, and as many pairs of nodes without one"
+    ):
         draw_pairs(full)
     with pytest.raises(InputError, match="found 0 and 0"):
         draw_pairs(sparse.csr_array((n, n), dtype=np.float32))

@@ -15,15 +15,23 @@ def case(n=400, d=24, classes=5, noise=1.0, seed=0):
     """Vectors of a common direction, of very different lengths and with all-zero rows; codes; a split."""
     rng = np.random.default_rng(seed)
     codes = rng.integers(classes, size=n)
-    vectors = 0.8 * rng.normal(size=(classes, d))[codes] + noise * rng.normal(size=(n, d)) + 3 * rng.normal(size=d)
-    vectors *= 0.02 * rng.lognormal(sigma=0.7, size=(n, 1))  # as short as those of row-scaled features
+    vectors = (
+        0.8 * rng.normal(size=(classes, d))[codes]
+        + noise * rng.normal(size=(n, d))
+        + 3 * rng.normal(size=d)
+    )
+    vectors *= 0.02 * rng.lognormal(
+        sigma=0.7, size=(n, 1)
+    )  # as short as those of row-scaled features
     vectors[rng.permutation(n)[: n // 50]] = 0
     part = rng.integers(4, size=n)
     splits = {"train": part == 0, "validation": part == 1, "test": part > 1}
     return vectors.astype(np.float32), codes, splits
 
 
-@pytest.fixture(scope="module", params=[(400, 24), (200, 300)], ids=["more rows than columns", "more columns"])
+@pytest.fixture(
+    scope="module", params=[(400, 24), (200, 300)], ids=["more rows than columns", "more columns"]
+)
 def vectors_codes_splits(request):
     n, d = request.param
     return case(n, d)
@@ -36,7 +44,9 @@ def test_the_score_of_a_multiple_is_the_same(vectors_codes_splits, factor, form)
     before = validated_probe(form(vectors), codes, splits)
     after = validated_probe(form((np.float32(factor) * vectors).astype(np.float32)), codes, splits)
     assert after.chosen == before.chosen
-    assert after.value == pytest.approx(before.value, abs=1.5 / splits["test"].sum())  # one node near a border
+    assert after.value == pytest.approx(
+        before.value, abs=1.5 / splits["test"].sum()
+    )  # one node near a border
     assert before.value > 0.5
 
 
@@ -45,7 +55,10 @@ def test_nor_does_it_depend_on_it_without_principal_axes(factor, monkeypatch):
     """Fits then end further from the minimum, so that rounding moves a few predictions."""
     monkeypatch.setattr(logistic, "DENSE_BASIS", 0)
     vectors, codes, splits = case()
-    before, after = (validated_probe(sparse.csr_array(np.float32(by) * vectors), codes, splits) for by in (1, factor))
+    before, after = (
+        validated_probe(sparse.csr_array(np.float32(by) * vectors), codes, splits)
+        for by in (1, factor)
+    )
     assert after.value == pytest.approx(before.value, abs=0.03)
     assert before.value > 0.5
 
@@ -102,7 +115,12 @@ def scaled_by_hand(x):
 
 @pytest.mark.parametrize(
     ("form", "n", "d", "basis"),
-    [(np.asarray, 150, 6, 9), (np.asarray, 150, 6, 0), (np.asarray, 40, 60, 99), (sparse.csr_array, 150, 6, 0)],
+    [
+        (np.asarray, 150, 6, 9),
+        (np.asarray, 150, 6, 0),
+        (np.asarray, 40, 60, 99),
+        (sparse.csr_array, 150, 6, 0),
+    ],
     ids=["tall", "not rotated", "wide", "sparse"],
 )
 def test_it_is_scikit_learns_regression_of_vectors_scaled_by_hand(form, n, d, basis, monkeypatch):
@@ -114,7 +132,9 @@ def test_it_is_scikit_learns_regression_of_vectors_scaled_by_hand(form, n, d, ba
     monkeypatch.setattr(logistic, "LARGEST_BASIS", basis)
     monkeypatch.setattr(logistic, "DENSE_BASIS", basis)
     for cost, model in logistic_path(form(vectors), codes, (0.01, 1.0, 100.0)):
-        expected = LogisticRegression(C=cost, tol=1e-7, max_iter=10_000).fit(scaled_by_hand(vectors), codes)
+        expected = LogisticRegression(C=cost, tol=1e-7, max_iter=10_000).fit(
+            scaled_by_hand(vectors), codes
+        )
         logits = model.logits(form(vectors))
         logits -= logits.mean(axis=1, keepdims=True)  # softmax does not see a number added to all
         expected = expected.decision_function(scaled_by_hand(vectors))
@@ -131,7 +151,9 @@ def test_several_labels_are_as_many_regressions_of_two_classes(form, monkeypatch
     flags = np.stack([codes == 0, codes < 3], axis=1)
     for cost, model in logistic_path(form(vectors), flags, (0.1, 10.0)):
         for found, flag in zip(model.logits(form(vectors)).T, flags.T, strict=True):
-            alone = LogisticRegression(C=cost, tol=1e-7, max_iter=10_000).fit(scaled_by_hand(vectors), flag)
+            alone = LogisticRegression(C=cost, tol=1e-7, max_iter=10_000).fit(
+                scaled_by_hand(vectors), flag
+            )
             expected = alone.decision_function(scaled_by_hand(vectors))
             np.testing.assert_allclose(found, expected, rtol=5e-3, atol=5e-3)
 
@@ -140,7 +162,9 @@ def test_rows_in_blocks_give_the_same(monkeypatch):
     vectors, codes, splits = case()
     whole = validated_probe(vectors, codes, splits)
     monkeypatch.setattr(logistic, "BLOCK", 17)
-    np.testing.assert_array_equal(validated_probe(vectors, codes, splits).predictions, whole.predictions)
+    np.testing.assert_array_equal(
+        validated_probe(vectors, codes, splits).predictions, whole.predictions
+    )
 
 
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
@@ -185,7 +209,9 @@ def test_the_search_goes_on_while_nothing_is_learnt():
     """A signal that is small beside the noise in another column needs a large C; before it, all costs are as bad."""
     rng = np.random.default_rng(0)
     codes = (np.arange(400) % 3 == 0).astype(np.int64)
-    vectors = np.column_stack([rng.normal(size=400), 1e-3 * (codes + 0.2 * rng.normal(size=400))]).astype(np.float32)
+    vectors = np.column_stack(
+        [rng.normal(size=400), 1e-3 * (codes + 0.2 * rng.normal(size=400))]
+    ).astype(np.float32)
     score = validated_probe(vectors, codes, case()[2])
     assert score.chosen["C"] >= 1e4
     assert score.value > 0.95

@@ -2,7 +2,15 @@ import numpy as np
 import pytest
 from sklearn.metrics import f1_score
 
-from infomax.evaluation.metrics import accuracy, auc, dead_dimensions, effective_rank, macro_f1, micro_f1, silhouette
+from infomax.evaluation.metrics import (
+    accuracy,
+    auc,
+    dead_dimensions,
+    effective_rank,
+    macro_f1,
+    micro_f1,
+    silhouette,
+)
 
 
 def test_accuracy_of_several_predictions_at_once():
@@ -16,7 +24,9 @@ def test_micro_f1_is_pooled_over_the_whole_matrix():
     actual = generator.random((50, 9)) < np.linspace(0.02, 0.8, 9)
     predicted = generator.random((3, 50, 9)) < 0.4
     expected = [f1_score(actual, one, average="micro") for one in predicted]
-    np.testing.assert_allclose(micro_f1(predicted.astype(np.uint8), actual.astype(np.uint8)), expected)
+    np.testing.assert_allclose(
+        micro_f1(predicted.astype(np.uint8), actual.astype(np.uint8)), expected
+    )
     assert micro_f1(np.zeros((4, 2)), np.zeros((4, 2))) == 0
 
 
@@ -41,7 +51,9 @@ def test_effective_rank_is_the_entropy_of_the_singular_values():
     vectors = np.random.default_rng(0).normal(size=(300, 20)) * np.logspace(0, -3, 20)
     share = np.linalg.svd(vectors, compute_uv=False)
     share /= share.sum()
-    assert effective_rank(vectors) == pytest.approx(np.exp(-(share * np.log(share)).sum()), rel=1e-6)
+    assert effective_rank(vectors) == pytest.approx(
+        np.exp(-(share * np.log(share)).sum()), rel=1e-6
+    )
 
 
 def test_dead_dimensions_hardly_vary():
@@ -59,7 +71,11 @@ def test_rare_classes_count_like_others_in_macro_f1_and_auc():
     actual = rng.choice(4, 300, p=[0.8, 0.1, 0.06, 0.04])
     logits = rng.normal(size=(300, 4)) + 1.5 * np.eye(4)[actual] * (rng.random((300, 1)) < 0.7)
     predicted = logits.argmax(axis=1)
-    assert macro_f1(predicted, actual) == pytest.approx(f1_score(actual, predicted, average="macro"))
+    assert macro_f1(predicted, actual) == pytest.approx(
+        f1_score(actual, predicted, average="macro")
+    )
     share = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
-    assert auc(logits, np.arange(4), actual) == pytest.approx(roc_auc_score(actual, share, multi_class="ovr"))
+    assert auc(logits, np.arange(4), actual) == pytest.approx(
+        roc_auc_score(actual, share, multi_class="ovr")
+    )
     assert auc(np.zeros((300, 4)), np.arange(4), actual) == 0.5

@@ -23,7 +23,9 @@ def blobs(n=240, d=8, classes=4, spread=1.0, seed=0):
     """Vectors around a centre a class, codes, and a split into halves and quarters."""
     generator = np.random.default_rng(seed)
     codes = np.arange(n) % classes
-    vectors = 2 * generator.normal(size=(classes, d))[codes] + spread * generator.normal(size=(n, d))
+    vectors = 2 * generator.normal(size=(classes, d))[codes] + spread * generator.normal(
+        size=(n, d)
+    )
     part = generator.permutation(np.repeat([0, 1, 2, 2], n // 4))
     splits = {name: part == number for number, name in enumerate(("train", "validation", "test"))}
     return vectors.astype(np.float32), codes, splits
@@ -34,9 +36,12 @@ def case():
     return blobs()
 
 
-@pytest.mark.skipif("INFOMAX_DATA" not in os.environ, reason="needs the Planetoid files: set INFOMAX_DATA")
+@pytest.mark.skipif(
+    "INFOMAX_DATA" not in os.environ, reason="needs the Planetoid files: set INFOMAX_DATA"
+)
 @pytest.mark.parametrize(
-    ("name", "printed", "validated"), [("cora", 47.9, 60.3), ("citeseer", 49.3, 61.3), ("pubmed", 69.1, 74.0)]
+    ("name", "printed", "validated"),
+    [("cora", 47.9, 60.3), ("citeseer", 49.3, 61.3), ("pubmed", 69.1, 74.0)],
 )
 def test_raw_features_score_as_the_paper_prints(name, printed, validated):
     from infomax.datasets import load_dataset
@@ -49,13 +54,18 @@ def test_raw_features_score_as_the_paper_prints(name, printed, validated):
     score = paper_probe(sparse.csr_array(rows), codes, graph.splits)
     assert 100 * score.value == pytest.approx(printed, abs=0.4)
     assert 0 < 100 * score.values.std() < 0.6
-    assert 100 * validated_probe(sparse.csr_array(rows), codes, graph.splits).value == pytest.approx(validated, abs=0.8)
+    assert 100 * validated_probe(
+        sparse.csr_array(rows), codes, graph.splits
+    ).value == pytest.approx(validated, abs=0.8)
 
 
 @pytest.mark.parametrize("many", [False, True])
 def test_the_closed_gradient_is_autograds(many):
     generator = torch.Generator().manual_seed(0)
-    x, weight = (torch.randn(*shape, generator=generator, dtype=torch.float64) for shape in ((7, 5), (5, 3, 4)))
+    x, weight = (
+        torch.randn(*shape, generator=generator, dtype=torch.float64)
+        for shape in ((7, 5), (5, 3, 4))
+    )
     bias = torch.randn(3, 4, generator=generator, dtype=torch.float64)
     codes = torch.tensor([0, 1, 2, 3, 0, 1, 2])
     y = functional.one_hot(codes).double()
@@ -65,7 +75,9 @@ def test_the_closed_gradient_is_autograds(many):
     for r in range(3):  # each restart is a regression of its own
         logits = x @ weight[:, r] + bias[r]
         loss += (
-            functional.binary_cross_entropy_with_logits(logits, y) if many else functional.cross_entropy(logits, codes)
+            functional.binary_cross_entropy_with_logits(logits, y)
+            if many
+            else functional.cross_entropy(logits, codes)
         )
     expected = torch.autograd.grad(loss, (weight, bias))
     found = linear_gradient(x, y, weight.detach(), bias.detach(), many)
@@ -126,10 +138,15 @@ def test_test_labels_decide_nothing_but_the_score(case, name):
 @pytest.mark.parametrize(("chosen", "better"), [(0.1, 100.0), (100.0, 0.1)])
 def test_validation_chooses_even_where_the_test_nodes_prefer_another(chosen, better, monkeypatch):
     vectors, codes, splits = blobs(d=30, spread=9.0)
-    for part, cost in (("validation", chosen), ("test", better)):  # labelled as a regression of that cost predicts
+    for part, cost in (
+        ("validation", chosen),
+        ("test", better),
+    ):  # labelled as a regression of that cost predicts
         with monkeypatch.context() as patch:
             patch.setattr("infomax.evaluation.probes.COSTS", (cost,))
-            codes[splits[part]] = validated_probe(vectors, codes, {**splits, "test": splits[part]}).predictions[0]
+            codes[splits[part]] = validated_probe(
+                vectors, codes, {**splits, "test": splits[part]}
+            ).predictions[0]
     score = validated_probe(vectors, codes, splits)
     assert score.chosen == {"C": chosen}
     assert score.value < 1
@@ -137,13 +154,20 @@ def test_validation_chooses_even_where_the_test_nodes_prefer_another(chosen, bet
 
 def test_of_equally_good_strengths_the_one_nearest_to_1_is_chosen():
     codes = np.arange(60) % 2
-    vectors = np.random.default_rng(0).normal(size=(60, 3)) + 50 * codes[:, None]  # separated by any of them
-    splits = {part: np.arange(60) // 20 == number for number, part in enumerate(("train", "validation", "test"))}
+    vectors = (
+        np.random.default_rng(0).normal(size=(60, 3)) + 50 * codes[:, None]
+    )  # separated by any of them
+    splits = {
+        part: np.arange(60) // 20 == number
+        for number, part in enumerate(("train", "validation", "test"))
+    }
     score = validated_probe(vectors, codes, splits)
     assert (score.value, score.chosen["C"]) == (1, 1)
 
 
-@pytest.mark.parametrize(("name", "many"), [("paper", False), ("paper", True), ("validated", False)])
+@pytest.mark.parametrize(
+    ("name", "many"), [("paper", False), ("paper", True), ("validated", False)]
+)
 def test_test_vectors_teach_nothing(name, many):
     """What is predicted of a test node does not depend on the others: of those, not even the scale is learnt."""
     vectors, codes, splits = blobs(spread=4.0)
@@ -164,7 +188,10 @@ def test_unknown_labels_are_in_no_part(case, name):
     unknown = codes.copy()
     unknown[lost] = -1
     without = {part: mask & (unknown >= 0) for part, mask in splits.items()}
-    marked, left_out = (PROBES[name](vectors, labels, parts) for labels, parts in ((unknown, splits), (codes, without)))
+    marked, left_out = (
+        PROBES[name](vectors, labels, parts)
+        for labels, parts in ((unknown, splits), (codes, without))
+    )
     np.testing.assert_array_equal(marked.predictions, left_out.predictions)
     assert marked.predictions.shape[1] == without["test"].sum() < honest.predictions.shape[1]
 
@@ -202,14 +229,18 @@ def test_many_labels_give_pooled_f1():
     generator = np.random.default_rng(0)
     hidden = generator.normal(size=(600, 6))
     labels = (hidden > 0.5).astype(np.uint8)
-    vectors = (hidden @ generator.normal(size=(6, 12)) * np.logspace(-3, 3, 12) + 5).astype(np.float32)
+    vectors = (hidden @ generator.normal(size=(6, 12)) * np.logspace(-3, 3, 12) + 5).astype(
+        np.float32
+    )
     _, _, splits = blobs(n=600)
     score = paper_probe(vectors, labels, splits, restarts=3)
     assert score.metric == "micro-F1"
     assert score.predictions.shape == (3, int(splits["test"].sum()), 6)
     assert score.value > 0.8  # 0.73 unless the columns are brought to one scale
     poisoned = np.where(splits["test"][:, None], 1 - labels, labels)
-    np.testing.assert_array_equal(paper_probe(vectors, poisoned, splits, restarts=3).predictions, score.predictions)
+    np.testing.assert_array_equal(
+        paper_probe(vectors, poisoned, splits, restarts=3).predictions, score.predictions
+    )
 
 
 def test_mistakes_are_told(case):
@@ -230,7 +261,10 @@ def test_mistakes_are_told(case):
 @pytest.mark.gpu
 def test_on_a_gpu_no_step_waits_for_the_host(case):
     vectors, codes, splits = case
-    x, y = torch.from_numpy(vectors).cuda(), functional.one_hot(torch.from_numpy(codes)).float().cuda()
+    x, y = (
+        torch.from_numpy(vectors).cuda(),
+        functional.one_hot(torch.from_numpy(codes)).float().cuda(),
+    )
     start = first_weights(20, 8, 4, seed=0).cuda()
     fit_linear(x, y, start, False)
     torch.cuda.set_sync_debug_mode("error")
@@ -238,7 +272,9 @@ def test_on_a_gpu_no_step_waits_for_the_host(case):
         fit_linear(x, y, start, False)
     finally:
         torch.cuda.set_sync_debug_mode("default")
-    here, there = (paper_probe(vectors, codes, splits, device=device).value for device in ("cpu", "cuda"))
+    here, there = (
+        paper_probe(vectors, codes, splits, device=device).value for device in ("cpu", "cuda")
+    )
     assert here == pytest.approx(there, abs=0.01)
 
 
@@ -258,7 +294,9 @@ def test_labels_are_fitted_to_the_lowest_loss_whatever_the_shape_of_x():
     draws = torch.Generator().manual_seed(0)
     x = torch.randn(400, 4, generator=draws, dtype=torch.float64)
     y = (x + 2 * torch.randn(400, 4, generator=draws) > torch.tensor([0.0, 1, 4, 1e6])).float()
-    shaped = torch.cat([100 * x[:, :2] + 1000, x[:, 1:], x[:, :1] + x[:, 1:2], torch.ones(400, 1)], dim=1).float()
+    shaped = torch.cat(
+        [100 * x[:, :2] + 1000, x[:, 1:], x[:, :1] + x[:, 1:2], torch.ones(400, 1)], dim=1
+    ).float()
     _, found = next(logistic_path(shaped, y.numpy(), [np.inf]))
     weight, bias = (torch.from_numpy(part).float() for part in (found.weights, found.bias))
     assert weight.isfinite().all()
@@ -274,7 +312,14 @@ def test_the_converged_probe_of_many_labels_is_where_a_thousand_steps_end():
     flags = np.stack([codes == 0, codes < 2, codes > 3], axis=1).astype(np.int64)
     one, other = (PROBES["converged"](vectors, flags, splits, seed=seed) for seed in (0, 1))
     assert (one.metric, one.values.tolist()) == ("micro-F1", other.values.tolist())
-    assert one.value == pytest.approx(paper_probe(vectors, flags, splits, steps=1000).value, abs=0.005)
+    assert one.value == pytest.approx(
+        paper_probe(vectors, flags, splits, steps=1000).value, abs=0.005
+    )
     few = {**splits, "train": splits["train"] & (np.arange(1200) < 60)}
-    found, expected = PROBES["converged"](vectors, flags, few), paper_probe(vectors, flags, few, steps=1000)
-    assert found.values.tolist() == expected.values.tolist()  # of few nodes: a thousand steps, and no lowest loss
+    found, expected = (
+        PROBES["converged"](vectors, flags, few),
+        paper_probe(vectors, flags, few, steps=1000),
+    )
+    assert (
+        found.values.tolist() == expected.values.tolist()
+    )  # of few nodes: a thousand steps, and no lowest loss

@@ -7,7 +7,13 @@ from hypothesis import strategies as st
 
 from infomax.errors import InputError
 from infomax.evaluation import splits
-from infomax.evaluation.splits import check_classes, encode_flags, encode_labels, known, random_splits
+from infomax.evaluation.splits import (
+    check_classes,
+    encode_flags,
+    encode_labels,
+    known,
+    random_splits,
+)
 
 
 def test_text_labels():
@@ -23,7 +29,9 @@ def test_integer_labels_are_sorted_as_numbers():
     assert codes.tolist() == [1, 0, -1, 1]
 
 
-@pytest.mark.parametrize("column", [np.array(["a", "a", ""], dtype=object), np.array([0.5, 1.5]), np.ones((3, 2), int)])
+@pytest.mark.parametrize(
+    "column", [np.array(["a", "a", ""], dtype=object), np.array([0.5, 1.5]), np.ones((3, 2), int)]
+)
 def test_labels_that_no_probe_can_use_are_refused(column):
     with pytest.raises(InputError, match="labels"):
         encode_labels(column)
@@ -37,7 +45,9 @@ def test_flags_in_every_spelling():
     np.testing.assert_array_equal(encode_flags(codes.astype(float), "labels"), codes)
 
 
-@pytest.mark.parametrize("column", [np.array(["0", "red"], dtype=object), np.array([0, 2]), np.array([0.5, 1.0])])
+@pytest.mark.parametrize(
+    "column", [np.array(["0", "red"], dtype=object), np.array([0, 2]), np.array([0.5, 1.0])]
+)
 def test_what_is_no_flag_is_refused(column):
     with pytest.raises(InputError, match=r'labels kind: expected 0 or 1, .* found "(red|2|0.5)"'):
         encode_flags(column, "labels kind")
@@ -46,14 +56,19 @@ def test_what_is_no_flag_is_refused(column):
 @given(st.lists(st.integers(0, 40), min_size=1, max_size=6), st.integers(0, 5))
 def test_a_split_is_stratified_and_every_known_node_is_in_one_part(sizes, unknown):
     sizes = [3, *sizes]
-    codes = np.random.default_rng(0).permutation([*np.repeat(np.arange(len(sizes)), sizes), *[-1] * unknown])
+    codes = np.random.default_rng(0).permutation(
+        [*np.repeat(np.arange(len(sizes)), sizes), *[-1] * unknown]
+    )
     [split] = random_splits(codes, seed=0)
     dropped = [code for code, size in enumerate(sizes) if size < 3]
     parts = split["train"].astype(int) + split["validation"] + split["test"]
     assert (parts == ((codes >= 0) & ~np.isin(codes, dropped))).all()
     for code, size in enumerate(sizes):
         if size >= 3:
-            counts = [int((split[name] & (codes == code)).sum()) for name in ("train", "validation", "test")]
+            counts = [
+                int((split[name] & (codes == code)).sum())
+                for name in ("train", "validation", "test")
+            ]
             assert counts[0] == counts[1] == max(1, round(size / 10))
             assert min(counts) >= 1
 
@@ -77,12 +92,16 @@ def test_a_split_is_one_permutation_a_class_in_order():
             members = generator.permutation(np.flatnonzero(codes == code))
             tenth = max(1, round(len(members) / 10))
             assert set(members[:tenth]) == set(np.flatnonzero(split["train"] & (codes == code)))
-            assert set(members[tenth : 2 * tenth]) == set(np.flatnonzero(split["validation"] & (codes == code)))
+            assert set(members[tenth : 2 * tenth]) == set(
+                np.flatnonzero(split["validation"] & (codes == code))
+            )
 
 
 def test_thousands_of_classes_are_split_in_one_pass(monkeypatch):
     codes, passes, flatnonzero = np.arange(6000) // 3, [], np.flatnonzero
-    monkeypatch.setattr(np, "flatnonzero", lambda mask: passes.append(len(mask)) or flatnonzero(mask))
+    monkeypatch.setattr(
+        np, "flatnonzero", lambda mask: passes.append(len(mask)) or flatnonzero(mask)
+    )
     random_splits(codes, seed=0, count=2)
     assert sum(passes) <= len(codes)
 

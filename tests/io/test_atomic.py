@@ -60,7 +60,9 @@ def test_a_fault_while_writing_is_told_and_leaves_nothing(tmp_path: Path) -> Non
         ("folder", "a folder of that name. Choose another place.$"),
     ],
 )
-def test_a_place_that_cannot_be_written_is_an_input_error(tmp_path: Path, name: str, found: str) -> None:
+def test_a_place_that_cannot_be_written_is_an_input_error(
+    tmp_path: Path, name: str, found: str
+) -> None:
     (tmp_path / "file").touch()
     (tmp_path / "folder").mkdir()
     with pytest.raises(InputError, match=found), replacing(tmp_path / name):
@@ -90,11 +92,16 @@ def test_what_a_killed_process_left_is_removed(tmp_path: Path) -> None:
     assert all(path.exists() for path in others)
 
 
-def test_a_disk_that_fails_at_the_end_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_that_fails_at_the_end_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fsync(file: int) -> None:
         raise OSError(errno.EIO, "Input/output error")
 
     monkeypatch.setattr(atomic.os, "fsync", fsync)
-    with pytest.raises(InputError, match="Input/output error"), replacing(tmp_path / "a.csv") as temporary:
+    with (
+        pytest.raises(InputError, match="Input/output error"),
+        replacing(tmp_path / "a.csv") as temporary,
+    ):
         temporary.write_bytes(bytes(100))
     assert not list(tmp_path.iterdir())

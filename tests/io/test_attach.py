@@ -42,9 +42,13 @@ def write_new(folder, suffix, whole, features=True):
     edges = {"source": whole.ids[coo.row[kept]], "target": whole.ids[coo.col[kept]]}
     if whole.weighted:
         edges["weight"] = coo.data[kept]
-    values = whole.features[NEW].toarray() if sparse.issparse(whole.features) else whole.features[NEW]
+    values = (
+        whole.features[NEW].toarray() if sparse.issparse(whole.features) else whole.features[NEW]
+    )
     columns = zip(whole.feature_names, values.T, strict=True) if features else ()
-    return write_tables(folder, suffix, edges, {"id": whole.ids[NEW], **dict(columns), "comment": ["?"] * NEW.sum()})
+    return write_tables(
+        folder, suffix, edges, {"id": whole.ids[NEW], **dict(columns), "comment": ["?"] * NEW.sum()}
+    )
 
 
 def check_law(folder, suffix, whole, known, features=True, **settings):
@@ -60,8 +64,12 @@ def check_law(folder, suffix, whole, known, features=True, **settings):
     new = found.part(grown.splits["new"])
     assert new.ids.tolist() == whole.ids[NEW].tolist()
     np.testing.assert_allclose(new.vectors, expected.vectors[NEW], rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(found.vectors[: known.num_nodes], expected.vectors[~NEW], rtol=1e-5, atol=1e-6)
-    assert not np.allclose(expected.vectors[~NEW], model.transform(known).vectors, atol=1e-4)  # the edges matter
+    np.testing.assert_allclose(
+        found.vectors[: known.num_nodes], expected.vectors[~NEW], rtol=1e-5, atol=1e-6
+    )
+    assert not np.allclose(
+        expected.vectors[~NEW], model.transform(known).vectors, atol=1e-4
+    )  # the edges matter
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
@@ -96,7 +104,9 @@ def test_degree_features_are_those_of_the_grown_graph(tmp_path, suffix):
 
 
 @pytest.mark.parametrize(
-    "encoder", [GCN, partial(GCN, layers=2), SkipMeanPool, Apart], ids=["GCN", "deep", "skip", "no loops"]
+    "encoder",
+    [GCN, partial(GCN, layers=2), SkipMeanPool, Apart],
+    ids=["GCN", "deep", "skip", "no loops"],
 )
 @pytest.mark.parametrize(
     ("shape", "features", "text"),
@@ -112,13 +122,18 @@ def test_new_nodes_of_a_graph_folder_have_the_vectors_they_have_in_memory(
     made = isinstance(features, str)
     if made:
         whole = Graph.from_scipy(whole.adjacency, features, directed=whole.directed)
-    whole = whole.replace(ids=np.array([f"n{row}" for row in range(40)], dtype=object) if text else whole.ids)
+    whole = whole.replace(
+        ids=np.array([f"n{row}" for row in range(40)], dtype=object) if text else whole.ids
+    )
     known = whole.part(~NEW)
     if made:
         known = Graph.from_scipy(known.adjacency, features, directed=known.directed, ids=known.ids)
     new = write_new(tmp_path / "new", "parquet" if text else "csv", whole, not made)
     if not text:  # edges that the known graph has, or has not, between known nodes
-        rows = [[known.ids[u], known.ids[v], 0.5][: 3 if whole.weighted else 2] for u, v in ((0, 1), (5, 9))]
+        rows = [
+            [known.ids[u], known.ids[v], 0.5][: 3 if whole.weighted else 2]
+            for u, v in ((0, 1), (5, 9))
+        ]
         edge = np.array(known.adjacency.nonzero())[:, 3]
         rows.append([*known.ids[edge], 2.5][: 3 if whole.weighted else 2])
         with (new / "edges.csv").open("a", newline="") as file:
@@ -129,13 +144,21 @@ def test_new_nodes_of_a_graph_folder_have_the_vectors_they_have_in_memory(
     model = DGI(dim=8, encoder=encoder, preset="batches", epochs=2).fit(disk)
     mine, theirs = read_graph(new, attach_to=disk), read_graph(new, attach_to=disk.loaded())
     assert (mine.adjacency != theirs.adjacency).nnz == 0
-    assert (mine.num_nodes, mine.num_edges, mine.weighted) == (theirs.num_nodes, theirs.num_edges, theirs.weighted)
+    assert (mine.num_nodes, mine.num_edges, mine.weighted) == (
+        theirs.num_nodes,
+        theirs.num_edges,
+        theirs.weighted,
+    )
     assert mine.adjacency.nnz == theirs.adjacency.nnz
     assert dict(mine.dropped) == dict(theirs.dropped)
     assert mine.degrees().tolist() == theirs.degrees().tolist()
     assert mine.ids.tolist() == theirs.ids.tolist()
     rows = np.flatnonzero(mine.splits["new"])
-    for vectors, share in (("paper", 9), ("recipe", 9), ("recipe", 0)):  # by what is around them, or all
+    for vectors, share in (
+        ("paper", 9),
+        ("recipe", 9),
+        ("recipe", 0),
+    ):  # by what is around them, or all
         monkeypatch.setattr(engine, "SHARE", share)
         expected = model.transform(theirs, vectors=vectors).part(theirs.splits["new"])
         found = model.transform(mine, vectors=vectors, rows=rows)
@@ -147,13 +170,20 @@ def test_a_graph_folder_with_new_nodes_is_not_saved(tmp_path):
     (tmp_path / "g.graph").mkdir()
     finish(tmp_path / "g.graph", write_arrays(KNOWN, tmp_path / "g.graph"))
     grown = attached(tmp_path / "new", known=Graph.open(tmp_path / "g.graph"))
-    with pytest.raises(InputError, match=r"attached nodes\. Add them to the tables.*infomax prepare"):
+    with pytest.raises(
+        InputError, match=r"attached nodes\. Add them to the tables.*infomax prepare"
+    ):
         DGI(dim=2, epochs=1).fit(grown, run=tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 
-KNOWN = Graph.from_arrays([[0, 1], [1, 2]], np.eye(3, 2), ids=["a", "b", "c"], feature_names=["x", "y"])
-EDGES, NODES = {"source": ["n", "n"], "target": ["a", "m"]}, {"id": ["m", "n"], "x": [1, 2], "y": [3, 4]}
+KNOWN = Graph.from_arrays(
+    [[0, 1], [1, 2]], np.eye(3, 2), ids=["a", "b", "c"], feature_names=["x", "y"]
+)
+EDGES, NODES = (
+    {"source": ["n", "n"], "target": ["a", "m"]},
+    {"id": ["m", "n"], "x": [1, 2], "y": [3, 4]},
+)
 
 
 def attached(folder, edges=EDGES, nodes=NODES, known=KNOWN, suffix="csv", **options):
@@ -172,9 +202,15 @@ def test_known_first_then_new_in_the_order_of_the_table(tmp_path):
 def test_an_edge_between_known_nodes_is_one_more_edge_and_a_repeated_one_is_none(tmp_path, weights):
     KNOWN.save(tmp_path / "g.graph")
     for name, known in (("memory", KNOWN), ("folder", Graph.open(tmp_path / "g.graph"))):
-        grown = attached(tmp_path / name, {"source": ["a", "b"], "target": ["c", "a"]} | weights, known=known)
+        grown = attached(
+            tmp_path / name, {"source": ["a", "b"], "target": ["c", "a"]} | weights, known=known
+        )
         matrix = grown.loaded().adjacency
-        assert (grown.num_edges, grown.weighted, grown.dropped["duplicates"]) == (3, bool(weights), 1)
+        assert (grown.num_edges, grown.weighted, grown.dropped["duplicates"]) == (
+            3,
+            bool(weights),
+            1,
+        )
         assert (grown.adjacency.nnz, grown.degrees().tolist()) == (6, [2, 2, 2, 0, 0])
         assert [matrix[0, 1], matrix[1, 0], matrix[0, 2]] == ([3, 3, 0.5] if weights else [1, 1, 1])
 
@@ -198,19 +234,31 @@ REFUSED = {
         {"edges": {"source": ["n", "n"], "target": ["a", "z"]}},
         ['edges.csv, line 3, column "target": ', "of the known graph, or listed in", 'found "z"'],
     ),
-    "missing column": ({"nodes": {"id": ["m", "n"], "x": [1, 2]}}, ["nodes.csv: ", 'feature column "y"']),
+    "missing column": (
+        {"nodes": {"id": ["m", "n"], "x": [1, 2]}},
+        ["nodes.csv: ", 'feature column "y"'],
+    ),
     "no features": ({"nodes": {"id": ["m", "n"]}}, ["nodes.csv: ", 'feature column "x", "y"']),
-    "no node table": ({"nodes": {}}, ["edges.csv: ", "a node table beside it", "only the edge table"]),
+    "no node table": (
+        {"nodes": {}},
+        ["edges.csv: ", "a node table beside it", "only the edge table"],
+    ),
     "no new node": (
         {"edges": {"source": ["a"], "target": ["c"]}, "nodes": {}},
         ["edges.csv: ", "at least one new node"],
     ),
-    "no header": ({"edges": {"n": ["m"], "a": ["b"]}}, ["edges.csv, line 1: ", "a header line", 'two node ids, "n"']),
+    "no header": (
+        {"edges": {"n": ["m"], "a": ["b"]}},
+        ["edges.csv, line 1: ", "a header line", 'two node ids, "n"'],
+    ),
     "no weights": (
         {"known": Graph.from_arrays([[0], [1]], np.eye(2), weight=[2.5], feature_names=["x", "y"])},
         ["edges.csv: ", 'a column "weight"'],
     ),
-    "several graphs": ({"known": KNOWN.replace(groups=np.zeros(3, dtype=np.int64))}, ["known graph: ", "groups"]),
+    "several graphs": (
+        {"known": KNOWN.replace(groups=np.zeros(3, dtype=np.int64))},
+        ["known graph: ", "groups"],
+    ),
     "labels": ({"labels": "kind"}, ["labels: ", 'found "kind"']),
 }
 
@@ -224,18 +272,24 @@ def test_what_does_not_fit_is_told(tmp_path, name):
 
 
 def test_rows_of_parquet_are_told_by_number(tmp_path):
-    with pytest.raises(InputError, match=r'nodes\.parquet, row 1: .* found "a", already row 1 of the known graph'):
+    with pytest.raises(
+        InputError, match=r'nodes\.parquet, row 1: .* found "a", already row 1 of the known graph'
+    ):
         attached(tmp_path, nodes={"id": ["a"], "x": [1.0], "y": [2.0]}, suffix="parquet")
 
 
 def test_a_whole_graph_is_not_attached(tmp_path):
     write_npz(KNOWN, tmp_path / "g.npz")
-    with pytest.raises(InputError, match=r"g\.npz: expected tables of new nodes .*\.parquet\), found a whole graph"):
+    with pytest.raises(
+        InputError, match=r"g\.npz: expected tables of new nodes .*\.parquet\), found a whole graph"
+    ):
         read_graph(tmp_path / "g.npz", attach_to=KNOWN)
 
 
 def test_several_types_are_not_attached_to_one(tmp_path):
     (tmp_path / "edges").mkdir()
     (tmp_path / "edges" / "author.writes.paper.csv").write_text("author,paper\nx,y\n")
-    with pytest.raises(InputError, match="tables of one type of nodes, as the known graph has, found several types"):
+    with pytest.raises(
+        InputError, match="tables of one type of nodes, as the known graph has, found several types"
+    ):
         read_graph(tmp_path, attach_to=KNOWN)

@@ -47,14 +47,21 @@ def test_frames_attach_as_tables_do(tmp_path: Path) -> None:
 def test_the_index_is_the_id_of_new_nodes_too() -> None:
     people, edges = pd.DataFrame(PEOPLE).set_index("who"), pd.DataFrame(KNOWS)
     graph = Graph.from_frames(edges, people)
-    grown = Graph.from_frames(pd.DataFrame(NEW_KNOWS), pd.DataFrame(NEW_PEOPLE).set_index("who"), attach_to=graph)
+    grown = Graph.from_frames(
+        pd.DataFrame(NEW_KNOWS), pd.DataFrame(NEW_PEOPLE).set_index("who"), attach_to=graph
+    )
     assert grown.ids.tolist()[4:] == ["x", "y"]
 
 
 def test_ids_that_pandas_made_floats_are_refused_rather_than_replaced_by_row_numbers() -> None:
     edges = pd.DataFrame({"from": [0, 1], "to": [2, 0]})
     for ids, told_of in (([2.0, 0.0, 1.0], "integers or text"), ([2.0, None, 1.0], "row 2")):
-        told(['column "customer"', told_of], Graph.from_frames, edges, pd.DataFrame({"customer": ids}))
+        told(
+            ['column "customer"', told_of],
+            Graph.from_frames,
+            edges,
+            pd.DataFrame({"customer": ids}),
+        )
     for numbers in ([0.5, 1.0, 2.0], [1.0, 1.0, 2.0]):  # no ids: those are the index
         graph = Graph.from_frames(edges, pd.DataFrame({"x": numbers}))
         assert (graph.ids.tolist(), graph.feature_names) == ([0, 1, 2], ("x",))
@@ -72,7 +79,9 @@ def test_edge_columns_that_are_not_used_are_named_once() -> None:
 
 
 def test_new_nodes_may_have_an_array_or_nothing() -> None:
-    graph = Graph.from_frames(pd.DataFrame(KNOWS), pd.DataFrame({"id": list("abcd")}), features=np.eye(4, 3))
+    graph = Graph.from_frames(
+        pd.DataFrame(KNOWS), pd.DataFrame({"id": list("abcd")}), features=np.eye(4, 3)
+    )
     new = pd.DataFrame({"id": ["x", "y"]})
     for features in (np.ones((2, 3)), sparse.csr_array(np.ones((2, 3)))):
         grown = Graph.from_frames(pd.DataFrame(NEW_KNOWS), new, features=features, attach_to=graph)
@@ -86,9 +95,14 @@ def test_several_types() -> None:
     users = pd.DataFrame({"id": list("abcd"), "city": ["Rome", "Oslo", "Oslo", "Rome"]})
     graph = Graph.from_frames(edges, {"user": users})
     new = {("user", "buys", "item"): pd.DataFrame({"source": ["x"], "target": [2]})}
-    grown = Graph.from_frames(new, {"user": pd.DataFrame({"id": ["x"], "city": ["Rome"]})}, attach_to=graph)
+    grown = Graph.from_frames(
+        new, {"user": pd.DataFrame({"id": ["x"], "city": ["Rome"]})}, attach_to=graph
+    )
     assert grown.target("user").ids.tolist() == [*"abcdx"]
-    assert dense(grown.target("user").table[:])[4].tolist() == dense(graph.target("user").table[:])[0].tolist()
+    assert (
+        dense(grown.target("user").table[:])[4].tolist()
+        == dense(graph.target("user").table[:])[0].tolist()
+    )
     plain = pd.DataFrame({"source": ["x"], "target": [2]})
     told(["edges: ", "a table for each relation"], Graph.from_frames, plain, attach_to=graph)
     one = Graph.from_frames(pd.DataFrame(KNOWS))
@@ -98,23 +112,46 @@ def test_several_types() -> None:
 def test_what_new_nodes_may_not_say() -> None:
     graph = Graph.from_frames(pd.DataFrame(KNOWS), pd.DataFrame(PEOPLE))
     frames = pd.DataFrame(NEW_KNOWS), pd.DataFrame(NEW_PEOPLE)
-    told(["labels: ", "none where nodes are attached"], Graph.from_frames, *frames, labels="city", attach_to=graph)
+    told(
+        ["labels: ", "none where nodes are attached"],
+        Graph.from_frames,
+        *frames,
+        labels="city",
+        attach_to=graph,
+    )
     without = pd.DataFrame(NEW_PEOPLE).drop(columns="city")
-    told(["nodes: ", '"city"', "a cell may be empty"], Graph.from_frames, frames[0], without, attach_to=graph)
-    weighted = Graph.from_frames(pd.DataFrame(KNOWS).assign(often=2.0), pd.DataFrame(PEOPLE), weight="often")
+    told(
+        ["nodes: ", '"city"', "a cell may be empty"],
+        Graph.from_frames,
+        frames[0],
+        without,
+        attach_to=graph,
+    )
+    weighted = Graph.from_frames(
+        pd.DataFrame(KNOWS).assign(often=2.0), pd.DataFrame(PEOPLE), weight="often"
+    )
     told(['edges: expected a column "often"'], Graph.from_frames, *frames, attach_to=weighted)
 
 
 @pytest.mark.parametrize("kind", [pd.Series, polars.Series])
 def test_a_series_is_no_frame(kind: type) -> None:
     for frames in ((kind([1, 2]), None), (pd.DataFrame(KNOWS), kind([1, 2]))):
-        told(["frame of pandas, polars or pyarrow, found Series", "() makes one"], Graph.from_frames, *frames)
+        told(
+            ["frame of pandas, polars or pyarrow, found Series", "() makes one"],
+            Graph.from_frames,
+            *frames,
+        )
 
 
 def test_a_lazy_frame_is_none_yet_and_frames_are_no_files() -> None:
     lazy = polars.DataFrame(KNOWS).lazy()
     told(["found LazyFrame", "collect() makes one"], Graph.from_frames, lazy)
-    told(["edges: ", "found DataFrame", "Graph.from_frames"], read_graph, pd.DataFrame(KNOWS), pd.DataFrame(PEOPLE))
+    told(
+        ["edges: ", "found DataFrame", "Graph.from_frames"],
+        read_graph,
+        pd.DataFrame(KNOWS),
+        pd.DataFrame(PEOPLE),
+    )
 
 
 def test_the_index_that_groupby_makes_comes_before_the_columns() -> None:
@@ -122,7 +159,9 @@ def test_the_index_that_groupby_makes_comes_before_the_columns() -> None:
     counts = payments.groupby(["payer", "payee"]).agg(weight=("amount", "count"))
     graph = Graph.from_frames(counts, pd.DataFrame({"id": [1, 2, 3], "x": [0.5, 1, 2]}))
     assert graph.adjacency.toarray().tolist() == [[0, 2, 0], [2, 0, 1], [0, 1, 0]]
-    nodes = pd.DataFrame({"who": [3, 2, 1], "team": ["r", "s", "r"], "x": [0.5, 1, 2]}).set_index(["who", "team"])
+    nodes = pd.DataFrame({"who": [3, 2, 1], "team": ["r", "s", "r"], "x": [0.5, 1, 2]}).set_index(
+        ["who", "team"]
+    )
     assert Graph.from_frames(counts, nodes, labels="team").ids.tolist() == [3, 2, 1]
 
 
@@ -133,7 +172,9 @@ def test_ids_of_two_types_are_told_with_their_column() -> None:
 
 
 def test_a_column_of_empty_lists_is_no_feature() -> None:
-    nodes = pa.table({"id": list("abcd"), "x": [1.0, 2, 3, 5], "v": pa.array([[]] * 4, pa.list_(pa.float64()))})
+    nodes = pa.table(
+        {"id": list("abcd"), "x": [1.0, 2, 3, 5], "v": pa.array([[]] * 4, pa.list_(pa.float64()))}
+    )
     assert Graph.from_frames(pd.DataFrame(KNOWS), nodes).feature_names == ("x",)
 
 
@@ -149,24 +190,40 @@ def test_a_whole_graph_like_an_earlier_one(tmp_path: Path) -> None:
     assert read.feature_names == later.feature_names == graph.feature_names
     np.testing.assert_array_equal(dense(read.table[:]), dense(later.table[:]))
     assert DGI(dim=4, epochs=2, vectors="paper").fit(graph).transform(later).vectors.shape == (2, 4)
-    told(["columns: ", "those of another graph"], Graph.from_frames, edges, nodes, like=graph, columns={"age": "date"})
+    told(
+        ["columns: ", "those of another graph"],
+        Graph.from_frames,
+        edges,
+        nodes,
+        like=graph,
+        columns={"age": "date"},
+    )
     types = Graph.from_frames({("a", "b"): pd.DataFrame(KNOWS)}, {"a": pd.DataFrame(PEOPLE)})
     again = Graph.from_frames({("a", "b"): edges}, {"a": nodes}, like=types)
     assert again.target("a").feature_names == types.target("a").feature_names
 
 
 def test_columns_that_a_later_graph_encodes_by_its_own_values_are_named(tmp_path: Path) -> None:
-    edges, nodes = pd.DataFrame(KNOWS), pd.DataFrame({"id": list("abcd"), "age": [1.5, None, 3, 4], "x": [1, 2, 3, 5]})
+    edges, nodes = (
+        pd.DataFrame(KNOWS),
+        pd.DataFrame({"id": list("abcd"), "age": [1.5, None, 3, 4], "x": [1, 2, 3, 5]}),
+    )
     graph, older = Graph.from_frames(edges, nodes), nodes.assign(age=nodes.age + 30)
     DGI(dim=4, epochs=2).fit(graph).save(tmp_path / "run")
     model = DGI.load(tmp_path / "run")
-    with pytest.warns(InputWarning, match='columns "age" were encoded by this graph\'s values.*like=model.graph_'):
+    with pytest.warns(
+        InputWarning, match='columns "age" were encoded by this graph\'s values.*like=model.graph_'
+    ):
         model.transform(Graph.from_frames(edges, older))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model.transform(graph)
         model.transform(Graph.from_frames(edges, older, like=model.graph_))
-        model.transform(Graph.from_frames(pd.DataFrame(NEW_KNOWS), older[:2].assign(id=["x", "y"]), attach_to=graph))
+        model.transform(
+            Graph.from_frames(
+                pd.DataFrame(NEW_KNOWS), older[:2].assign(id=["x", "y"]), attach_to=graph
+            )
+        )
 
 
 def test_features_are_found_by_their_names_in_any_order(tmp_path: Path) -> None:
@@ -181,7 +238,10 @@ def test_features_are_found_by_their_names_in_any_order(tmp_path: Path) -> None:
     network = networkx.Graph([("a", "b")])
     networkx.set_node_attributes(network, turned.set_index("id").to_dict("index"))
     networkx.write_graphml(network, tmp_path / "g.graphml")
-    laters = [read_graph(tmp_path / "edges.csv", tmp_path / f"nodes.{kind}", like=graph) for kind in ("csv", "parquet")]
+    laters = [
+        read_graph(tmp_path / "edges.csv", tmp_path / f"nodes.{kind}", like=graph)
+        for kind in ("csv", "parquet")
+    ]
     for later in (
         *laters,
         read_graph(tmp_path / "g.graphml", like=graph),
@@ -190,7 +250,9 @@ def test_features_are_found_by_their_names_in_any_order(tmp_path: Path) -> None:
         assert later.feature_names == ("x", "y")
         np.testing.assert_array_equal(later.features, graph.features)
     new = pd.DataFrame({"y": [5], "x": [4], "id": ["c"]})
-    grown = Graph.from_frames(pd.DataFrame({"source": ["c"], "target": ["a"]}), new, attach_to=graph)
+    grown = Graph.from_frames(
+        pd.DataFrame({"source": ["c"], "target": ["a"]}), new, attach_to=graph
+    )
     assert grown.features[2].tolist() == [4, 5]
 
 
@@ -205,27 +267,46 @@ def test_graphml_is_encoded_as_an_earlier_graph_was(tmp_path: Path) -> None:
     later = read_graph(tmp_path / "second.graphml", like=graph)
     assert later.feature_names == graph.feature_names == ("age", "city=Oslo", "city=Rome")
     deviation = np.arange(6).std()
-    np.testing.assert_allclose(later.features[:, 0] - graph.features[:, 0], 100 / deviation, rtol=1e-5)
+    np.testing.assert_allclose(
+        later.features[:, 0] - graph.features[:, 0], 100 / deviation, rtol=1e-5
+    )
     assert later.features[1, 1:].tolist() == [0, 0]  # Bonn, which was never seen
     both = read_graph(tmp_path)  # many graphs: the first is learnt from
     np.testing.assert_array_equal(both.features, np.concatenate([graph.features, later.features]))
     networkx.set_node_attributes(network, "old", "age")
     networkx.write_graphml(network, tmp_path / "bad.graphml")
-    told(['bad.graphml, row 1, column "age"', "old"], read_graph, tmp_path / "bad.graphml", like=graph)
+    told(
+        ['bad.graphml, row 1, column "age"', "old"],
+        read_graph,
+        tmp_path / "bad.graphml",
+        like=graph,
+    )
 
 
 def test_lists_of_labels_are_told_how_to_become_columns() -> None:
-    nodes = pd.DataFrame({"id": list("abcd"), "x": [1.0, 2, 3, 5], "tags": [["vip"], ["late", "vip"], [], ["new"]]})
-    told(['column "tags"', "get_dummies"], Graph.from_frames, pd.DataFrame(KNOWS), nodes, labels="tags")
+    nodes = pd.DataFrame(
+        {"id": list("abcd"), "x": [1.0, 2, 3, 5], "tags": [["vip"], ["late", "vip"], [], ["new"]]}
+    )
+    told(
+        ['column "tags"', "get_dummies"],
+        Graph.from_frames,
+        pd.DataFrame(KNOWS),
+        nodes,
+        labels="tags",
+    )
     flags = nodes.tags.str.join("|").str.get_dummies()
-    graph = Graph.from_frames(pd.DataFrame(KNOWS), nodes[["id", "x"]].join(flags), labels=list(flags))
+    graph = Graph.from_frames(
+        pd.DataFrame(KNOWS), nodes[["id", "x"]].join(flags), labels=list(flags)
+    )
     assert {name: label.tolist() for name, label in graph.labels.items()} == {
         "late": ["0", "1", "0", "0"], "new": ["0", "0", "0", "1"], "vip": ["1", "1", "0", "0"]
     }  # fmt: skip
 
 
 def test_a_cell_that_is_no_date_has_the_remedy_of_dates() -> None:
-    nodes = pd.DataFrame({"id": list("abcd"), "day": ["2024-01-01", "01.02.2024", "2024-01-03", "2024-01-05"]})
+    nodes = pd.DataFrame(
+        {"id": list("abcd"), "day": ["2024-01-01", "01.02.2024", "2024-01-03", "2024-01-05"]}
+    )
     with pytest.raises(InputError) as caught:
         Graph.from_frames(pd.DataFrame(KNOWS), nodes)
     assert "dates as 2025-12-31" in caught.value.remedy
@@ -233,7 +314,10 @@ def test_a_cell_that_is_no_date_has_the_remedy_of_dates() -> None:
 
 
 def test_row_numbers_of_pandas_are_no_ids() -> None:
-    edges, nodes = pd.DataFrame({"from": [0, 1], "to": [1, 2]}), pd.DataFrame({"customer": [2, 0, 1], "x": [0.5, 1, 2]})
+    edges, nodes = (
+        pd.DataFrame({"from": [0, 1], "to": [1, 2]}),
+        pd.DataFrame({"customer": [2, 0, 1], "x": [0.5, 1, 2]}),
+    )
     written, numbered = (frame.reset_index(names="Unnamed: 0") for frame in (edges, nodes))
     told(['found "Unnamed: 0"', "index_col=0", "--id COLUMN"], Graph.from_frames, edges, numbered)
     told(['found "Unnamed: 0"', "index_col=0", "--source"], Graph.from_frames, written, nodes)

@@ -40,7 +40,10 @@ def grown(tmp_path: Path, known: Graph, **changed: Any) -> Graph:
 
 def write_one(folder: Path, name: str, columns: dict[str, list[Any]]) -> None:
     (folder / name).parent.mkdir(parents=True, exist_ok=True)
-    lines = [",".join(columns), *(",".join(map(str, row)) for row in zip(*columns.values(), strict=True))]
+    lines = [
+        ",".join(columns),
+        *(",".join(map(str, row)) for row in zip(*columns.values(), strict=True)),
+    ]
     (folder / f"{name}.csv").write_text("\n".join(lines) + "\n")
 
 
@@ -50,7 +53,11 @@ def test_the_grown_graph_is_the_one_of_all_tables(tmp_path: Path, known: Graph) 
     papers = {name: PAPERS[name] + NEW[name] for name in ("id", "x", "y")}
     writes = {name: WRITES[name] + WROTE[name] for name in WRITES}
     cites = {"source": [*CITES["source"], 9], "target": [*CITES["target"], 7]}
-    tables = {"nodes__paper": papers, "edges__author.writes.paper": writes, "edges__paper.cites.paper": cites}
+    tables = {
+        "nodes__paper": papers,
+        "edges__author.writes.paper": writes,
+        "edges__paper.cites.paper": cites,
+    }
     whole = read_graph(write(tmp_path / "whole", **tables))
     assert relations(graph) == relations(whole)
     for kind in whole.types:
@@ -74,7 +81,9 @@ def test_a_new_node_stands_among_its_neighbours(tmp_path: Path, known: Graph) ->
 def test_degrees_are_counted_again(tmp_path: Path) -> None:
     known = read_graph(write(tmp_path / "known"), features="degrees")
     wrote = {"author": ["ann"] * 4, "paper": [9, 2, 5, 3]}
-    graph = grown(tmp_path, known, nodes__paper={"id": [9, 2]}, **{"edges__author.writes.paper": wrote})
+    graph = grown(
+        tmp_path, known, nodes__paper={"id": [9, 2]}, **{"edges__author.writes.paper": wrote}
+    )
     assert {from_edges(graph.target(kind).feature_names) for kind in graph.types} == {"degrees"}
     before, after = dense(known.features).argmax(axis=1), dense(graph.features).argmax(axis=1)
     assert (before[0], before[1]) == (after[0], before[2])
@@ -94,19 +103,28 @@ def test_degrees_are_counted_again(tmp_path: Path) -> None:
           "edges__paper.cites.paper": None}, "at least one new node"),
     ],
 )  # fmt: skip
-def test_what_does_not_fit_is_refused(tmp_path: Path, known: Graph, changed: dict[str, Any], message: str) -> None:
+def test_what_does_not_fit_is_refused(
+    tmp_path: Path, known: Graph, changed: dict[str, Any], message: str
+) -> None:
     told([message], grown, tmp_path, known, **changed)
 
 
 def test_a_table_alone_is_refused(tmp_path: Path, known: Graph) -> None:
     write_one(tmp_path, "edges", WROTE)
-    told(["edges.csv", "a table for each relation"], read_graph, tmp_path / "edges.csv", attach_to=known)
+    told(
+        ["edges.csv", "a table for each relation"],
+        read_graph,
+        tmp_path / "edges.csv",
+        attach_to=known,
+    )
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
 def test_new_rows_without_ids_are_numbered_on(tmp_path: Path, suffix: str) -> None:
     """As the known rows were, from 1: the first new payment comes after the last known one."""
-    old = tabled(tmp_path / f"old.{suffix}", {"person": [1, 1, 2], "shop": [2, 2, 3], "amount": [10.5, 7, 1]})
+    old = tabled(
+        tmp_path / f"old.{suffix}", {"person": [1, 1, 2], "shop": [2, 2, 3], "amount": [10.5, 7, 1]}
+    )
     known = read_graph(old, edges_as="payment", types="person,shop")
     new = tabled(tmp_path / f"new.{suffix}", {"person": [2, 9], "shop": [3, 2], "amount": [4, 5]})
     graph = read_graph(new, attach_to=known)
@@ -122,7 +140,9 @@ def test_new_rows_without_ids_are_numbered_on(tmp_path: Path, suffix: str) -> No
 
 
 def test_new_rows_need_ids_where_the_known_ones_have_words(tmp_path: Path) -> None:
-    old = tabled(tmp_path / "old.csv", {"id": ["p", "q"], "person": [1, 1], "shop": [2, 3], "amount": [1, 2]})
+    old = tabled(
+        tmp_path / "old.csv", {"id": ["p", "q"], "person": [1, 1], "shop": [2, 3], "amount": [1, 2]}
+    )
     known = read_graph(old, edges_as="payment", types="person,shop", source="person", target="shop")
     new = tabled(tmp_path / "new.csv", {"person": [1], "shop": [2], "amount": [4]})
     told(["new.csv", 'a column "id"'], read_graph, new, attach_to=known)
@@ -140,7 +160,11 @@ def test_new_nodes_keep_their_names(tmp_path: Path) -> None:
         write_lines(tmp_path / folder / "edges" / "author.writes.paper.csv", "author,paper", writes)
     graph = read_graph(tmp_path / "new", attach_to=read_graph(tmp_path / "known"))
     assert graph.target("author").node_names.tolist() == ["Ann", "Eve", "Bob"]
-    assert graph.target("paper").node_names.tolist() == ["on the nature", "of mice and men", "on the stars"]
+    assert graph.target("paper").node_names.tolist() == [
+        "on the nature",
+        "of mice and men",
+        "on the stars",
+    ]
 
 
 def write_lines(path: Path, *lines: str) -> None:
@@ -149,7 +173,9 @@ def write_lines(path: Path, *lines: str) -> None:
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_weights_of_repeated_edges_add_up_to_those_that_are_known(tmp_path: Path, weighted: bool) -> None:
+def test_weights_of_repeated_edges_add_up_to_those_that_are_known(
+    tmp_path: Path, weighted: bool
+) -> None:
     """An edge that is known, and twice in the new table: its weights add up; without weights it counts once."""
     weights = ({"weight": [2, 1]}, {"weight": [0.5, 0.25, 4]}) if weighted else ({}, {})
     old = tabled(tmp_path / "old.csv", {"user": [1, 2], "item": [5, 6], **weights[0]})

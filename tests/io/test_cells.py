@@ -22,7 +22,10 @@ from infomax.io.prepare import prepare
 
 pytest.importorskip("duckdb", reason="prepare sorts with it")
 
-RING = {"source": [f"n{row}" for row in range(6)], "target": [f"n{(row + 1) % 6}" for row in range(6)]}
+RING = {
+    "source": [f"n{row}" for row in range(6)],
+    "target": [f"n{(row + 1) % 6}" for row in range(6)],
+}
 YEARS = [1990, 1992, 1994, 1996, 1998, 2000]
 MEAN = 1995
 
@@ -32,10 +35,15 @@ def nodes(years: list[Any], first: int = 0, word: str = "Node") -> dict[str, lis
     return {"id": names, "year": years, "full_name": [f"{word} {name}" for name in names]}
 
 
-def written(folder: Path, years: list[Any], first: int = 0, edges: dict[str, list[str]] = RING) -> Path:
+def written(
+    folder: Path, years: list[Any], first: int = 0, edges: dict[str, list[str]] = RING
+) -> Path:
     folder.mkdir()
     put_table(folder / "edges.csv", edges)
-    put_table(folder / "nodes.csv", nodes(["" if year is None else year for year in years], first, folder.name))
+    put_table(
+        folder / "nodes.csv",
+        nodes(["" if year is None else year for year in years], first, folder.name),
+    )
     return folder
 
 
@@ -53,7 +61,9 @@ def test_a_gap_in_a_later_table_is_the_mean_in_every_door(tmp_path: Path, alone:
     new = written(tmp_path / "new", [None, 1991], 6, edges)
     for grown in (
         read_graph(new, attach_to=known),
-        Graph.from_frames(pd.DataFrame(edges), pd.DataFrame(nodes([None, 1991], 6)), attach_to=known),
+        Graph.from_frames(
+            pd.DataFrame(edges), pd.DataFrame(nodes([None, 1991], 6)), attach_to=known
+        ),
     ):
         assert dense(grown.table[[6, 7]]).tolist() == [[MEAN], [1991]]
 
@@ -63,8 +73,13 @@ def test_a_gap_is_the_mean_of_its_type(tmp_path: Path) -> None:
         folder = tmp_path / name
         (folder / "nodes").mkdir(parents=True)
         (folder / "edges").mkdir()
-        put_table(folder / "nodes" / "race.csv", nodes(["" if year is None else year for year in years]))
-        put_table(folder / "edges" / "race.at.circuit.csv", {"race": RING["source"], "circuit": ["a", "b"] * 3})
+        put_table(
+            folder / "nodes" / "race.csv", nodes(["" if year is None else year for year in years])
+        )
+        put_table(
+            folder / "edges" / "race.at.circuit.csv",
+            {"race": RING["source"], "circuit": ["a", "b"] * 3},
+        )
         return folder
 
     known = read_graph(tables("known", YEARS)).target("race")
@@ -87,7 +102,9 @@ def test_the_order_of_members_changes_no_features(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
-def test_times_and_large_numbers_are_centred_before_they_are_rounded(tmp_path: Path, suffix: str) -> None:
+def test_times_and_large_numbers_are_centred_before_they_are_rounded(
+    tmp_path: Path, suffix: str
+) -> None:
     first = datetime.datetime(2024, 5, 1, 12, 0)
     seconds = list(range(0, 600, 10))
     columns: dict[str, list[Any]] = {
@@ -111,7 +128,9 @@ def test_times_and_large_numbers_are_centred_before_they_are_rounded(tmp_path: P
 
 def test_whole_numbers_beyond_float64_are_read(tmp_path: Path) -> None:
     edges = put_table(tmp_path / "edges.parquet", {"source": [0], "target": [1]})
-    table = put_table(tmp_path / "n.parquet", {"id": [0, 1, 2], "x": [2**60, 2**61, 7], "c": ["a", "a", "b"]})
+    table = put_table(
+        tmp_path / "n.parquet", {"id": [0, 1, 2], "x": [2**60, 2**61, 7], "c": ["a", "a", "b"]}
+    )
     assert dense(read_graph(edges, table).features)[:, 0].argsort().tolist() == [2, 0, 1]
 
 
@@ -121,14 +140,21 @@ def test_a_key_never_becomes_a_number(tmp_path: Path) -> None:
     for name in ("circuit_id", "circuitId", "circuitid", "circuit"):
         race = {"id": range(6), name: [3, 1, 2, 3, 1, 2], "laps": [50, 60, 70, 55, 66, 77]}
         put_table(tmp_path / "nodes" / "race.csv", race)
-        put_table(tmp_path / "edges" / "race.at.circuit.csv", {"race": range(6), "circuit": [3, 1, 2, 3, 1, 2]})
+        put_table(
+            tmp_path / "edges" / "race.at.circuit.csv",
+            {"race": range(6), "circuit": [3, 1, 2, 3, 1, 2]},
+        )
         assert read_graph(tmp_path).target("race").feature_names == ("laps",)
         prepare(tmp_path, out=tmp_path / f"{name}.graph")
         assert Graph.open(tmp_path / f"{name}.graph").target("race").feature_names == ("laps",)
     edges = put_table(tmp_path / "e.csv", {"source": range(6), "target": [1, 2, 3, 4, 5, 0]})
-    alone = put_table(tmp_path / "n.csv", {"id": range(6), "team_id": [4, 4, 5, 5, 6, 6], "grid": range(6)})
+    alone = put_table(
+        tmp_path / "n.csv", {"id": range(6), "team_id": [4, 4, 5, 5, 6, 6], "grid": range(6)}
+    )
     assert read_graph(edges, alone).feature_names == ("grid",)
-    assert read_graph(edges, alone, features=["team_id"]).feature_names == ("team_id",)  # as asked for
+    assert read_graph(edges, alone, features=["team_id"]).feature_names == (
+        "team_id",
+    )  # as asked for
     said = read_graph(edges, alone, columns={"team_id": "category"})
     assert said.feature_names == ("team_id=4", "team_id=5", "team_id=6", "grid")
 
@@ -170,10 +196,15 @@ def test_a_label_is_no_feature_though_its_kind_is_said(tmp_path: Path) -> None:
     told(refusal, read_graph, edges, table, labels="city", columns={"city": "category"})
 
 
-def test_zeros_in_the_first_rows_and_a_gap_later_are_prepared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_zeros_in_the_first_rows_and_a_gap_later_are_prepared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("infomax.io.sources.ROWS", 3)
     edges = put_table(tmp_path / "edges.csv", RING)
-    table = put_table(tmp_path / "nodes.csv", {"id": RING["source"], "x": [0, 0, 0, 0, "", 5], "y": [0, 0, 0, 1, 2, 3]})
+    table = put_table(
+        tmp_path / "nodes.csv",
+        {"id": RING["source"], "x": [0, 0, 0, 0, "", 5], "y": [0, 0, 0, 1, 2, 3]},
+    )
     prepare(edges, table, out=tmp_path / "g.graph")
     expected = dense(read_graph(edges, table).features)
     np.testing.assert_array_equal(dense(Graph.open(tmp_path / "g.graph").features), expected)
@@ -199,7 +230,9 @@ def test_bad_columns_of_a_table_are_in_one_message(tmp_path: Path) -> None:
     (tmp_path / "edges").mkdir()
     codes = ["1010", "4020", "EC1A 1BB"]
     for kind in ("customer", "supplier"):
-        put_table(tmp_path / "nodes" / f"{kind}.csv", {"id": range(3), "postal": codes, "fax": codes})
+        put_table(
+            tmp_path / "nodes" / f"{kind}.csv", {"id": range(3), "postal": codes, "fax": codes}
+        )
     put_table(tmp_path / "edges" / "customer.buys.supplier.csv", {"customer": [0], "supplier": [1]})
     for read in (read_graph, lambda path: prepare(path, out=tmp_path / "g.graph")):
         with pytest.raises(InputError) as error:
@@ -218,10 +251,15 @@ def test_a_time_with_a_zone_is_that_of_utc() -> None:
     ):
         others = ["2020-01-01T00:00:00", "2021-03-04T05:06:07"]
         encoding = fitted(pa.table({"d": [utc, *others]}))
-        assert fitted(pa.table({"d": [zoned, *others]})).columns[0].learnt == encoding.columns[0].learnt
+        assert (
+            fitted(pa.table({"d": [zoned, *others]})).columns[0].learnt
+            == encoding.columns[0].learnt
+        )
         both = encoding.transform(pa.table({"d": [zoned, utc]})).toarray()
         np.testing.assert_array_equal(both[0], both[1])
-    stamped = pa.array([datetime.datetime(2024, 5, 1, 23, 30)], pa.timestamp("s", "America/New_York"))
+    stamped = pa.array(
+        [datetime.datetime(2024, 5, 1, 23, 30)], pa.timestamp("s", "America/New_York")
+    )
     expected = encoding.transform(pa.table({"d": ["2024-05-01T23:30:00"]})).toarray()
     np.testing.assert_array_equal(encoding.transform(pa.table({"d": stamped})).toarray(), expected)
 
@@ -256,8 +294,14 @@ def test_a_column_is_of_ids_if_more_than_nineteen_of_twenty_differ(differ: int, 
 
 
 @pytest.mark.parametrize(("first", "cell"), [(1_700_000_000, 1_700_000_010), (1950, None)])
-def test_a_new_node_at_once_is_encoded_though_features_are_called_as_columns_are(first: int, cell: int | None) -> None:
-    nodes = {"id": list(range(40)), "name": [f"Person {at}" for at in range(40)], "year": [*range(first, first + 40)]}
+def test_a_new_node_at_once_is_encoded_though_features_are_called_as_columns_are(
+    first: int, cell: int | None
+) -> None:
+    nodes = {
+        "id": list(range(40)),
+        "name": [f"Person {at}" for at in range(40)],
+        "year": [*range(first, first + 40)],
+    }
     known = Graph.from_frames(
         pd.DataFrame({"source": range(40), "target": [*range(1, 40), 0]}),
         pd.DataFrame(nodes),
@@ -266,5 +310,9 @@ def test_a_new_node_at_once_is_encoded_though_features_are_called_as_columns_are
     assert known.feature_names == ("year",)
     model = DGI(4, epochs=1).fit(known)
     row = {"id": [90], "name": ["New"], "year": [cell]}
-    grown = Graph.from_frames(pd.DataFrame({"source": [90], "target": [3]}), pd.DataFrame(row), attach_to=known)
-    np.testing.assert_allclose(model.vector({"year": cell}, [3]), model.transform(grown).vectors[-1], atol=1e-6)
+    grown = Graph.from_frames(
+        pd.DataFrame({"source": [90], "target": [3]}), pd.DataFrame(row), attach_to=known
+    )
+    np.testing.assert_allclose(
+        model.vector({"year": cell}, [3]), model.transform(grown).vectors[-1], atol=1e-6
+    )

@@ -23,10 +23,21 @@ NODES = {
     "kind": ["p", "", "q", "p"],
     "y": [0.25, 1e-3, 7, 0],
 }
-CHOSEN: dict[str, Any] = {"source": "from", "target": "to", "weight": "times", "id": "new_id", "labels": "kind"}
+CHOSEN: dict[str, Any] = {
+    "source": "from",
+    "target": "to",
+    "weight": "times",
+    "id": "new_id",
+    "labels": "kind",
+}
 
 
-def write(folder: Path, suffix: str, edges: dict[str, list[Any]] = EDGES, nodes: dict[str, list[Any]] = NODES) -> Path:
+def write(
+    folder: Path,
+    suffix: str,
+    edges: dict[str, list[Any]] = EDGES,
+    nodes: dict[str, list[Any]] = NODES,
+) -> Path:
     folder.mkdir(exist_ok=True)
     tabled(folder / f"edges.{suffix}", edges)
     tabled(folder / f"nodes.{suffix}", nodes)
@@ -49,7 +60,9 @@ def by_both(folder: Path, suffix: str, **columns: Any) -> Graph:
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
 @pytest.mark.parametrize("choice", [{"ignore": ["row", "name"]}, {"features": ["y", "x"]}], ids=str)
-def test_chosen_columns_make_the_graph_of_the_usual_names(tmp_path: Path, suffix: str, choice: dict[str, Any]) -> None:
+def test_chosen_columns_make_the_graph_of_the_usual_names(
+    tmp_path: Path, suffix: str, choice: dict[str, Any]
+) -> None:
     graph = by_both(write(tmp_path, suffix), suffix, **CHOSEN, **choice)
     edges = {"source": EDGES["from"], "target": EDGES["to"], "weight": EDGES["times"]}
     nodes = {"id": NODES["new_id"], "x": NODES["x"], "kind": NODES["kind"], "y": NODES["y"]}
@@ -60,12 +73,19 @@ def test_chosen_columns_make_the_graph_of_the_usual_names(tmp_path: Path, suffix
     np.testing.assert_array_equal(graph.adjacency.toarray(), usual.adjacency.toarray())
     assert graph.labels["kind"].tolist() == usual.labels["kind"].tolist()
     assert graph.edge_columns is None  # nothing was guessed
-    assert graph.table_columns == {name: CHOSEN[name] for name in ("source", "target", "weight", "id")}
+    assert graph.table_columns == {
+        name: CHOSEN[name] for name in ("source", "target", "weight", "id")
+    }
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
 def test_prefixes_mark_labels_and_splits(tmp_path: Path, suffix: str) -> None:
-    nodes = {"id": list("abcd"), "x": [1, 2, 3, 5], "label:kind": ["p", "", "q", "p"], "split:train": [1, 0, 1, 0]}
+    nodes = {
+        "id": list("abcd"),
+        "x": [1, 2, 3, 5],
+        "label:kind": ["p", "", "q", "p"],
+        "split:train": [1, 0, 1, 0],
+    }
     graph = by_both(write(tmp_path, suffix, nodes=nodes), suffix, source="from", target="to")
     assert graph.labels["kind"].tolist() == ["p", "", "q", "p"]
     assert graph.splits["train"].tolist() == [True, False, True, False]
@@ -75,15 +95,26 @@ def test_prefixes_mark_labels_and_splits(tmp_path: Path, suffix: str) -> None:
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
 def test_a_column_names_the_graph_of_a_node(tmp_path: Path, suffix: str) -> None:
     edges = {"source": ["a", "c"], "target": ["b", "d"]}
-    for column, expected in ((["s", "s", "r", "r"], [0, 0, 1, 1]), ([7, 7, -2, -2], [7, 7, -2, -2])):
-        folder = write(tmp_path, suffix, edges, {"id": list("abcd"), "x": [1, 2, 3, 4], "tissue": column})
+    for column, expected in (
+        (["s", "s", "r", "r"], [0, 0, 1, 1]),
+        ([7, 7, -2, -2], [7, 7, -2, -2]),
+    ):
+        folder = write(
+            tmp_path, suffix, edges, {"id": list("abcd"), "x": [1, 2, 3, 4], "tissue": column}
+        )
         graph = read_graph(folder, groups="tissue")
         assert graph.groups.tolist() == expected
         assert graph.feature_names == ("x",)
     folder = write(tmp_path, suffix, edges, {"id": list("abcd"), "tissue": list("sssr")})
     told(["no edge between two groups"], read_graph, folder, groups="tissue")
     files = [folder / f"{stem}.{suffix}" for stem in ("edges", "nodes")]
-    told(["nodes.", "one graph", "a column tissue"], prepare, *files, out=tmp_path / "g.graph", groups="tissue")
+    told(
+        ["nodes.", "one graph", "a column tissue"],
+        prepare,
+        *files,
+        out=tmp_path / "g.graph",
+        groups="tissue",
+    )
 
 
 @pytest.mark.parametrize("kind", ["npy", "csr", "csc", "coo"])
@@ -96,14 +127,21 @@ def test_features_in_a_file_beside_the_node_table(tmp_path: Path, kind: str) -> 
         sparse.save_npz(path, getattr(sparse, f"{kind}_matrix")(values))
     graph = by_both(write(tmp_path, "csv"), "csv", **CHOSEN, features=path)
     assert sparse.issparse(graph.features) == (kind != "npy")
-    np.testing.assert_array_equal(graph.features.toarray() if kind != "npy" else graph.features, values)
+    np.testing.assert_array_equal(
+        graph.features.toarray() if kind != "npy" else graph.features, values
+    )
     assert graph.feature_names == ("x0", "x1", "x2")
-    assert read_graph(tmp_path, **CHOSEN).feature_names == graph.feature_names  # found in the folder
+    assert (
+        read_graph(tmp_path, **CHOSEN).feature_names == graph.feature_names
+    )  # found in the folder
     assert read_graph(tmp_path, **CHOSEN, features=["x2"]).feature_names == ("x2",)
     told(["features.", 'features "x7"'], read_graph, tmp_path, **CHOSEN, features=["x7"])
     tabled(tmp_path / "nodes.csv", {"id": list("abc")})
     files = (tmp_path / "edges.csv", tmp_path / "nodes.csv")
-    for read in (read_graph, lambda *tables, **names: prepare(*tables, out=tmp_path / "h.graph", **names)):
+    for read in (
+        read_graph,
+        lambda *tables, **names: prepare(*tables, out=tmp_path / "h.graph", **names),
+    ):
         with pytest.raises(InputError):
             read(*files, source="from", target="to", features=path)
 
@@ -113,8 +151,20 @@ def test_what_is_no_sparse_matrix_is_told(tmp_path: Path) -> None:
     path = tmp_path / "m.npz"
     for arrays in (
         {"edges": np.zeros((2, 1), dtype=int)},
-        {"format": b"csr", "shape": [4, 2], "data": [1.0], "indices": [9], "indptr": [0, 1, 1, 1, 1]},
-        {"format": b"csr", "shape": [4, 2**40], "data": [1.0], "indices": [1], "indptr": [0, 1, 1, 1, 1]},
+        {
+            "format": b"csr",
+            "shape": [4, 2],
+            "data": [1.0],
+            "indices": [9],
+            "indptr": [0, 1, 1, 1, 1],
+        },
+        {
+            "format": b"csr",
+            "shape": [4, 2**40],
+            "data": [1.0],
+            "indices": [1],
+            "indptr": [0, 1, 1, 1, 1],
+        },
         {"format": b"dia", "shape": [4, 2], "data": [1.0]},
     ):
         np.savez(path, **arrays)
@@ -136,7 +186,9 @@ def test_what_is_no_sparse_matrix_is_told(tmp_path: Path) -> None:
     ],
     ids=str,
 )
-def test_a_column_that_is_not_there_is_told(tmp_path: Path, columns: dict[str, Any], parts: list[str]) -> None:
+def test_a_column_that_is_not_there_is_told(
+    tmp_path: Path, columns: dict[str, Any], parts: list[str]
+) -> None:
     folder = write(tmp_path, "csv")
     told(parts, read_graph, folder, **{"ignore": ["row", "name"], **CHOSEN, **columns})
 

@@ -14,7 +14,13 @@ from sample_shop import duckdb_file, sqlite_file
 
 from infomax import read_database
 from infomax.errors import InputError
-from infomax.io.database.writing import VectorTable, destination, key_columns, primary_key, write_into
+from infomax.io.database.writing import (
+    VectorTable,
+    destination,
+    key_columns,
+    primary_key,
+    write_into,
+)
 
 duckdb = pytest.importorskip("duckdb")
 ID = {"id": "BIGINT"}
@@ -30,13 +36,16 @@ def test_sqlite_has_arrays_that_sql_reads(tmp_path: Path) -> None:
     path = tmp_path / "a b.db"
     for _ in range(2):  # a table of the same two columns is replaced
         write_into(
-            destination(f"sqlite:///{path}:vectors"), [VectorTable("vectors", IDS, VECTORS, {"ArtistId": "BIGINT"})]
+            destination(f"sqlite:///{path}:vectors"),
+            [VectorTable("vectors", IDS, VECTORS, {"ArtistId": "BIGINT"})],
         )
     rows = in_sqlite(path, "SELECT ArtistId, vector FROM vectors ORDER BY 1 DESC")
-    np.testing.assert_array_equal(np.array([json.loads(cell) for _, cell in rows], np.float32), VECTORS)
-    assert in_sqlite(path, "SELECT sum(value) FROM vectors, json_each(vector) WHERE ArtistId = 3")[0][
+    np.testing.assert_array_equal(
+        np.array([json.loads(cell) for _, cell in rows], np.float32), VECTORS
+    )
+    assert in_sqlite(path, "SELECT sum(value) FROM vectors, json_each(vector) WHERE ArtistId = 3")[
         0
-    ] == pytest.approx(3)
+    ][0] == pytest.approx(3)
 
 
 def test_duckdb_has_arrays_of_floats(tmp_path: Path) -> None:
@@ -51,7 +60,9 @@ def test_duckdb_has_arrays_of_floats(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "duckdb"])
-def test_other_tables_are_refused_and_nothing_is_left_of_a_failure(tmp_path: Path, kind: str) -> None:
+def test_other_tables_are_refused_and_nothing_is_left_of_a_failure(
+    tmp_path: Path, kind: str
+) -> None:
     place = destination(f"{kind}:///{tmp_path}/x.db:vectors")
     with pytest.raises(InputError, match="can be written"):
         write_into(place, [VectorTable("vectors", np.array([1, 1]), VECTORS, ID)])
@@ -59,7 +70,10 @@ def test_other_tables_are_refused_and_nothing_is_left_of_a_failure(tmp_path: Pat
     write_into(place, [VectorTable("vectors", IDS, VECTORS, {"other": "BIGINT"})])
     before = (tmp_path / "x.db").read_bytes()
     with pytest.raises(InputError, match=r"table vectors: .*columns other, vector"):
-        write_into(place, [VectorTable("first", IDS, VECTORS, ID), VectorTable("vectors", IDS, VECTORS, ID)])
+        write_into(
+            place,
+            [VectorTable("first", IDS, VECTORS, ID), VectorTable("vectors", IDS, VECTORS, ID)],
+        )
     if kind == "sqlite":
         assert (tmp_path / "x.db").read_bytes() == before
     else:
@@ -67,7 +81,9 @@ def test_other_tables_are_refused_and_nothing_is_left_of_a_failure(tmp_path: Pat
             assert connection.execute("SHOW TABLES").fetchall() == [("vectors",)]
 
 
-@pytest.mark.parametrize("said", ["x.db", "sqlite:///x.db", "sqlite://x.db:t", "mysql:///x:t", "sqlite:///a:b/c"])
+@pytest.mark.parametrize(
+    "said", ["x.db", "sqlite:///x.db", "sqlite://x.db:t", "mysql:///x:t", "sqlite:///a:b/c"]
+)
 def test_addresses_say_a_database_and_a_table(said: str) -> None:
     with pytest.raises(InputError, match="--into"):
         destination(said)
@@ -87,7 +103,10 @@ def test_a_key_of_several_columns_is_written_as_these_columns(tmp_path: Path, ki
     key = key_columns(lines.table_columns, "lines", lines.ids)
     assert list(key) == ["order_id", "line"]
     for _ in range(2):
-        write_into(destination(f"{kind}:///{path}:vectors"), [VectorTable("vectors", lines.ids, vectors, key)])
+        write_into(
+            destination(f"{kind}:///{path}:vectors"),
+            [VectorTable("vectors", lines.ids, vectors, key)],
+        )
     query = "SELECT order_id, line, vector FROM lines JOIN vectors USING (order_id, line) ORDER BY lines.rowid"
     if kind == "sqlite":
         rows = [(order, line, json.loads(cell)) for order, line, cell in in_sqlite(path, query)]
@@ -112,12 +131,17 @@ def test_keys_have_the_types_that_they_had(tmp_path: Path) -> None:
         for name, columns in keys.items():
             connection.execute(f"CREATE TABLE {name} {columns}")
         connection.execute("INSERT INTO a SELECT uuid(), i FROM range(5) s(i)")
-        connection.execute("INSERT INTO b SELECT DATE '2024-01-01', row_number() OVER (), id FROM a")
+        connection.execute(
+            "INSERT INTO b SELECT DATE '2024-01-01', row_number() OVER (), id FROM a"
+        )
     graph = read_database(path)
     choices = graph.table_columns
     found = {kind: key_columns(choices, kind, graph.target(kind).ids) for kind in graph.types}
     assert found == {"a": {"id": "UUID"}, "b": {"day": "DATE", "part": "SMALLINT"}}
-    tables = [VectorTable(f"v_{kind}", graph.target(kind).ids, VECTORS[[0] * 5], found[kind]) for kind in found]
+    tables = [
+        VectorTable(f"v_{kind}", graph.target(kind).ids, VECTORS[[0] * 5], found[kind])
+        for kind in found
+    ]
     write_into(destination(f"duckdb:///{path}:v"), tables)
     with duckdb.connect(path) as connection:
         assert connection.execute(
@@ -126,9 +150,17 @@ def test_keys_have_the_types_that_they_had(tmp_path: Path) -> None:
 
 
 def test_ids_that_do_not_tell_their_columns_are_one_column() -> None:
-    choices = {"primary": json.dumps({"b": {"x": "VARCHAR", "y": "VARCHAR"}, "c": {"n": "BIGINT"}}), "id": "b.id,c.n"}
-    assert key_columns(choices, "b", np.array(["a|1", "b|2"], object)) == {"x": "VARCHAR", "y": "VARCHAR"}
+    choices = {
+        "primary": json.dumps({"b": {"x": "VARCHAR", "y": "VARCHAR"}, "c": {"n": "BIGINT"}}),
+        "id": "b.id,c.n",
+    }
+    assert key_columns(choices, "b", np.array(["a|1", "b|2"], object)) == {
+        "x": "VARCHAR",
+        "y": "VARCHAR",
+    }
     assert key_columns(choices, "b", np.array(["a|1", "b|c|2"], object)) == {"id": "VARCHAR"}
-    assert key_columns(choices, "c", np.array(["A1"], object)) == {"n": "VARCHAR"}, "text in a later graph"
+    assert key_columns(choices, "c", np.array(["A1"], object)) == {"n": "VARCHAR"}, (
+        "text in a later graph"
+    )
     assert key_columns({}, "", np.array([3])) == ID
     assert key_columns({"id": "vector"}, "", np.array([3])) == {"vector_id": "BIGINT"}

@@ -22,7 +22,9 @@ def tables(folder: Path) -> Path:
     return write(folder, **{"edges__paper.cites.paper": ONE_WAY})
 
 
-def test_a_graph_of_several_types_is_read_with_the_directions_of_an_earlier_one(tmp_path: Path) -> None:
+def test_a_graph_of_several_types_is_read_with_the_directions_of_an_earlier_one(
+    tmp_path: Path,
+) -> None:
     folder = tables(tmp_path / "t")
     graph = read_graph(folder, labels="field", directed=True)
     assert graph.directed
@@ -50,7 +52,12 @@ def test_a_graph_that_says_otherwise_is_refused(tmp_path: Path, name: str, sever
     read_graph(path, directed=True).save(tmp_path / name)
     read_graph(path).save(tmp_path / f"other-{name}")
     assert read_graph(tmp_path / name, directed=True).directed
-    told([name, "edges that run both ways", "--undirected"], read_graph, tmp_path / name, directed=False)
+    told(
+        [name, "edges that run both ways", "--undirected"],
+        read_graph,
+        tmp_path / name,
+        directed=False,
+    )
     told(["edges that have directions"], read_graph, tmp_path / f"other-{name}", directed=True)
 
 
@@ -70,6 +77,8 @@ def test_a_model_refuses_a_graph_whose_edges_run_otherwise(tmp_path: Path, sever
         return graph.target("paper") if several else graph
 
     model = DGI(dim=4, epochs=1).fit(read(True))
-    np.testing.assert_array_equal(model.transform(read(True)).vectors, model.transform(model.graph_).vectors)
+    np.testing.assert_array_equal(
+        model.transform(read(True)).vectors, model.transform(model.graph_).vectors
+    )
     for use in (model.transform, model.update):
         told(["edges that have directions", "like=model.graph_"], use, read(False))

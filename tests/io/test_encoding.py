@@ -85,11 +85,16 @@ def arrow(columns: dict[str, list[Any]]) -> Any:
         "day": pa.date32(),
         "hour": pa.timestamp("us"),
     }
-    return pa.table({name: pa.array(cells, kinds.get(name, pa.string())) for name, cells in columns.items()})
+    return pa.table(
+        {name: pa.array(cells, kinds.get(name, pa.string())) for name, cells in columns.items()}
+    )
 
 
 def as_text(columns: dict[str, list[Any]]) -> dict[str, list[str]]:
-    return {name: ["" if cell is None else str(cell) for cell in cells] for name, cells in columns.items()}
+    return {
+        name: ["" if cell is None else str(cell) for cell in cells]
+        for name, cells in columns.items()
+    }
 
 
 def fitted(table: Any, kinds: dict[str, str] | None = None, step: int = 10**9) -> Encoding:
@@ -105,16 +110,25 @@ def alike(one: Graph, other: Graph) -> None:
     assert one.feature_names == other.feature_names
     np.testing.assert_array_equal(dense(one.features), dense(other.features))
     # Where all columns are numbers, that is all there is to know; text is asked how it writes true and false.
-    first, second = (None if graph.encoding is None or graph.encoding.raw else graph.encoding for graph in (one, other))
+    first, second = (
+        None if graph.encoding is None or graph.encoding.raw else graph.encoding
+        for graph in (one, other)
+    )
     assert first == second
     assert one.scaler().kind == other.scaler().kind
 
 
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(odd_tables(), st.integers(1, 4), st.sampled_from(["csv", "parquet"]))
-def test_every_door_makes_the_same_features(columns: dict[str, list[Any]], rows: int, stored: str) -> None:
+def test_every_door_makes_the_same_features(
+    columns: dict[str, list[Any]], rows: int, stored: str
+) -> None:
     edges = {"source": ["n0"], "target": ["n1"]}
-    with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
+    with (
+        tempfile.TemporaryDirectory() as name,
+        pytest.MonkeyPatch.context() as patch,
+        warnings.catch_warnings(),
+    ):
         warnings.simplefilter("ignore")
         folder = Path(name)
         put_table(folder / "edges.csv", edges)
@@ -132,7 +146,9 @@ def test_every_door_makes_the_same_features(columns: dict[str, list[Any]], rows:
 
 @settings(max_examples=40, deadline=None)
 @given(odd_tables(), st.randoms(use_true_random=False), st.integers(1, 3))
-def test_an_encoding_knows_no_order_and_no_other_row(columns: dict[str, list[Any]], draws: Any, step: int) -> None:
+def test_an_encoding_knows_no_order_and_no_other_row(
+    columns: dict[str, list[Any]], draws: Any, step: int
+) -> None:
     table = arrow(columns)
     rows = list(range(len(table)))
     draws.shuffle(rows)
@@ -148,9 +164,13 @@ def test_an_encoding_knows_no_order_and_no_other_row(columns: dict[str, list[Any
         for column in encoding.used:
             block = whole[:, start : start + len(column.features)]
             start += len(column.features)
-            varies = block[:, : -1 if column.missing else None].any()  # "yes" and "YES" are one value
+            varies = block[
+                :, : -1 if column.missing else None
+            ].any()  # "yes" and "YES" are one value
             if varies and column.kind not in ("text", "tokens"):  # what has no words is zero
-                assert (block.astype(np.float64) ** 2).sum() / len(table) == pytest.approx(1, abs=1e-5)
+                assert (block.astype(np.float64) ** 2).sum() / len(table) == pytest.approx(
+                    1, abs=1e-5
+                )
 
 
 def kinds_of(**columns: Any) -> dict[str, str]:
@@ -198,23 +218,37 @@ def test_categories_the_rest_and_the_unseen() -> None:
 
 def test_dates_have_the_parts_that_they_resolve() -> None:
     def parts(*cells: str) -> list[str]:
-        return [name.split(": ")[1].split(",")[0] for name in fitted(pa.table({"d": [*cells, *cells]})).feature_names]
+        return [
+            name.split(": ")[1].split(",")[0]
+            for name in fitted(pa.table({"d": [*cells, *cells]})).feature_names
+        ]
 
     assert parts("2013-01-01", "2014-01-01", "2016-01-01") == ["time"]
     assert parts("2013-01-01", "2013-06-01") == ["time", "season", "season"]
     assert parts("2013-01", "2013-06") == ["time", "season", "season"]
     assert parts("2013-01-01", "2013-06-02") == ["time", *["season"] * 2, *["weekday"] * 2]
-    assert parts("2013-01-01 10:00", "2013-06-02 11:00") == ["time", *["season"] * 2, *["weekday"] * 2, *["hour"] * 2]
+    assert parts("2013-01-01 10:00", "2013-06-02 11:00") == [
+        "time",
+        *["season"] * 2,
+        *["weekday"] * 2,
+        *["hour"] * 2,
+    ]
     found = dense(
-        fitted(pa.table({"d": ["2013-01-01 00:00", "2013-01-01 06:00"]})).transform({"d": pa.array(["12:00"])})
+        fitted(pa.table({"d": ["2013-01-01 00:00", "2013-01-01 06:00"]})).transform(
+            {"d": pa.array(["12:00"])}
+        )
     )
-    np.testing.assert_allclose(found[0, 1:] * np.sqrt(2), [-1, 0], atol=1e-6)  # noon is opposite of midnight
+    np.testing.assert_allclose(
+        found[0, 1:] * np.sqrt(2), [-1, 0], atol=1e-6
+    )  # noon is opposite of midnight
 
 
 def test_words_are_hashed_and_rare_ones_count_more() -> None:
     texts = [f"the airport of the town number{row} has a field" for row in range(50)]
     encoding = fitted(pa.table({"t": texts}))
-    rows = encoding.transform(pa.table({"t": ["the", "number7 THE!", "number7", "number7 number7", "", None, "?"]}))
+    rows = encoding.transform(
+        pa.table({"t": ["the", "number7 THE!", "number7", "number7 number7", "", None, "?"]})
+    )
     assert sparse.issparse(rows)
     assert rows.shape == (7, WIDTH)
     the, both, rare, twice, *none = rows.toarray()
@@ -225,10 +259,19 @@ def test_words_are_hashed_and_rare_ones_count_more() -> None:
 
 
 @given(st.lists(st.one_of(st.none(), st.text("ab1 B-|_éÉß日½", max_size=90))), st.integers(0, 3))
-def test_the_words_of_texts_are_those_that_a_plain_loop_finds(texts: list[str | None], first: int) -> None:
-    texts = [*texts, "abcdefgh abcdefg abcdefghi ABCDEFGH", "x" * 64 + " " + "x" * 65 + " " + "x" * 65, "é"]
+def test_the_words_of_texts_are_those_that_a_plain_loop_finds(
+    texts: list[str | None], first: int
+) -> None:
+    texts = [
+        *texts,
+        "abcdefgh abcdefg abcdefghi ABCDEFGH",
+        "x" * 64 + " " + "x" * 65 + " " + "x" * 65,
+        "é",
+    ]
     expected = [
-        "".join(char if unicodedata.category(char)[0] in "LN" else " " for char in (text or "").lower()).split()
+        "".join(
+            char if unicodedata.category(char)[0] in "LN" else " " for char in (text or "").lower()
+        ).split()
         for text in texts[first:]
     ]
     words = Words(pa.array(texts, pa.large_string())[first:])
@@ -258,8 +301,12 @@ def test_a_table_of_numbers_is_taken_as_it_is(tmp_path: Path) -> None:
     plain = read_graph(edges, put(tmp_path / "n.csv", "id,x,y\na,1,0\nb,2.5,1\nc,-3,0\n"))
     assert plain.encoding is None
     assert plain.features.tolist() == [[1, 0], [2.5, 1], [-3, 0]]
-    named = read_graph(edges, put(tmp_path / "m.csv", "id,x,code,y\na,1,q,0\nb,2.5,r,1\nc,-3,s,0\n"))
-    words = read_graph(edges, put(tmp_path / "w.csv", "id,x,y\na,1,False\nb,2.5,TRUE\nc,-3,False\n"))
+    named = read_graph(
+        edges, put(tmp_path / "m.csv", "id,x,code,y\na,1,q,0\nb,2.5,r,1\nc,-3,s,0\n")
+    )
+    words = read_graph(
+        edges, put(tmp_path / "w.csv", "id,x,y\na,1,False\nb,2.5,TRUE\nc,-3,False\n")
+    )
     for graph in (named, words):
         np.testing.assert_array_equal(graph.features, plain.features)
         assert graph.feature_names == plain.feature_names
@@ -269,33 +316,52 @@ def test_a_table_of_numbers_is_taken_as_it_is(tmp_path: Path) -> None:
 
 
 def test_a_short_text_is_a_feature_and_only_what_is_called_a_name_is_not(tmp_path: Path) -> None:
-    edges = put(tmp_path / "e.csv", "source,target\n" + "".join(f"{k},{(k + 1) % 6}\n" for k in range(6)))
+    edges = put(
+        tmp_path / "e.csv", "source,target\n" + "".join(f"{k},{(k + 1) % 6}\n" for k in range(6))
+    )
     rows = "".join(f"{k},red {k},Al {k},{k}\n" for k in range(6))
     both = read_graph(edges, put(tmp_path / "n.csv", "id,notes,page_name,x\n" + rows))
     assert both.node_names is not None
     assert both.node_names.tolist() == [f"Al {k}" for k in range(6)]
     assert {name.split("[")[0] for name in both.feature_names} == {"notes", "x"}
-    title = put(tmp_path / "t.csv", "id,title,x\n" + "".join(f"{k},red {k},{k}\n" for k in range(6)))
-    for one in (read_graph(edges, title), read_graph(edges, title, name="title", columns={"title": "text"})):
+    title = put(
+        tmp_path / "t.csv", "id,title,x\n" + "".join(f"{k},red {k},{k}\n" for k in range(6))
+    )
+    for one in (
+        read_graph(edges, title),
+        read_graph(edges, title, name="title", columns={"title": "text"}),
+    ):
         assert one.node_names is not None
         assert one.node_names.tolist() == [f"red {k}" for k in range(6)]
         assert {name.split("[")[0] for name in one.feature_names} == {"title", "x"}
-    assert {name.split("[")[0] for name in read_graph(edges, title, name="title").feature_names} == {"x"}
+    assert {
+        name.split("[")[0] for name in read_graph(edges, title, name="title").feature_names
+    } == {"x"}
 
 
 def test_what_a_person_says_goes_first(tmp_path: Path) -> None:
     edges = put(tmp_path / "edges.csv", "source,target\na,b\n")
     nodes = put(
         tmp_path / "n.csv",
-        "key,x,zip,who,kind,when\n" + "".join(f"{k},{k % 3},0{k % 2},Al {k},p,b\n" for k in range(6)),
+        "key,x,zip,who,kind,when\n"
+        + "".join(f"{k},{k % 3},0{k % 2},Al {k},p,b\n" for k in range(6)),
     )
-    said = {"zip": "category", "x": "category", "who": "name", "kind": "label", "when": "ignore", "key": "id"}
+    said = {
+        "zip": "category",
+        "x": "category",
+        "who": "name",
+        "kind": "label",
+        "when": "ignore",
+        "key": "id",
+    }
     edges.write_text("source,target\n1,2\n")
     graph = read_graph(edges, nodes, columns=said)
     assert graph.feature_names == ("x=0", "x=1", "x=2", "zip=00", "zip=01")
     assert list(graph.labels) == ["kind"]
     assert graph.node_names.tolist() == [f"Al {k}" for k in range(6)]
-    alike(graph, read_graph(edges, nodes, columns=[f"{name}={kind}" for name, kind in said.items()]))
+    alike(
+        graph, read_graph(edges, nodes, columns=[f"{name}={kind}" for name, kind in said.items()])
+    )
     told(
         ["columns: ", "NAME=KIND", '"x=numeric", "y=what"'],
         read_graph,
@@ -304,27 +370,45 @@ def test_what_a_person_says_goes_first(tmp_path: Path) -> None:
         columns={"x": "numeric", "y": "what"},
     )
     told(["n.csv: ", '"p", "q"'], read_graph, edges, nodes, columns={"p": "text", "q": "date"})
-    told(['column "who"', "a date or a time", 'found "Al 0"'], read_graph, edges, nodes, columns={"who": "date"})
+    told(
+        ['column "who"', "a date or a time", 'found "Al 0"'],
+        read_graph,
+        edges,
+        nodes,
+        columns={"who": "date"},
+    )
     told(["columns: ", "a node table"], read_graph, edges, columns={"x": "text"})
 
 
 def test_attributes_of_networkx_and_graphml_are_encoded_as_columns_are(tmp_path: Path) -> None:
     origin = networkx.path_graph(8)
     for k in origin:
-        origin.nodes[k].update(city=["Rome", "Oslo"][k % 2], ok=bool(k % 3), born=f"20{k + 10}-03-01", kind="ab"[k % 2])
-        origin.nodes[k].update(about=f"this is a long text about node {k}", title=f"Node {k}", age=k / 2)
+        origin.nodes[k].update(
+            city=["Rome", "Oslo"][k % 2], ok=bool(k % 3), born=f"20{k + 10}-03-01", kind="ab"[k % 2]
+        )
+        origin.nodes[k].update(
+            about=f"this is a long text about node {k}", title=f"Node {k}", age=k / 2
+        )
     del origin.nodes[2]["city"], origin.nodes[0]["age"]
     networkx.write_graphml(origin, tmp_path / "g.graphml")
     edges = pd.DataFrame(list(origin.edges), columns=["source", "target"])
     nodes = pd.DataFrame([{"id": k, **values} for k, values in origin.nodes(data=True)])
     expected = Graph.from_frames(edges, nodes, labels="kind")
-    assert {column.kind for column in expected.encoding.columns} == {"category", "boolean", "date", "text", "number"}
+    assert {column.kind for column in expected.encoding.columns} == {
+        "category",
+        "boolean",
+        "date",
+        "text",
+        "number",
+    }
     for graph in (
         Graph.from_networkx(origin, labels="kind"),
         read_graph(tmp_path / "g.graphml", labels="kind"),
         Graph.from_networkx(origin, columns={"kind": "label"}),
     ):
-        features = [dense(one.features)[:, np.argsort(one.feature_names)] for one in (expected, graph)]
+        features = [
+            dense(one.features)[:, np.argsort(one.feature_names)] for one in (expected, graph)
+        ]
         np.testing.assert_array_equal(*features)
         assert sorted(graph.feature_names) == sorted(expected.feature_names)
         assert graph.node_names.tolist() == expected.node_names.tolist()
@@ -342,13 +426,19 @@ def test_new_nodes_are_encoded_as_the_known_ones(tmp_path: Path, suffix: str) ->
     n = 60
     columns = {
         "id": [f"n{row}" for row in range(n)],
-        "x": [None if row % 9 == 0 else float(value) for row, value in enumerate(draws.normal(size=n))],
+        "x": [
+            None if row % 9 == 0 else float(value) for row, value in enumerate(draws.normal(size=n))
+        ],
         "city": [str(value) for value in draws.choice(["Rome", "Paris", "Oslo"], n)],
         "since": [datetime.date(2010 + row % 9, 1 + row % 12, 1 + row % 28) for row in range(n)],
-        "about": [" ".join(draws.choice(["red", "green", "blue", "dog", "cat"], 7)) for _ in range(n)],
+        "about": [
+            " ".join(draws.choice(["red", "green", "blue", "dog", "cat"], 7)) for _ in range(n)
+        ],
     }
     nodes = pa.table(columns)
-    edges = put_table(tmp_path / "edges.csv", {"source": columns["id"], "target": [*columns["id"][1:], "n0"]})
+    edges = put_table(
+        tmp_path / "edges.csv", {"source": columns["id"], "target": [*columns["id"][1:], "n0"]}
+    )
     where = put_table(tmp_path / f"nodes.{suffix}", as_text(columns) if suffix == "csv" else nodes)
     model = DGI(dim=8, epochs=3, seed=0, vectors="paper").fit(read_graph(edges, where))
     model.save(tmp_path / "run")
@@ -361,7 +451,9 @@ def test_new_nodes_are_encoded_as_the_known_ones(tmp_path: Path, suffix: str) ->
     put_table(tmp_path / "new" / "nodes.csv", as_text(row))
     grown = read_graph(tmp_path / "new", attach_to=loaded.graph_)
     new = dense(grown.table[[n]])[0]
-    expected = loaded.graph_.encoding.transform(pa.table({**row, "since": pa.nulls(1, pa.date32())})).toarray()[0]
+    expected = loaded.graph_.encoding.transform(
+        pa.table({**row, "since": pa.nulls(1, pa.date32())})
+    ).toarray()[0]
     np.testing.assert_array_equal(new, expected)
     assert loaded.transform(grown).vectors.shape == (n + 1, 8)
     put_table(tmp_path / "new" / "nodes.csv", {"id": ["m"], "x": ["1"], "about": ["a"]})
@@ -372,7 +464,12 @@ def test_new_nodes_are_encoded_as_the_known_ones(tmp_path: Path, suffix: str) ->
         attach_to=loaded.graph_,
     )
     put_table(tmp_path / "new" / "nodes.csv", as_text({**row, "x": ["tall"]}))
-    told(['nodes.csv, line 2, column "x"', 'found "tall"'], read_graph, tmp_path / "new", attach_to=loaded.graph_)
+    told(
+        ['nodes.csv, line 2, column "x"', 'found "tall"'],
+        read_graph,
+        tmp_path / "new",
+        attach_to=loaded.graph_,
+    )
 
 
 def test_training_that_sees_some_rows_learns_from_them_alone(tmp_path: Path) -> None:
@@ -392,14 +489,18 @@ def test_a_number_is_not_lost_beside_a_category_of_many_values() -> None:
         {
             "x": group * 2.0 + draws.normal(size=n) / 4,
             "city": [f"c{value}" for value in draws.integers(200, size=n)],
-            "about": [" ".join(f"w{value}" for value in draws.integers(500, size=8)) for _ in range(n)],
+            "about": [
+                " ".join(f"w{value}" for value in draws.integers(500, size=8)) for _ in range(n)
+            ],
         }
     )
     encoding = fitted(table)
     rows = encoding.transform(table).toarray()
     assert 150 < len(encoding.used[1].features) <= 201
     centres = rows[group == 0].mean(axis=0), rows[group == 1].mean(axis=0)
-    nearest = [int(((row - centres[1]) ** 2).sum() < ((row - centres[0]) ** 2).sum()) for row in rows[:, :]]
+    nearest = [
+        int(((row - centres[1]) ** 2).sum() < ((row - centres[0]) ** 2).sum()) for row in rows[:, :]
+    ]
     apart = (centres[1] - centres[0]) ** 2
     assert apart[0] > 0.9 * apart.sum()  # the number tells the groups apart, not the many columns
     assert np.mean(nearest == group) > 0.99
@@ -428,9 +529,15 @@ def test_columns_that_look_wrong_are_noted(monkeypatch: pytest.MonkeyPatch) -> N
     assert notes["good"] == ""
     monkeypatch.setattr("infomax.io.encoding.column_statistics.DISTINCT", 50)
     found = fitted(
-        pa.table({"code": [f"c{row}" for row in range(n)], "pair": [f"c{row // 2}" for row in range(n)]}), step=9
+        pa.table(
+            {"code": [f"c{row}" for row in range(n)], "pair": [f"c{row // 2}" for row in range(n)]}
+        ),
+        step=9,
     )
-    assert [(column.kind, column.distinct) for column in found.columns] == [("id", None), ("id", None)]
+    assert [(column.kind, column.distinct) for column in found.columns] == [
+        ("id", None),
+        ("id", None),
+    ]
 
 
 @pytest.mark.parametrize("word", ["", "red"])
@@ -438,8 +545,14 @@ def test_a_feature_that_is_called_like_a_label_is_told(tmp_path: Path, word: str
     edges = put(tmp_path / "edges.csv", "source,target\na,b\n")
     rows = [f"{identifier},{at % 2},{word or at},{at % 3}" for at, identifier in enumerate("abcd")]
     nodes = put(tmp_path / "n.csv", "id,the target,c,wing\n" + "\n".join(rows))
-    for door in (partial(read_graph, columns={"wing": "label"}), partial(prepare, out=tmp_path / "g", labels="wing")):
-        with pytest.warns(InputWarning, match=r'n.csv: features .* a label: "the target"\. If so: --column NAME=label'):
+    for door in (
+        partial(read_graph, columns={"wing": "label"}),
+        partial(prepare, out=tmp_path / "g", labels="wing"),
+    ):
+        with pytest.warns(
+            InputWarning,
+            match=r'n.csv: features .* a label: "the target"\. If so: --column NAME=label',
+        ):
             door(edges, nodes)
     with warnings.catch_warnings():
         warnings.filterwarnings("error", ".*may tell a label")
@@ -447,8 +560,15 @@ def test_a_feature_that_is_called_like_a_label_is_told(tmp_path: Path, word: str
 
 
 def test_what_was_learnt_is_checked_when_it_is_read() -> None:
-    good = fitted(pa.table({"c": ["a", "a", "b"], "t": ["a b c d e f g"] * 3, "x": [1, 2, None]})).to_json()
-    for change in ({"columns": 3}, {"columns": [{}]}, {"columns": [{**good["columns"][2], "kind": "strange"}]}, {}):
+    good = fitted(
+        pa.table({"c": ["a", "a", "b"], "t": ["a b c d e f g"] * 3, "x": [1, 2, None]})
+    ).to_json()
+    for change in (
+        {"columns": 3},
+        {"columns": [{}]},
+        {"columns": [{**good["columns"][2], "kind": "strange"}]},
+        {},
+    ):
         told(["encoding: ", "learnt"], Encoding.from_json, {"raw": False, **change})
     assert Column(**good["columns"][0]).features == ["c=a", "c: rest"]
 
@@ -459,13 +579,28 @@ def test_what_pyarrow_alone_takes_for_numbers_and_times_is_text() -> None:
 
     assert times("2013-05-27 08:30", "2013-05-27") == [True, True]
     assert times("2013-05-27 08", "2013-05-27") == [False, True]
-    assert times("2013-05-27T08:30:00.5", "2013-02-30", "2013-05-27 08:30+02:00") == [True, False, True]
-    assert cells.numbers(cells.plain(pa.array(["1", "inf", "-.5e3"])))[1].tolist() == [False, True, False]
-    assert cells.numbers(cells.plain(pa.array(["+1", "1_0", ""])))[1].tolist() == [False, True, False]
+    assert times("2013-05-27T08:30:00.5", "2013-02-30", "2013-05-27 08:30+02:00") == [
+        True,
+        False,
+        True,
+    ]
+    assert cells.numbers(cells.plain(pa.array(["1", "inf", "-.5e3"])))[1].tolist() == [
+        False,
+        True,
+        False,
+    ]
+    assert cells.numbers(cells.plain(pa.array(["+1", "1_0", ""])))[1].tolist() == [
+        False,
+        True,
+        False,
+    ]
 
 
 def test_a_hashed_column_is_told_by_its_most_frequent_word() -> None:
-    texts = [f"graph {'tree' if row % 2 else 'Wald'} of some w{row} and w{row % 7} others" for row in range(200)]
+    texts = [
+        f"graph {'tree' if row % 2 else 'Wald'} of some w{row} and w{row % 7} others"
+        for row in range(200)
+    ]
     encoding = fitted(pa.table({"notes": texts, "size": list(map(float, range(200)))}))
     (notes, size), counts = encoding.columns, dict.fromkeys(" ".join(texts).lower().split(), 0)
     for word in " ".join(texts).lower().split():
@@ -547,7 +682,9 @@ def test_amounts_name_no_nodes() -> None:
 def test_durations_that_differ_are_no_ids() -> None:
     seconds = [datetime.timedelta(hours=hours) for hours in range(30)]
     assert not fitted(pa.table({"x": seconds})).columns[0].note
-    assert "looks like an identifier" in fitted(pa.table({"x": list(range(0, 90, 3))})).columns[0].note
+    assert (
+        "looks like an identifier" in fitted(pa.table({"x": list(range(0, 90, 3))})).columns[0].note
+    )
 
 
 @pytest.mark.parametrize("zone", ["", "Z", "+02:00"])
@@ -562,8 +699,14 @@ def test_times_of_nine_decimals_are_those_of_six(zone: str) -> None:
 
 
 def test_a_month_is_its_first_day() -> None:
-    months, days = ([f"{year}-{month:02d}{day}" for year in (1999, 2024) for month in (1, 12)] for day in ("", "-01"))
-    found = [cells.times(cells.plain(pa.array(texts)))[0] for texts in (months, days, [*months[:2], *days[2:]])]
+    months, days = (
+        [f"{year}-{month:02d}{day}" for year in (1999, 2024) for month in (1, 12)]
+        for day in ("", "-01")
+    )
+    found = [
+        cells.times(cells.plain(pa.array(texts)))[0]
+        for texts in (months, days, [*months[:2], *days[2:]])
+    ]
     assert found[0].equals(found[1])
     assert found[0].equals(found[2])
     assert cells.times(cells.plain(pa.array(["2024-00", "2024-13", "1815-05", "2024-5"])))[1].all()
@@ -586,9 +729,14 @@ def test_numbers_that_pandas_calls_categories_are_categories() -> None:
     nodes = pd.DataFrame({"id": range(6), "x": pd.Categorical([30, 10, 20, 30, 10, None])})
     graph = Graph.from_frames(edges, nodes)
     assert graph.feature_names == ("x=10", "x=30", "x: rest", "x: missing")
-    assert Graph.from_frames(edges, nodes, columns={"x": "number"}).feature_names == ("x", "x: missing")
+    assert Graph.from_frames(edges, nodes, columns={"x": "number"}).feature_names == (
+        "x",
+        "x: missing",
+    )
     new = Graph.from_frames(
-        pd.DataFrame({"source": [7], "target": [0]}), pd.DataFrame({"id": [7], "x": [10]}), attach_to=graph
+        pd.DataFrame({"source": [7], "target": [0]}),
+        pd.DataFrame({"id": [7], "x": [10]}),
+        attach_to=graph,
     )
     assert dense(new.table[:])[6].tolist() == [1, 0, 0, 0]
 
@@ -596,9 +744,13 @@ def test_numbers_that_pandas_calls_categories_are_categories() -> None:
 def test_durations_are_numbers_of_seconds() -> None:
     lengths = [datetime.timedelta(seconds=1.5), None, datetime.timedelta(days=-1)]
     for unit in ("s", "ms", "us", "ns"):
-        found = cells.plain(pa.array(lengths, pa.duration("us")).cast(pa.duration(unit), safe=False)).to_pylist()
+        found = cells.plain(
+            pa.array(lengths, pa.duration("us")).cast(pa.duration(unit), safe=False)
+        ).to_pylist()
         assert found == [1.0 if unit == "s" else 1.5, None, -86_400.0]
-    nodes = pd.DataFrame({"id": [0, 1, 2], "took": pd.to_timedelta([1.5, None, 3], unit="s"), "city": list("aba")})
+    nodes = pd.DataFrame(
+        {"id": [0, 1, 2], "took": pd.to_timedelta([1.5, None, 3], unit="s"), "city": list("aba")}
+    )
     for frame in (nodes, polars.from_pandas(nodes)):
         graph = Graph.from_frames(pd.DataFrame({"source": [0, 1], "target": [1, 2]}), frame)
         assert graph.feature_names[:2] == ("took", "took: missing")
@@ -613,7 +765,11 @@ def test_what_cannot_be_a_feature_is_told_with_a_way_out() -> None:
     told(ways, Graph.from_frames, edges, nodes.assign(odd=[1, "a", 2]))
     graph = networkx.path_graph(3)
     networkx.set_node_attributes(graph, {0: object(), 1: object(), 2: object()}, "odd")
-    told(['attribute "odd"', "an object of type object", "Name it in ignore"], Graph.from_networkx, graph)
+    told(
+        ['attribute "odd"', "an object of type object", "Name it in ignore"],
+        Graph.from_networkx,
+        graph,
+    )
     networkx.set_node_attributes(graph, 1, "odd")
     told(['Did you mean "odd"?'], Graph.from_networkx, graph, ignore="oddd")
 
@@ -628,21 +784,30 @@ def test_what_cannot_be_a_feature_is_told_with_a_way_out() -> None:
     ],
 )
 @pytest.mark.parametrize("lists", [[None, ["a"]], [None, [1.0, 2]], [None, [[1]]], [None, DAYS]])
-def test_a_list_where_a_single_value_was_learnt_is_refused(tmp_path: Path, kind: str, learnt: Any, lists: Any) -> None:
+def test_a_list_where_a_single_value_was_learnt_is_refused(
+    tmp_path: Path, kind: str, learnt: Any, lists: Any
+) -> None:
     edges = pd.DataFrame({"source": [0, 1], "target": [1, 2]})
-    graph = Graph.from_frames(edges, pa.table({"id": [0, 1, 2], "cell": learnt}), columns={"cell": kind})
+    graph = Graph.from_frames(
+        edges, pa.table({"id": [0, 1, 2], "cell": learnt}), columns={"cell": kind}
+    )
     assert graph.encoding is not None
     new = pa.table({"id": [3, 4], "cell": lists})
     nested = lists[1] == [[1]]
     with pytest.raises(cells.UnreadableError) as refused:
         graph.encoding.transform(new)
     assert (refused.value.column, refused.value.row) == ("cell", 0 if nested else 1)
-    refusal = [f'row {1 if nested else 2}, column "cell"', "found type list" if nested else "found ["]
+    refusal = [
+        f'row {1 if nested else 2}, column "cell"',
+        "found type list" if nested else "found [",
+    ]
     told(refusal, Graph.from_frames, edges, new, attach_to=graph)
     put_table(tmp_path / "edges.parquet", edges.to_dict("list"))
     put_table(tmp_path / "nodes.parquet", new)
     told(refusal, read_graph, tmp_path, attach_to=graph)
-    told(['features, column "cell"'], DGI(dim=2, epochs=1).fit(graph).vector, {"cell": lists[1]}, [0])
+    told(
+        ['features, column "cell"'], DGI(dim=2, epochs=1).fit(graph).vector, {"cell": lists[1]}, [0]
+    )
     # Nothing at all is missing, of any type.
     if not nested:
         nothing = graph.encoding.transform(pa.table({"cell": pa.nulls(1)})).toarray()
@@ -650,11 +815,16 @@ def test_a_list_where_a_single_value_was_learnt_is_refused(tmp_path: Path, kind:
 
 
 @pytest.mark.parametrize("first", ["lists", "single values"])
-def test_lists_beside_single_values_in_files_of_one_table_are_refused(tmp_path: Path, first: str) -> None:
+def test_lists_beside_single_values_in_files_of_one_table_are_refused(
+    tmp_path: Path, first: str
+) -> None:
     edges = put_table(tmp_path / "edges.parquet", {"source": [0], "target": [1]})
     for at, kind in enumerate(sorted(["lists", "single values"], key=first.__ne__)):
         (tmp_path / "nodes").mkdir(exist_ok=True)
-        put_table(tmp_path / "nodes" / f"{at}.parquet", {"id": [at], "x": [["a"]] if kind == "lists" else ["a"]})
+        put_table(
+            tmp_path / "nodes" / f"{at}.parquet",
+            {"id": [at], "x": [["a"]] if kind == "lists" else ["a"]},
+        )
     other = "single values" if first == "lists" else "lists"
     refusal = ["1.parquet, row 1", 'column "x"', f"found {other}, unlike the rows before"]
     told(refusal, prepare, edges, tmp_path / "nodes", out=tmp_path / "graph")

@@ -22,41 +22,102 @@ TEXT_FAULTS: dict[str, tuple[str | bytes, str | bytes | None, list[str]]] = {
     "blank edges": ("\n\n", None, ["edges.csv: ", "a header line", "an empty file"]),
     "only a byte order mark": ("\ufeff", None, ["edges.csv: ", "an empty file"]),
     "empty nodes": (EDGES, "", ["nodes.csv: ", "a header line", "an empty file"]),
-    "no edges, no nodes": ("source,target\n", None, ["edges.csv: ", "at least one edge", "node table"]),
+    "no edges, no nodes": (
+        "source,target\n",
+        None,
+        ["edges.csv: ", "at least one edge", "node table"],
+    ),
     "no nodes below the header": (EDGES, "id,x\n", ["nodes.csv: ", "at least one node", "none"]),
-    "ragged edge": ("source,target\na,b\na\n", None, ["edges.csv, line 3: ", "2 columns", "found 1."]),
-    "ragged node": (EDGES, "id,x\na,1\nb,2,3\n", ["nodes.csv, line 3: ", "2 columns", "found 3.", "quotes"]),
+    "ragged edge": (
+        "source,target\na,b\na\n",
+        None,
+        ["edges.csv, line 3: ", "2 columns", "found 1."],
+    ),
+    "ragged node": (
+        EDGES,
+        "id,x\na,1\nb,2,3\n",
+        ["nodes.csv, line 3: ", "2 columns", "found 3.", "quotes"],
+    ),
     "ragged after a quoted line break": (
         'source,target\n"a\nb",c\nd\n',
         None,
         ["edges.csv, line 4: ", "2 columns", "found 1."],
     ),
-    "one bad cell": (EDGES, "id,x\na,1\nb,1.5.2\n", ['nodes.csv, line 3, column "x": ', 'found "1.5.2"']),
-    "underscored number": (EDGES, "id,x\na,1\nb,2024_01\n", ['line 3, column "x"', 'found "2024_01"']),
-    "infinite feature": (EDGES, "id,x\na,1\nb,-inf\n", ['nodes.csv, line 3, column "x": ', 'found "-inf"']),
-    "feature beyond float32": (EDGES, "id,x\na,1\nb,1e39\n", ['line 3, column "x": ', "32-bit", 'found "1e39"']),
+    "one bad cell": (
+        EDGES,
+        "id,x\na,1\nb,1.5.2\n",
+        ['nodes.csv, line 3, column "x": ', 'found "1.5.2"'],
+    ),
+    "underscored number": (
+        EDGES,
+        "id,x\na,1\nb,2024_01\n",
+        ['line 3, column "x"', 'found "2024_01"'],
+    ),
+    "infinite feature": (
+        EDGES,
+        "id,x\na,1\nb,-inf\n",
+        ['nodes.csv, line 3, column "x": ', 'found "-inf"'],
+    ),
+    "feature beyond float32": (
+        EDGES,
+        "id,x\na,1\nb,1e39\n",
+        ['line 3, column "x": ', "32-bit", 'found "1e39"'],
+    ),
     "several faults at once": (
         EDGES,
         "id,x,y\na,1,2\nb,-inf,1e39\n",
-        ["nodes.csv: ", 'line 3, column "x": "-inf"', 'line 3, column "y": "1e39"', "--column NAME=KIND"],
+        [
+            "nodes.csv: ",
+            'line 3, column "x": "-inf"',
+            'line 3, column "y": "1e39"',
+            "--column NAME=KIND",
+        ],
     ),
     "text weight": (
         "source,target,weight\na,b,1\nb,a,heavy\n",
         None,
         ['edges.csv, line 3, column "weight": ', "zero or more", 'found "heavy"'],
     ),
-    "negative weight": ("source,target,weight\na,b,-1\n", None, ['line 2, column "weight": ', 'found "-1"']),
-    "NaN weight": ("source,target,weight\na,b,NaN\n", None, ['line 2, column "weight": ', 'found "NaN"']),
-    "infinite weight": ("source,target,weight\na,b,inf\n", None, ['line 2, column "weight": ', 'found "inf"']),
-    "large weight": ("source,target,weight\na,b,2e38\n", None, ['line 2, column "weight": ', "at most 1e+24"]),
-    "empty weight": ("source,target,weight\na,b,\n", None, ['line 2, column "weight": ', "an empty cell"]),
+    "negative weight": (
+        "source,target,weight\na,b,-1\n",
+        None,
+        ['line 2, column "weight": ', 'found "-1"'],
+    ),
+    "NaN weight": (
+        "source,target,weight\na,b,NaN\n",
+        None,
+        ['line 2, column "weight": ', 'found "NaN"'],
+    ),
+    "infinite weight": (
+        "source,target,weight\na,b,inf\n",
+        None,
+        ['line 2, column "weight": ', 'found "inf"'],
+    ),
+    "large weight": (
+        "source,target,weight\na,b,2e38\n",
+        None,
+        ['line 2, column "weight": ', "at most 1e+24"],
+    ),
+    "empty weight": (
+        "source,target,weight\na,b,\n",
+        None,
+        ['line 2, column "weight": ', "an empty cell"],
+    ),
     "unknown source": (
         "source,target\na,b\nzoe,b\n",
         NODES,
         ['edges.csv, line 3, column "source": ', "nodes.csv", 'found "zoe"', "Add a row"],
     ),
-    "unknown target": ("from,to\na,b\na,zoe\n", NODES, ['edges.csv, line 3, column "to": ', 'found "zoe"']),
-    "the first unknown of many": ("source,target\na,b\nb,y\nb,x\n", NODES, ["line 3", 'column "target"', 'found "y"']),
+    "unknown target": (
+        "from,to\na,b\na,zoe\n",
+        NODES,
+        ['edges.csv, line 3, column "to": ', 'found "zoe"'],
+    ),
+    "the first unknown of many": (
+        "source,target\na,b\nb,y\nb,x\n",
+        NODES,
+        ["line 3", 'column "target"', 'found "y"'],
+    ),
     "text among integer ids": (
         "source,target\n1,2\n2,x\n",
         "id,x\n1,0\n2,0\n",
@@ -72,7 +133,11 @@ TEXT_FAULTS: dict[str, tuple[str | bytes, str | bytes | None, list[str]]] = {
         None,
         ['edges.csv, line 3, column "source": ', "an empty cell"],
     ),
-    "empty id of a node": (EDGES, "id,x\na,1\n,2\n", ['nodes.csv, line 3, column "id": ', "an id", "an empty cell"]),
+    "empty id of a node": (
+        EDGES,
+        "id,x\na,1\n,2\n",
+        ['nodes.csv, line 3, column "id": ', "an id", "an empty cell"],
+    ),
     "duplicate node": (
         EDGES,
         "id,x\na,1\nb,2\na,3\n",
@@ -94,30 +159,78 @@ TEXT_FAULTS: dict[str, tuple[str | bytes, str | bytes | None, list[str]]] = {
         "payer,payee\na,b\na,c\n",
         ['line 3, column "payer"', "each id once", "--id COLUMN", "Edges come first"],
     ),
-    "duplicate column": (EDGES, "id,x,x\na,1,2\nb,2,3\n", ["nodes.csv, line 1: ", "each column name once", '"x" 2']),
-    "nameless column": (EDGES, ",id,x\n0,a,1\n1,b,2\n", ["nodes.csv, line 1: ", "column 1", "index=False"]),
-    "semicolons": ("source;target\na;b\n", None, ["edges.csv, line 1: ", "commas", "semicolons", "sep=';'"]),
-    "tabs in csv": ("source\ttarget\na\tb\n", None, ["edges.csv, line 1: ", "commas", "tabs", ".tsv"]),
+    "duplicate column": (
+        EDGES,
+        "id,x,x\na,1,2\nb,2,3\n",
+        ["nodes.csv, line 1: ", "each column name once", '"x" 2'],
+    ),
+    "nameless column": (
+        EDGES,
+        ",id,x\n0,a,1\n1,b,2\n",
+        ["nodes.csv, line 1: ", "column 1", "index=False"],
+    ),
+    "semicolons": (
+        "source;target\na;b\n",
+        None,
+        ["edges.csv, line 1: ", "commas", "semicolons", "sep=';'"],
+    ),
+    "tabs in csv": (
+        "source\ttarget\na\tb\n",
+        None,
+        ["edges.csv, line 1: ", "commas", "tabs", ".tsv"],
+    ),
     "semicolons in nodes": (EDGES, "id;x\na;1\nb;2\n", ["nodes.csv, line 1: ", "semicolons"]),
-    "spaces": ("source target\na b\n", None, ["edges.csv, line 1: ", '"source target"', "spaces", "read_csv"]),
-    "one end and a weight": ("source,weight\na,1\n", None, ["edges.csv: ", "two columns", '"source", "weight"']),
+    "spaces": (
+        "source target\na b\n",
+        None,
+        ["edges.csv, line 1: ", '"source target"', "spaces", "read_csv"],
+    ),
+    "one end and a weight": (
+        "source,weight\na,1\n",
+        None,
+        ["edges.csv: ", "two columns", '"source", "weight"'],
+    ),
     "no header, integers": (
         "0,1\n1,2\n",
         None,
         ["edges.csv, line 1: ", "a header line", "only numbers", "source,target"],
     ),
-    "no header, weights": ("0,1,0.5\n1,2,1\n", None, ["edges.csv, line 1: ", "a header line", "only numbers"]),
-    "no header, text": ("a,b\nb,a\n", None, ["edges.csv, line 1: ", "a header line", 'two node ids, "a" and "b"']),
-    "no header, nodes known": ("a,b\n", NODES, ["edges.csv, line 1: ", "a header line", "source,target"]),
-    "no header, nodes": (EDGES, "1,0.5\n2,0.1\n", ["nodes.csv, line 1: ", "a header line", "only numbers"]),
-    "latin-1": (b"source,target\na,b\na,caf\xe9\n", None, ["edges.csv, line 3: ", "UTF-8", "Save the file as UTF-8"]),
+    "no header, weights": (
+        "0,1,0.5\n1,2,1\n",
+        None,
+        ["edges.csv, line 1: ", "a header line", "only numbers"],
+    ),
+    "no header, text": (
+        "a,b\nb,a\n",
+        None,
+        ["edges.csv, line 1: ", "a header line", 'two node ids, "a" and "b"'],
+    ),
+    "no header, nodes known": (
+        "a,b\n",
+        NODES,
+        ["edges.csv, line 1: ", "a header line", "source,target"],
+    ),
+    "no header, nodes": (
+        EDGES,
+        "1,0.5\n2,0.1\n",
+        ["nodes.csv, line 1: ", "a header line", "only numbers"],
+    ),
+    "latin-1": (
+        b"source,target\na,b\na,caf\xe9\n",
+        None,
+        ["edges.csv, line 3: ", "UTF-8", "Save the file as UTF-8"],
+    ),
     "utf-16": ("source,target\na,b\n".encode("utf-16"), None, ["edges.csv, line 1: ", "UTF-8"]),
     "utf-16 without a mark": (
         EDGES.encode("utf-16-le"),
         None,
         ["edges.csv, line 1: ", "UTF-8", "Save"],
     ),
-    "utf-16 of the other order": (EDGES, NODES.encode("utf-16-be"), ["nodes.csv, line 1: ", "UTF-8"]),
+    "utf-16 of the other order": (
+        EDGES,
+        NODES.encode("utf-16-be"),
+        ["nodes.csv, line 1: ", "UTF-8"],
+    ),
     "open quote": ('source,target\na,b\n"a,b\n', None, ["edges.csv, line 3: ", "double quote"]),
 }
 
@@ -149,7 +262,9 @@ def test_the_line_of_bad_bytes_is_right_far_into_a_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["text", "parquet"])
-def test_a_bad_cell_is_found_behind_the_first_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+def test_a_bad_cell_is_found_behind_the_first_block(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
     monkeypatch.setattr(sources, "CELLS", 9)
     ys = [2.0] * 50
     ys[43] = float("inf")
@@ -229,8 +344,17 @@ def test_folders(tmp_path: Path) -> None:
 
 
 def test_labels(tmp_path: Path) -> None:
-    edges, nodes = put(tmp_path / "edges.csv", EDGES), put(tmp_path / "nodes.csv", "id,x,kind\na,1,p\nb,2,q\n")
-    told(["nodes.csv: ", 'a label column "class"', '"x", "kind"'], read_graph, edges, nodes, labels=["kind", "class"])
+    edges, nodes = (
+        put(tmp_path / "edges.csv", EDGES),
+        put(tmp_path / "nodes.csv", "id,x,kind\na,1,p\nb,2,q\n"),
+    )
+    told(
+        ["nodes.csv: ", 'a label column "class"', '"x", "kind"'],
+        read_graph,
+        edges,
+        nodes,
+        labels=["kind", "class"],
+    )
     told(["nodes.csv: ", 'a label column "id"'], read_graph, edges, nodes, labels="id")
     told(["labels: ", "a node table", "edges.csv"], read_graph, edges, labels="kind")
 

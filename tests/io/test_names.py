@@ -37,7 +37,12 @@ def test_a_named_column_holds_names_and_is_no_feature(tmp_path: Path) -> None:
     assert not graph.labels
     assert names_of(graph.part(np.array([True, False, True]))) == [NAMES[0], NAMES[2]]
     assert names_of(graph.hold_out_edges(0.5)) == NAMES
-    told(["nodes.csv", 'a column of names "calld"', '"called"'], read_graph, str(tmp_path), name="calld")
+    told(
+        ["nodes.csv", 'a column of names "calld"', '"called"'],
+        read_graph,
+        str(tmp_path),
+        name="calld",
+    )
     told(["name", "a node table"], read_graph, tmp_path / "edges.csv", name="called")
 
 
@@ -48,7 +53,10 @@ def test_frames_hold_names() -> None:
         graph = Graph.from_frames(edges, frame, name="called")
         assert names_of(graph) == NAMES
     assert names_of(Graph.from_frames(*graph.to_frames())) == NAMES
-    assert Graph.from_arrays([[0], [1]], np.eye(2), node_names=[1, None]).node_names.tolist() == ["1", ""]
+    assert Graph.from_arrays([[0], [1]], np.eye(2), node_names=[1, None]).node_names.tolist() == [
+        "1",
+        "",
+    ]
 
 
 def test_networkx_names_and_ignored_attributes() -> None:
@@ -57,9 +65,23 @@ def test_networkx_names_and_ignored_attributes() -> None:
         graph.nodes[node].update(x=float(node), called=name, note="text")
     found = Graph.from_networkx(graph, name="called", ignore="note")
     assert names_of(found) == NAMES
-    assert Graph.from_networkx(graph, name="called").feature_names == ("x",)  # one note for all tells nothing
-    told(['a column of names "calld"', '"called"'], Graph.from_networkx, graph, name="calld", ignore="note")
-    told(['a column to ignore "notes"', '"note"'], Graph.from_networkx, graph, name="called", ignore=["notes"])
+    assert Graph.from_networkx(graph, name="called").feature_names == (
+        "x",
+    )  # one note for all tells nothing
+    told(
+        ['a column of names "calld"', '"called"'],
+        Graph.from_networkx,
+        graph,
+        name="calld",
+        ignore="note",
+    )
+    told(
+        ['a column to ignore "notes"', '"note"'],
+        Graph.from_networkx,
+        graph,
+        name="called",
+        ignore=["notes"],
+    )
 
 
 def test_graphml_attributes_hold_names(tmp_path: Path) -> None:
@@ -117,7 +139,13 @@ def test_vectors_are_written_with_names(tmp_path: Path, name: str) -> None:
 def test_a_node_is_found_by_its_name_where_no_id_matches() -> None:
     names = np.array(["Oslo", "oslo", "Bergen", "Bergen", "7", "Bodø Hovedflyplass"], dtype=object)
     vectors = Embeddings(np.eye(6), np.arange(4, 10), names)
-    assert [vectors.row(one) for one in ("Oslo", "oslo", "7", "BODØ HOVEDFLYPLASS", "4")] == [0, 1, 3, 5, 0]
+    assert [vectors.row(one) for one in ("Oslo", "oslo", "7", "BODØ HOVEDFLYPLASS", "4")] == [
+        0,
+        1,
+        3,
+        5,
+        0,
+    ]
     told(['"Bergen", the name of 2', '6 ("Bergen"), 7 ("Bergen")'], vectors.row, "Bergen")
     assert vectors.row("bodø") == 5  # the only name that it is a part of
     told(["6 ids or names", 'Did you mean "Bergen"'], vectors.row, "Bregen")
@@ -134,7 +162,10 @@ LETTERS = pd.Index(["a", "b", "c"])
     [
         (pd.DataFrame({"x": [1.0, 2.0, 3.0]}, index=LETTERS), ["a", "b", "c"]),
         (pd.DataFrame({"x": [1, 2, 3]}, index=LETTERS.rename("code")), ["a", "b", "c"]),
-        (pd.DataFrame({"code": ["c", "b", "a"], "x": [1, 2, 3]}), ["c", "b", "a"]),  # the first column, as in tables
+        (
+            pd.DataFrame({"code": ["c", "b", "a"], "x": [1, 2, 3]}),
+            ["c", "b", "a"],
+        ),  # the first column, as in tables
         (pd.DataFrame({"code": ["z", "c", "b", "a"], "x": [0, 1, 2, 3]})[1:], ["c", "b", "a"]),
         (pd.DataFrame({"x": [1, 2, 3], "ID": ["c", "b", "a"]}, index=LETTERS), ["c", "b", "a"]),
         (pd.DataFrame(index=LETTERS), ["a", "b", "c"]),
@@ -150,7 +181,9 @@ def test_the_index_of_pandas_holds_ids_where_no_column_does(nodes: Any, ids: lis
 def test_numbers_of_rows_are_ids_only_where_nothing_else_can_be() -> None:
     links = pd.DataFrame({"source": [0, 1], "target": [1, 2]})
     assert Graph.from_frames(links, pd.DataFrame({"x": [0.5, 1.5, 2.5]})).ids.tolist() == [0, 1, 2]
-    assert Graph.from_frames(links, pd.DataFrame({"n": [2, 1, 0], "x": [0.5, 1.5, 2.5]})).ids.tolist() == [2, 1, 0]
+    assert Graph.from_frames(
+        links, pd.DataFrame({"n": [2, 1, 0], "x": [0.5, 1.5, 2.5]})
+    ).ids.tolist() == [2, 1, 0]
 
 
 def test_a_misspelt_argument_is_told() -> None:

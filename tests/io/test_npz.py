@@ -37,7 +37,9 @@ def dense(graph: Graph) -> np.ndarray:
 
 
 def same_columns(a: dict, b: dict) -> bool:
-    return list(a) == list(b) and all(a[k].dtype == b[k].dtype and np.array_equal(a[k], b[k]) for k in a)
+    return list(a) == list(b) and all(
+        a[k].dtype == b[k].dtype and np.array_equal(a[k], b[k]) for k in a
+    )
 
 
 def example(**changes) -> Graph:
@@ -137,7 +139,10 @@ EDGES = np.array([[0], [1]])
         ({"data": np.ones(3)}, "data"),
         ({"edges": EDGES, "feature": np.ones((2, 2))}, "feature"),
         ({"edges": EDGES + 0.5}, "edges"),
-        ({"edges": EDGES, "ids": np.array(["a", "b", "c"]), "weight": np.array(["heavy"])}, "weight"),
+        (
+            {"edges": EDGES, "ids": np.array(["a", "b", "c"]), "weight": np.array(["heavy"])},
+            "weight",
+        ),
         ({"edges": EDGES, "ids": np.array([{}, []], dtype=object)}, "ids"),
         ({"edges": EDGES, "ids": np.array(["a", "a"])}, "ids"),
         ({"edges": EDGES + 5, "features": np.ones((2, 2))}, "edges"),
@@ -175,16 +180,30 @@ CSR = {"features.indices": np.array([0]), "features.indptr": np.array([0, 1, 1, 
 @pytest.mark.parametrize(
     ("arrays", "parts"),
     [
-        ({"edges": np.array([[0], [200_000_000]])}, ["edges", "row numbers below 100,000", "If these are ids"]),
+        (
+            {"edges": np.array([[0], [200_000_000]])},
+            ["edges", "row numbers below 100,000", "If these are ids"],
+        ),
         ({"edges": np.array([[0], [2**62]])}, ["edges", "row numbers below 100,000"]),
-        ({"edges": EDGES, **CSR, "features.shape": np.array([3, 2**40])}, ["features", "4,000,000 columns"]),
+        (
+            {"edges": EDGES, **CSR, "features.shape": np.array([3, 2**40])},
+            ["features", "4,000,000 columns"],
+        ),
         ({"edges": EDGES, **CSR, "features.shape": np.array([2**40, 3])}, ["features.*"]),
         ({"edges": EDGES, **CSR, "features.shape": np.array([-3, 2])}, ["features.*"]),
-        ({"edges": EDGES, **CSR, "features.shape": np.array([3, 2**63], dtype=np.uint64)}, ["features.*"]),
-        ({"edges": EDGES, "features": np.zeros((3, 5_000_000), np.int8)}, ["features", "4,000,000", "5,000,000"]),
+        (
+            {"edges": EDGES, **CSR, "features.shape": np.array([3, 2**63], dtype=np.uint64)},
+            ["features.*"],
+        ),
+        (
+            {"edges": EDGES, "features": np.zeros((3, 5_000_000), np.int8)},
+            ["features", "4,000,000", "5,000,000"],
+        ),
     ],
 )
-def test_a_small_file_that_would_make_a_huge_graph_is_refused(path: Path, arrays: dict, parts: list[str]) -> None:
+def test_a_small_file_that_would_make_a_huge_graph_is_refused(
+    path: Path, arrays: dict, parts: list[str]
+) -> None:
     np.savez_compressed(path, **arrays)
     assert path.stat().st_size < 20_000
     with pytest.raises(InputError) as caught:
@@ -195,7 +214,9 @@ def test_a_small_file_that_would_make_a_huge_graph_is_refused(path: Path, arrays
 def claim(path: Path, shape: tuple[int, ...], content: bytes = b"") -> None:
     """An npz whose header claims an array that is not there."""
     member = io.BytesIO()
-    np.lib.format.write_array_header_1_0(member, {"descr": "<i8", "fortran_order": False, "shape": shape})
+    np.lib.format.write_array_header_1_0(
+        member, {"descr": "<i8", "fortran_order": False, "shape": shape}
+    )
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("edges.npy", member.getvalue() + content)
 
@@ -246,7 +267,12 @@ def test_damage_is_never_read_as_another_graph(path: Path, compress: bool) -> No
 
 def test_arrays_are_written_as_numpy_writes_them(path: Path) -> None:
     wide = np.arange(300_000.0).reshape(3, -1)  # more than is written at once
-    arrays = {"wide": wide, "one": np.array(True), "none": np.zeros((0, 3), np.float32), "text": np.array(["ab", "日"])}
+    arrays = {
+        "wide": wide,
+        "one": np.array(True),
+        "none": np.zeros((0, 3), np.float32),
+        "text": np.array(["ab", "日"]),
+    }
     np.savez(path, **arrays)
     expected = path.read_bytes()
     write_arrays(path, arrays)

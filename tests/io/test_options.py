@@ -60,7 +60,11 @@ def given(folder: Path, kind: str) -> Path:
 
 
 def features(graph: Graph) -> set[str]:
-    return {*graph.feature_names} if from_edges(graph.feature_names) is None else {str(from_edges(graph.feature_names))}
+    return (
+        {*graph.feature_names}
+        if from_edges(graph.feature_names) is None
+        else {str(from_edges(graph.feature_names))}
+    )
 
 
 def has(*names: str) -> Callable[[Graph], bool]:
@@ -75,14 +79,22 @@ MATRIX: list[tuple[dict[str, Any], str, Callable[[Graph], bool]]] = [
     ({"features": "nosuch"}, "", has()),
     ({"ignore": "year"}, "tables types graphml", lambda graph: "year" not in features(graph)),
     ({"ignore": "nosuch"}, "", has()),
-    ({"columns": {"year": "category"}}, "tables types graphml", lambda graph: "year=2" in features(graph)),
+    (
+        {"columns": {"year": "category"}},
+        "tables types graphml",
+        lambda graph: "year=2" in features(graph),
+    ),
     ({"columns": {"nosuch": "text"}}, "", has()),
     ({"labels": "year"}, "tables types graphml", lambda graph: list(graph.labels) == ["year"]),
     ({"labels": "nosuch"}, "", has()),
     ({"name": "year"}, "tables types graphml", lambda graph: graph.node_names is not None),
     ({"name": "nosuch"}, "", has()),
     ({"id": "id"}, "tables types", lambda graph: graph.ids.tolist() == list("abcd")),
-    ({"source": "target", "target": "back"}, "edges tables types", lambda graph: graph.num_edges == 0),
+    (
+        {"source": "target", "target": "back"},
+        "edges tables types",
+        lambda graph: graph.num_edges == 0,
+    ),
     (
         {"weight": "w"},
         "edges tables types",
@@ -99,7 +111,9 @@ MATRIX: list[tuple[dict[str, Any], str, Callable[[Graph], bool]]] = [
 
 @pytest.mark.filterwarnings("ignore::infomax.errors.InputWarning")
 @pytest.mark.parametrize("kind", INPUTS)
-@pytest.mark.parametrize(("option", "honoured", "seen"), MATRIX, ids=[str(row[0]) for row in MATRIX])
+@pytest.mark.parametrize(
+    ("option", "honoured", "seen"), MATRIX, ids=[str(row[0]) for row in MATRIX]
+)
 def test_an_option_is_honoured_or_refused(
     tmp_path: Path, kind: str, option: dict[str, Any], honoured: str, seen: Callable[[Graph], bool]
 ) -> None:

@@ -27,7 +27,11 @@ PARQUET_FAULTS: dict[str, tuple[dict[str, Any], dict[str, Any], list[str]]] = {
         {"id": ["1", "2"]},
         ["edges.parquet: ", "text ids, as in", "integer ids"],
     ),
-    "ends of two types": ({"source": [1], "target": ["b"]}, TWO, ["edges.parquet: ", "one type", 'int64 in "source"']),
+    "ends of two types": (
+        {"source": [1], "target": ["b"]},
+        TWO,
+        ["edges.parquet: ", "one type", 'int64 in "source"'],
+    ),
     "ids that are floats": (
         {"source": [1.0], "target": [2.0]},
         TWO,
@@ -43,7 +47,11 @@ PARQUET_FAULTS: dict[str, tuple[dict[str, Any], dict[str, Any], list[str]]] = {
         TWO,
         ['edges.parquet, row 2, column "source": ', "null"],
     ),
-    "unknown end": ({"u": ["a"], "v": ["z"]}, TWO, ['edges.parquet, row 1, column "v": ', 'found "z"']),
+    "unknown end": (
+        {"u": ["a"], "v": ["z"]},
+        TWO,
+        ['edges.parquet, row 1, column "v": ', 'found "z"'],
+    ),
     "null weight": (
         {"source": ["a"], "target": ["b"], "weight": pa.array([None], pa.float64())},
         TWO,
@@ -54,7 +62,11 @@ PARQUET_FAULTS: dict[str, tuple[dict[str, Any], dict[str, Any], list[str]]] = {
         TWO,
         ['edges.parquet, row 1, column "weight": ', "zero or more", "found -2.5"],
     ),
-    "text weight": ({"source": ["a"], "target": ["b"], "weight": ["1"]}, TWO, ['column "weight": ', "type string"]),
+    "text weight": (
+        {"source": ["a"], "target": ["b"], "weight": ["1"]},
+        TWO,
+        ['column "weight": ', "type string"],
+    ),
     "one column": ({"source": ["a"]}, TWO, ["edges.parquet: ", "two columns", '"source"']),
     "no columns": ({}, TWO, ["edges.parquet: ", "at least one column"]),
     "null id": (
@@ -100,7 +112,9 @@ def test_no_option_is_named_where_the_features_are_fixed(tmp_path: Path, suffix:
     with pytest.raises(InputError, match=r'column "x": .* Fill it in, or remove the row\.$'):
         read_graph(edges, nodes, attach_to=known)
     parquet.write_table(pa.table({"id": ["a", "b"], "x": ["1", "2"]}), tmp_path / "text.parquet")
-    with pytest.raises(InputError, match=r'column "x": .* found type string\. Store it as numbers\.$'):
+    with pytest.raises(
+        InputError, match=r'column "x": .* found type string\. Store it as numbers\.$'
+    ):
         read_graph(edges, tmp_path / "text.parquet", attach_to=known)
 
 
@@ -132,14 +146,20 @@ def test_text_in_parquet_that_is_not_utf8(tmp_path: Path, table: str) -> None:
     vector = pa.FixedSizeListArray.from_arrays(pa.array(np.ones(4, np.float32)), 2)
     parquet.write_table(pa.table({"id": bad, "vector": vector}), tmp_path / "vectors.parquet")
     if table == "vectors":
-        told(["vectors.parquet: ", "a parquet file that can be read"], Embeddings.read, tmp_path / "vectors.parquet")
+        told(
+            ["vectors.parquet: ", "a parquet file that can be read"],
+            Embeddings.read,
+            tmp_path / "vectors.parquet",
+        )
     else:
         name = "edges.parquet" if table == "edges" else "nodes.parquet"
         told([f"{name}: ", "text in UTF-8", "other bytes"], read_graph, tmp_path, labels="kind")
 
 
 @pytest.mark.parametrize("suffix", ["nodes", "vectors"])
-def test_a_flipped_byte_in_parquet_is_an_input_error_or_harmless(tmp_path: Path, suffix: str) -> None:
+def test_a_flipped_byte_in_parquet_is_an_input_error_or_harmless(
+    tmp_path: Path, suffix: str
+) -> None:
     put(tmp_path / "edges.csv", EDGES)
     path = tmp_path / f"{suffix}.parquet"
     if suffix == "nodes":

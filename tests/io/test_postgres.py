@@ -24,7 +24,9 @@ from infomax.io.database.writing import VectorTable, destination, key_columns, w
 
 dbapi = pytest.importorskip("adbc_driver_postgresql.dbapi", reason="the driver of Postgres")
 ID = {"id": "BIGINT"}
-PROGRAM = shutil.which("initdb") or next(iter(sorted(glob("/usr/lib/postgresql/*/bin/initdb"))), None)  # noqa: PTH207
+PROGRAM = shutil.which("initdb") or next(
+    iter(sorted(glob("/usr/lib/postgresql/*/bin/initdb"))), None
+)
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason="no Postgres server is installed")
 
 
@@ -47,7 +49,15 @@ def server() -> Iterator[str]:
             pytest.skip(f"{program} does not run here: {done.stderr[-300:]}")
 
     call("initdb", "-U", "me", "-A", "trust", "--no-sync")
-    call("pg_ctl", "-w", "-l", str(place / "log"), "-o", f"-c listen_addresses='' -c fsync=off -k {place}", "start")
+    call(
+        "pg_ctl",
+        "-w",
+        "-l",
+        str(place / "log"),
+        "-o",
+        f"-c listen_addresses='' -c fsync=off -k {place}",
+        "start",
+    )
     try:
         yield f"postgresql:///postgres?host={place}&user=me"
     finally:
@@ -65,7 +75,12 @@ def run(server: str) -> Callable[..., list[Any]]:
                 cursor.execute(statement)
             return cursor.fetchall() if all_of[-1].startswith("SELECT") else []
 
-    execute("DROP SCHEMA IF EXISTS other CASCADE", "DROP SCHEMA public CASCADE", "CREATE SCHEMA public", *statements())
+    execute(
+        "DROP SCHEMA IF EXISTS other CASCADE",
+        "DROP SCHEMA public CASCADE",
+        "CREATE SCHEMA public",
+        *statements(),
+    )
     return execute
 
 
@@ -82,7 +97,9 @@ def test_a_server_gives_the_graph_of_a_file(server: str, tmp_path: Path) -> None
         np.testing.assert_allclose(dense(one.features), dense(other.features), atol=1e-5)
 
 
-def test_types_of_columns_become_features_or_are_left_out(server: str, run: Callable[..., list[Any]]) -> None:
+def test_types_of_columns_become_features_or_are_left_out(
+    server: str, run: Callable[..., list[Any]]
+) -> None:
     run(
         "ALTER TABLE products ADD w numeric(10,2), ADD n numeric(4,0), ADD u uuid, ADD j json, ADD b bytea, ADD d date",
         "UPDATE products SET w = id / 4.0, n = id, u = gen_random_uuid(), j = '{}', b = 'x', d = '2020-01-01'",
@@ -93,13 +110,22 @@ def test_types_of_columns_become_features_or_are_left_out(server: str, run: Call
 
 
 def test_what_cannot_be_read_is_refused(server: str, run: Callable[..., list[Any]]) -> None:
-    run("CREATE SCHEMA other", "CREATE TABLE other.orders (id integer PRIMARY KEY)", "CREATE VIEW v AS SELECT 1 AS a")
+    run(
+        "CREATE SCHEMA other",
+        "CREATE TABLE other.orders (id integer PRIMARY KEY)",
+        "CREATE VIEW v AS SELECT 1 AS a",
+    )
     with pytest.raises(InputError, match=r"orders.* in two schemas"):
         read_database(server)
-    run("INSERT INTO other.orders VALUES (1)", "CREATE TABLE other.gone (number integer REFERENCES other.orders (id))")
+    run(
+        "INSERT INTO other.orders VALUES (1)",
+        "CREATE TABLE other.gone (number integer REFERENCES other.orders (id))",
+    )
     run("INSERT INTO other.gone VALUES (1)")
     graph = read_database(server, tables=["other.orders=ignore"])
-    assert {"v", "gone"}.isdisjoint(graph.types), "a key to the table that is left out is none to the other"
+    assert {"v", "gone"}.isdisjoint(graph.types), (
+        "a key to the table that is left out is none to the other"
+    )
     assert ("lines", "order_id", "orders") in {one.ends for one in graph.relations}
     run("DROP SCHEMA other CASCADE", "DROP ROLE IF EXISTS guest", "CREATE ROLE guest LOGIN")
     guest = server.replace("user=me", "user=guest")
@@ -113,13 +139,17 @@ def test_passwords_are_not_shown() -> None:
     assert postgres.shown("postgresql://me:secret@host/db?password=x") == "postgresql://me@host/db"
 
 
-def test_a_connection_that_breaks_is_told(server: str, run: Callable[..., list[Any]], monkeypatch: Any) -> None:
+def test_a_connection_that_breaks_is_told(
+    server: str, run: Callable[..., list[Any]], monkeypatch: Any
+) -> None:
     copy = postgres._copy
 
     def cut(*arguments: Any) -> None:
         """The server ends all other connections while tables are read."""
         copy(*arguments)
-        run("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND usename = 'me'")
+        run(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND usename = 'me'"
+        )
 
     monkeypatch.setattr(postgres, "_copy", cut)
     with pytest.raises(InputError, match=r"read to their end.*Nothing was written"):
@@ -133,8 +163,13 @@ def test_vectors_are_written_in_one_transaction(server: str, run: Callable[..., 
                            VectorTable("vectors", np.array([10, 10]), vectors, ID)])  # fmt: skip
     assert run("SELECT to_regclass('vectors') IS NULL AND to_regclass('first') IS NULL")[0][0]
     for _ in range(2):
-        write_into(place, [VectorTable(name, np.array([10, 20]), vectors, ID) for name in ("first", "vectors")])
-    rows = run("SELECT products.name, vectors.vector FROM products JOIN vectors USING (id) ORDER BY 1")
+        write_into(
+            place,
+            [VectorTable(name, np.array([10, 20]), vectors, ID) for name in ("first", "vectors")],
+        )
+    rows = run(
+        "SELECT products.name, vectors.vector FROM products JOIN vectors USING (id) ORDER BY 1"
+    )
     assert [(name, list(vector)) for name, vector in rows] == [("cup", [1, 3]), ("tea", [0.5, -2])]
     with pytest.raises(InputError, match="columns id, label"):
         write_into(place, [VectorTable("tags", np.array([1, 2]), vectors, ID)])
@@ -157,10 +192,14 @@ def test_keys_have_the_types_that_they_had(server: str, run: Callable[..., list[
         write_into(destination(f"{server}:v"), tables)
     query = "SELECT count(*) FROM visits JOIN v_visits USING (day, part) JOIN users ON id = who JOIN v_users USING (id)"
     assert run(query) == [(5,)]
-    assert {"v_users", "v_visits"}.isdisjoint(read_database(server).types), "they are not data later"
+    assert {"v_users", "v_visits"}.isdisjoint(read_database(server).types), (
+        "they are not data later"
+    )
 
 
-def test_a_table_called_vector_is_not_the_type_of_pgvector(server: str, run: Callable[..., list[Any]]) -> None:
+def test_a_table_called_vector_is_not_the_type_of_pgvector(
+    server: str, run: Callable[..., list[Any]]
+) -> None:
     table = VectorTable("vector", np.array([10, 20]), np.array([[0.5, -2], [1, 3]], np.float32), ID)
     for _ in range(2):
         write_into(destination(f"{server}:vector"), [table])
@@ -173,18 +212,31 @@ def test_pgvector_searches_what_is_written(server: str, run: Callable[..., list[
     # As hosted servers have it: in a schema of its own, in which nothing is looked for unless it is named.
     run("CREATE SCHEMA other", "CREATE EXTENSION vector SCHEMA other")
     vectors = np.random.default_rng(0).normal(size=(30, 4)).astype(np.float32)
-    write_into(destination(f"{server}:vectors"), [VectorTable("vectors", np.arange(30), vectors, ID)])
+    write_into(
+        destination(f"{server}:vectors"), [VectorTable("vectors", np.arange(30), vectors, ID)]
+    )
     run("CREATE INDEX ON vectors USING hnsw (vector other.vector_cosine_ops)")
     unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-    for sign, distance in (("<->", np.linalg.norm(vectors - vectors[7], axis=1)), ("<=>", 1 - unit @ unit[7])):
+    for sign, distance in (
+        ("<->", np.linalg.norm(vectors - vectors[7], axis=1)),
+        ("<=>", 1 - unit @ unit[7]),
+    ):
         asked = "(SELECT vector FROM vectors WHERE id = 7)"
         query = f"SELECT id FROM vectors ORDER BY vector OPERATOR(other.{sign}) {asked}"
         assert [row[0] for row in run(f"{query} LIMIT 5")] == np.argsort(distance)[:5].tolist()
     run("ALTER TABLE products ADD photo other.vector(3)", "UPDATE products SET photo = '[1, 2, 3]'")
-    assert sum(name.startswith("photo") for name in read_database(server).target("products").feature_names) == 3
+    assert (
+        sum(
+            name.startswith("photo")
+            for name in read_database(server).target("products").feature_names
+        )
+        == 3
+    )
 
 
-def test_vectors_are_of_the_type_of_pgvector_where_there_is_one(server: str, run: Callable[..., list[Any]]) -> None:
+def test_vectors_are_of_the_type_of_pgvector_where_there_is_one(
+    server: str, run: Callable[..., list[Any]]
+) -> None:
     run(  # a type of that name with a width, as the extension has
         "CREATE TYPE vector",
         "CREATE FUNCTION vin(cstring, oid, integer) RETURNS vector AS 'textin' LANGUAGE internal IMMUTABLE STRICT",
@@ -193,7 +245,11 @@ def test_vectors_are_of_the_type_of_pgvector_where_there_is_one(server: str, run
         "CREATE CAST (real[] AS vector) WITH INOUT",
     )
     vectors = np.array([[0.5, -2], [1, 3]], np.float32)
-    write_into(destination(f"{server}:vectors"), [VectorTable("vectors", np.array([10, 20]), vectors, ID)])
+    write_into(
+        destination(f"{server}:vectors"), [VectorTable("vectors", np.array([10, 20]), vectors, ID)]
+    )
     query = "SELECT format_type(atttypid, atttypmod) FROM pg_attribute"
-    assert run(f"{query} WHERE attrelid = 'vectors'::regclass AND attname = 'vector'") == [("vector(2)",)]
+    assert run(f"{query} WHERE attrelid = 'vectors'::regclass AND attname = 'vector'") == [
+        ("vector(2)",)
+    ]
     assert run("SELECT vector::text FROM vectors ORDER BY id") == [("{0.5,-2}",), ("{1,3}",)]

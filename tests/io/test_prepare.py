@@ -56,7 +56,10 @@ def tabled(path: Path, columns: dict[str, list[Any]]) -> Path:
     if path.suffix == ".parquet":
         parquet.write_table(pa.table(columns), path)
     else:
-        lines = [",".join(columns), *(",".join(map(str, row)) for row in zip(*columns.values(), strict=True))]
+        lines = [
+            ",".join(columns),
+            *(",".join(map(str, row)) for row in zip(*columns.values(), strict=True)),
+        ]
         content = "\n".join(lines).encode() + b"\n"
         path.write_bytes(gzip.compress(content) if path.suffix == ".gz" else content)
     return path
@@ -95,24 +98,45 @@ def test_many_files_are_one_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     put(tmp_path / "edges.csv", EDGES)
     put(tmp_path / "nodes.csv", NODES)
     whole = read_graph(tmp_path / "edges.csv", tmp_path / "nodes.csv", labels="kind")
-    for out, edges in (("a.graph", tmp_path / "edges"), ("b.graph", f"{tmp_path}/edges/part-*.csv")):
+    for out, edges in (
+        ("a.graph", tmp_path / "edges"),
+        ("b.graph", f"{tmp_path}/edges/part-*.csv"),
+    ):
         prepare(edges, tmp_path / "nodes", out=tmp_path / out, labels="kind")
         same(Graph.open(tmp_path / out), whole)
     put(tmp_path / "nodes" / "part-2.csv", "id,x,kind,y\na,1,p,1\n")
     found = ["part-2.csv, line 2", "each id once", "part-0.csv, line 2"]
-    told(found, prepare, tmp_path / "edges", tmp_path / "nodes", out=tmp_path / "c.graph", labels="kind")
+    told(
+        found,
+        prepare,
+        tmp_path / "edges",
+        tmp_path / "nodes",
+        out=tmp_path / "c.graph",
+        labels="kind",
+    )
     put(tmp_path / "nodes" / "part-2.csv", "id,x\n")
     found = ["part-2.csv", "the columns of"]
-    told(found, prepare, tmp_path / "edges", tmp_path / "nodes", out=tmp_path / "c.graph", labels="kind")
+    told(
+        found,
+        prepare,
+        tmp_path / "edges",
+        tmp_path / "nodes",
+        out=tmp_path / "c.graph",
+        labels="kind",
+    )
     told(["nothing of that name"], prepare, tmp_path / "none.csv", out=tmp_path / "c.graph")
     told(["no file of such a name"], prepare, f"{tmp_path}/*.tsv", out=tmp_path / "c.graph")
 
 
-@pytest.mark.parametrize("kind", [pa.list_(pa.float64()), pa.large_list(pa.float32()), pa.list_(pa.float32(), 3)])
+@pytest.mark.parametrize(
+    "kind", [pa.list_(pa.float64()), pa.large_list(pa.float32()), pa.list_(pa.float32(), 3)]
+)
 def test_a_column_of_lists_holds_the_features(tmp_path: Path, kind: pa.DataType) -> None:
     edges = put(tmp_path / "edges.csv", "source,target\na,b\n")
     vectors = pa.array([[1, 2, 3], [4, 5, 6.5]], kind)
-    parquet.write_table(pa.table({"id": ["a", "b"], "v": vectors, "z": [7, 8]}), tmp_path / "nodes.parquet")
+    parquet.write_table(
+        pa.table({"id": ["a", "b"], "v": vectors, "z": [7, 8]}), tmp_path / "nodes.parquet"
+    )
     graph = read_graph(edges, tmp_path / "nodes.parquet")
     assert graph.features.tolist() == [[1, 2, 3, 7], [4, 5, 6.5, 8]]
     assert graph.feature_names == ("v[0]", "v[1]", "v[2]", "z")
@@ -130,7 +154,9 @@ def test_a_column_of_lists_holds_the_features(tmp_path: Path, kind: pa.DataType)
         ([[1.0, 2.0], [3.0, float("nan")]], ["row 2", "found [3.0, nan]"]),
     ],
 )
-def test_a_fault_in_a_column_of_lists_is_told(tmp_path: Path, vectors: list[Any], parts: list[str]) -> None:
+def test_a_fault_in_a_column_of_lists_is_told(
+    tmp_path: Path, vectors: list[Any], parts: list[str]
+) -> None:
     edges = put(tmp_path / "edges.csv", "source,target\na,b\n")
     parquet.write_table(pa.table({"id": ["a", "b"], "v": vectors}), tmp_path / "nodes.parquet")
     told(parts, read_graph, edges, tmp_path / "nodes.parquet")
@@ -144,7 +170,9 @@ def test_a_later_folder_is_encoded_like_an_earlier_graph(tmp_path: Path, directe
             table.write_text(content)
         return tables
 
-    first = write("first", "key,age,city,note\na,20,Rome,red fox\nb,,Oslo,blue\nc,40,Rome,green fox\n")
+    first = write(
+        "first", "key,age,city,note\na,20,Rome,red fox\nb,,Oslo,blue\nc,40,Rome,green fox\n"
+    )
     known = read_graph(*first, directed=directed, columns={"note": "text"}, labels="city", id="key")
     later = write("later", "key,note,age,more\na,blue fox,60,1\nb,a red one,61,2\nc,,,3\n")
     prepare(*later, out=tmp_path / "later.graph", like=known)
@@ -153,12 +181,17 @@ def test_a_later_folder_is_encoded_like_an_earlier_graph(tmp_path: Path, directe
     assert stored.encoding == known.encoding
     assert not np.allclose(dense(expected.features), dense(known.features))
     same(stored, expected)
-    with pytest.raises(InputError, match="columns: expected none where features are those of another graph"):
+    with pytest.raises(
+        InputError, match="columns: expected none where features are those of another graph"
+    ):
         prepare(*later, out=tmp_path / "other.graph", like=known, columns={"age": "number"})
 
 
 def test_features_of_an_array_in_half_precision(tmp_path: Path) -> None:
-    edges, nodes = put(tmp_path / "edges.csv", "source,target\na,b\n"), put(tmp_path / "nodes.csv", "id,x\na,no\nb,1\n")
+    edges, nodes = (
+        put(tmp_path / "edges.csv", "source,target\na,b\n"),
+        put(tmp_path / "nodes.csv", "id,x\na,no\nb,1\n"),
+    )
     np.save(tmp_path / "x.npy", np.array([[1, 1 / 3], [2, -4]]))
     prepare(edges, nodes, out=tmp_path / "g.graph", features=tmp_path / "x.npy", half=True)
     graph = Graph.open(tmp_path / "g.graph")
@@ -166,7 +199,11 @@ def test_features_of_an_array_in_half_precision(tmp_path: Path) -> None:
     assert graph.features[:].dtype == np.float32
     np.testing.assert_allclose(graph.features[:], [[1, 1 / 3], [2, -4]], rtol=1e-3)
     assert graph.feature_names == ("x0", "x1")
-    for values, part in (([[1.0]], "shape [2, F]"), ([[1], [1e6]], "65,504"), ([[1], [np.inf]], "finite")):
+    for values, part in (
+        ([[1.0]], "shape [2, F]"),
+        ([[1], [1e6]], "65,504"),
+        ([[1], [np.inf]], "finite"),
+    ):
         np.save(tmp_path / "x.npy", np.array(values))
         with pytest.raises(InputError) as caught:
             prepare(edges, nodes, out=tmp_path / "h.graph", features=tmp_path / "x.npy", half=True)
@@ -204,7 +241,9 @@ def test_a_changed_folder_is_refused(tmp_path: Path) -> None:
     told(["indptr.npy", "shape [42]", "shape [41]"], Graph.open, tmp_path)
     put(tmp_path / "graph.json", "[]")
     told(["graph.json", "the description of a graph folder"], Graph.open, tmp_path)
-    told(["a graph folder", "nothing of that name", "infomax prepare"], Graph.open, tmp_path / "none")
+    told(
+        ["a graph folder", "nothing of that name", "infomax prepare"], Graph.open, tmp_path / "none"
+    )
 
 
 def test_a_place_that_is_taken_is_refused(tmp_path: Path) -> None:
@@ -215,7 +254,9 @@ def test_a_place_that_is_taken_is_refused(tmp_path: Path) -> None:
     told(["features", "a node table"], prepare, edges, out=tmp_path / "h.graph", features="x.npy")
 
 
-def test_the_database_draws_no_bar_of_its_own(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_database_draws_no_bar_of_its_own(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     database = Database(tmp_path, 1 << 30)
     database.execute("SET progress_bar_time = 1")
     database.execute("SELECT sum(a.range * b.range) FROM range(100000) a, range(500) b")
@@ -223,7 +264,9 @@ def test_the_database_draws_no_bar_of_its_own(tmp_path: Path, capfd: pytest.Capt
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_folder_is_read_as_read_graph_reads_it_and_a_folder_of_parts_by_both(tmp_path: Path) -> None:
+def test_a_folder_is_read_as_read_graph_reads_it_and_a_folder_of_parts_by_both(
+    tmp_path: Path,
+) -> None:
     put(tmp_path / "edges.csv", EDGES)
     put(tmp_path / "nodes.csv", NODES)
     graph = read_graph(tmp_path, labels="kind")
@@ -234,4 +277,6 @@ def test_a_folder_is_read_as_read_graph_reads_it_and_a_folder_of_parts_by_both(t
     for at, some in enumerate((rows[:2], rows[2:])):
         put(tmp_path / "parts" / f"{at}.csv", "\n".join([header, *some, ""]))
     same(read_graph(tmp_path / "parts", tmp_path / "nodes.csv", labels="kind"), graph)
-    same(read_graph(str(tmp_path / "parts" / "*.csv"), tmp_path / "nodes.csv", labels="kind"), graph)
+    same(
+        read_graph(str(tmp_path / "parts" / "*.csv"), tmp_path / "nodes.csv", labels="kind"), graph
+    )

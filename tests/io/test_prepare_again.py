@@ -61,12 +61,16 @@ def stop_before_cleaning_up(edges: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
     return edges.parent / "g.graph"
 
 
-def test_stopped_after_the_move_it_can_be_made_again(edges: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stopped_after_the_move_it_can_be_made_again(
+    edges: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     shutil.rmtree(stop_before_cleaning_up(edges, monkeypatch))
     ends_whole(edges)
 
 
-def test_work_files_left_beside_a_whole_graph_are_removed(edges: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_work_files_left_beside_a_whole_graph_are_removed(
+    edges: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     graph = stop_before_cleaning_up(edges, monkeypatch)
     with pytest.raises(InputError, match="one that exists"):
         prepare(edges, out=graph)
@@ -88,7 +92,9 @@ def test_wrong_values_in_a_work_file_are_refused(edges: Path) -> None:
     neighbours = np.load(work / "graph" / "weights.npy", mmap_mode="r+")
     neighbours[7] = np.nan
     neighbours.flush()
-    with pytest.raises(InputError, match=r"weights.npy, entry 8|features.npy: expected finite numbers"):
+    with pytest.raises(
+        InputError, match=r"weights.npy, entry 8|features.npy: expected finite numbers"
+    ):
         prepare(edges, out=edges.parent / "g.graph")
     ends_whole(edges)
 

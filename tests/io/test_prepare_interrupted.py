@@ -29,7 +29,9 @@ pytest.importorskip("duckdb", reason="prepare sorts with it")
 
 def contents(folder: Path) -> dict[str, bytes]:
     """All files but the one in which opening a folder notes the times of the others."""
-    return {path.name: path.read_bytes() for path in sorted(folder.iterdir()) if path.name != CHECKED}
+    return {
+        path.name: path.read_bytes() for path in sorted(folder.iterdir()) if path.name != CHECKED
+    }
 
 
 def test_killed_at_any_moment_it_ends_in_the_same_bytes(tmp_path: Path) -> None:
@@ -37,9 +39,15 @@ def test_killed_at_any_moment_it_ends_in_the_same_bytes(tmp_path: Path) -> None:
     n, e = 3000, 20_000
     ids = [f"node {number}" for number in rng.permutation(n)]
     ends = rng.integers(0, n, (2, e))
-    columns = {"source": [ids[i] for i in ends[0]], "target": [ids[i] for i in ends[1]], "weight": rng.random(e)}
+    columns = {
+        "source": [ids[i] for i in ends[0]],
+        "target": [ids[i] for i in ends[1]],
+        "weight": rng.random(e),
+    }
     parquet.write_table(pa.table(columns), tmp_path / "edges.parquet")
-    parquet.write_table(pa.table({"id": ids, "v": list(rng.random((n, 8)))}), tmp_path / "nodes.parquet")
+    parquet.write_table(
+        pa.table({"id": ids, "v": list(rng.random((n, 8)))}), tmp_path / "nodes.parquet"
+    )
     tables_ = tmp_path / "edges.parquet", tmp_path / "nodes.parquet"
     prepare(*tables_, out=tmp_path / "whole.graph")
     same(Graph.open(tmp_path / "whole.graph"), read_graph(*tables_))
@@ -56,11 +64,15 @@ def test_killed_at_any_moment_it_ends_in_the_same_bytes(tmp_path: Path) -> None:
                 process.kill()
             kills += 1
     assert contents(tmp_path / "killed.graph") == contents(tmp_path / "whole.graph")
-    if kills > 3:  # the last was not killed; one that was may have moved its graph and not cleaned up
+    if (
+        kills > 3
+    ):  # the last was not killed; one that was may have moved its graph and not cleaned up
         assert not list(tmp_path.glob(".killed*"))
 
 
-def test_what_one_killed_between_moving_and_cleaning_up_has_left_goes_with_the_next_call(tmp_path: Path) -> None:
+def test_what_one_killed_between_moving_and_cleaning_up_has_left_goes_with_the_next_call(
+    tmp_path: Path,
+) -> None:
     columns = {"source": ["a", "b"], "target": ["b", "c"]}
     parquet.write_table(pa.table(columns), tmp_path / "edges.parquet")
     prepare(tmp_path / "edges.parquet", out=tmp_path / "a.graph")
@@ -106,7 +118,9 @@ def test_a_signal_stops_the_database_as_its_handler_says(tmp_path: Path, of: str
         work.close()
 
 
-@pytest.mark.parametrize(("free", "asked", "limit"), [(5e8, None, 4e8), (1e11, None, 4e9), (5e8, 10**9, 1e9)])
+@pytest.mark.parametrize(
+    ("free", "asked", "limit"), [(5e8, None, 4e8), (1e11, None, 4e9), (5e8, 10**9, 1e9)]
+)
 def test_it_works_in_the_memory_that_is_free(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free: float, asked: int | None, limit: float
 ) -> None:
@@ -125,7 +139,9 @@ def test_it_works_in_the_memory_that_is_free(
     assert limits == [limit]
 
 
-def test_a_fault_that_is_found_after_an_interruption_is_told_in_the_same_words(tmp_path: Path) -> None:
+def test_a_fault_that_is_found_after_an_interruption_is_told_in_the_same_words(
+    tmp_path: Path,
+) -> None:
     """Its edges were read before: the names of their columns are not known any more."""
     (tmp_path / "edges.csv").write_text("from,to\na,b\nb,lost\n")
     (tmp_path / "nodes.csv").write_text("id,x\na,1\nb,2\n")
@@ -148,14 +164,18 @@ def test_a_fault_that_is_found_after_an_interruption_is_told_in_the_same_words(t
 def test_a_full_disk_is_told_and_nothing_is_left_under_the_final_name(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     ends = rng.integers(0, 500, (2, 60_000))
-    parquet.write_table(pa.table({"source": ends[0], "target": ends[1]}), tmp_path / "edges.parquet")
+    parquet.write_table(
+        pa.table({"source": ends[0], "target": ends[1]}), tmp_path / "edges.parquet"
+    )
     code = (
         "import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000))\n"
         "sys.argv[0] = 'infomax'; from infomax.cli import main; main()"
     )
     words = ["prepare", str(tmp_path / "edges.parquet"), "--out", str(tmp_path / "g.graph")]
-    done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, env=os.environ)
+    done = subprocess.run(
+        [sys.executable, "-c", code, *words], capture_output=True, text=True, env=os.environ
+    )
     assert done.returncode == 2, done.stderr
     assert "Traceback" not in done.stderr
     assert "infomax: " in done.stderr
@@ -185,7 +205,9 @@ NODES = "id,x,y\na,1.0,2.5\nb,3.3,0.1\nc,0.5,7.7\n"
 
 
 @pytest.mark.parametrize("change", ["half", "edges", "nodes", "array"])
-def test_what_was_begun_for_other_tables_or_options_is_not_continued(tmp_path: Path, change: str) -> None:
+def test_what_was_begun_for_other_tables_or_options_is_not_continued(
+    tmp_path: Path, change: str
+) -> None:
     """It is stopped just before its end; then a file has other content of the same size, or all is halved."""
     edges, nodes, array = tmp_path / "edges.csv", tmp_path / "nodes.csv", tmp_path / "x.npy"
     edges.write_text(EDGES)
@@ -214,18 +236,26 @@ def test_what_was_begun_for_other_tables_or_options_is_not_continued(tmp_path: P
     assert contents(tmp_path / "g.graph") == contents(tmp_path / "fresh.graph")
 
 
-def test_rows_do_not_depend_on_the_batches_they_come_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_do_not_depend_on_the_batches_they_come_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Rows that go on in the next batch, rows that end with one, and nodes without edges between and after them."""
     monkeypatch.setattr(database, "BATCH", 2048)  # as few as DuckDB gives at a time
     rng = np.random.default_rng(0)
     n, targets = (
         9000,
-        np.concatenate([np.full(5000, 3), np.full(2048, 4), rng.integers(5, 200, 3000), np.full(500, 8000)]),
+        np.concatenate(
+            [np.full(5000, 3), np.full(2048, 4), rng.integers(5, 200, 3000), np.full(500, 8000)]
+        ),
     )
-    sources = np.concatenate([np.arange(100, 5100), np.arange(100, 2148), rng.integers(200, 400, 3000), np.arange(500)])
+    sources = np.concatenate(
+        [np.arange(100, 5100), np.arange(100, 2148), rng.integers(200, 400, 3000), np.arange(500)]
+    )
     table = {"source": sources, "target": targets, "weight": rng.random(len(sources)) + 0.5}
     parquet.write_table(pa.table(table), tmp_path / "edges.parquet")
-    parquet.write_table(pa.table({"id": np.arange(n), "x": rng.random(n)}), tmp_path / "nodes.parquet")
+    parquet.write_table(
+        pa.table({"id": np.arange(n), "x": rng.random(n)}), tmp_path / "nodes.parquet"
+    )
     tables_ = tmp_path / "edges.parquet", tmp_path / "nodes.parquet"
     for directed in (False, True):
         prepare(*tables_, out=tmp_path / f"{directed}.graph", directed=directed)

@@ -36,8 +36,13 @@ def same(stored: Graph, graph: Graph) -> None:
     for one, two in zip(stored.relations, graph.relations, strict=True):
         assert (one.directed, one.edges.count) == (two.directed, two.edges.count)
         for side in ("receivers", "senders"):
-            assert getattr(one.edges, side).indices.tolist() == getattr(two.edges, side).indices.tolist()
-            assert (getattr(one.edges, side).data is None) == (getattr(two.edges, side).data is None)
+            assert (
+                getattr(one.edges, side).indices.tolist()
+                == getattr(two.edges, side).indices.tolist()
+            )
+            assert (getattr(one.edges, side).data is None) == (
+                getattr(two.edges, side).data is None
+            )
     for first, second in zip(stored.by_type().values(), graph.by_type().values(), strict=True):
         assert first.ids[:].tolist() == second.ids.tolist()
         assert first.ids.dtype == second.ids.dtype
@@ -46,10 +51,16 @@ def same(stored: Graph, graph: Graph) -> None:
         assert first.encoding == second.encoding
         assert dict(first.dropped) == dict(second.dropped)
         assert dict(first.table_columns) == dict(second.table_columns)
-        names = [None if one.node_names is None else one.node_names[:].tolist() for one in (first, second)]
+        names = [
+            None if one.node_names is None else one.node_names[:].tolist()
+            for one in (first, second)
+        ]
         assert names[0] == names[1]
         for what in ("labels", "splits"):
-            columns = [{name: cells.tolist() for name, cells in getattr(one, what).items()} for one in (first, second)]
+            columns = [
+                {name: cells.tolist() for name, cells in getattr(one, what).items()}
+                for one in (first, second)
+            ]
             assert columns[0] == columns[1]
 
 
@@ -70,13 +81,19 @@ def test_a_folder_of_tables_makes_the_same_graph_on_disk(data: st.DataObject) ->
                 table |= {"text": WORDS[:n], "day": DAYS[:n], "field": ["p", "", "q", "p", "p"][:n]}
                 labels = ["field"]
             tabled(folder / "t" / "nodes" / f"{kind}.{suffix}", table)
-        for ends in data.draw(st.sets(st.sampled_from(["a.r.b", "a.r.a", "b.s.a", "a.c", "a.s.a"]), min_size=1)):
+        for ends in data.draw(
+            st.sets(st.sampled_from(["a.r.b", "a.r.a", "b.s.a", "a.c", "a.s.a"]), min_size=1)
+        ):
             pairs = st.tuples(*(st.sampled_from(IDS[kind]) for kind in (ends[0], ends[-1])))
             edges = data.draw(st.lists(pairs, min_size=1, max_size=15))
-            columns = dict(zip(("source", "target"), map(list, zip(*edges, strict=True)), strict=True))
+            columns = dict(
+                zip(("source", "target"), map(list, zip(*edges, strict=True)), strict=True)
+            )
             if data.draw(st.booleans()):
                 columns["weight"] = data.draw(
-                    st.lists(st.sampled_from([0, 0.5, 1, 2.25]), min_size=len(edges), max_size=len(edges))
+                    st.lists(
+                        st.sampled_from([0, 0.5, 1, 2.25]), min_size=len(edges), max_size=len(edges)
+                    )
                 )
             tabled(folder / "t" / "edges" / f"{ends}.{suffix}", columns)
         chosen: dict[str, Any] = {"labels": labels, "directed": directed}
@@ -85,7 +102,14 @@ def test_a_folder_of_tables_makes_the_same_graph_on_disk(data: st.DataObject) ->
         try:
             graph = read_graph(folder / "t", **chosen)
         except InputError as error:  # a file without any number, say: both refuse it
-            told([error.expected], prepare, folder / "t", out=folder / "g.graph", memory=10**8, **chosen)
+            told(
+                [error.expected],
+                prepare,
+                folder / "t",
+                out=folder / "g.graph",
+                memory=10**8,
+                **chosen,
+            )
             return
         prepare(folder / "t", out=folder / "g.graph", memory=10**8, **chosen)
         same(Graph.open(folder / "g.graph"), graph)
@@ -97,8 +121,12 @@ HOW = ["u.buys.i", "knows", "knows", "it's new"]
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
-@pytest.mark.parametrize("chosen", [{}, {"types": "u,i"}, {"node_type": "kind"}, {"edges_as": "deal"}])
-def test_columns_that_tell_types_apart_do_so_on_disk(tmp_path: Path, suffix: str, chosen: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "chosen", [{}, {"types": "u,i"}, {"node_type": "kind"}, {"edges_as": "deal"}]
+)
+def test_columns_that_tell_types_apart_do_so_on_disk(
+    tmp_path: Path, suffix: str, chosen: dict[str, Any]
+) -> None:
     ends = {"source": [0, 2, 0, 1], "target": [7, 0, 2, 2], "how": HOW}
     if chosen.get("node_type"):  # the types of "knows" are told by the node table alone
         ends |= {"target": [7, 0, 7, 2]}
@@ -126,7 +154,9 @@ def test_rows_that_are_nodes_are_so_on_disk(tmp_path: Path, own: bool) -> None:
 
 
 def test_a_later_folder_of_several_types_is_encoded_like_an_earlier_graph(tmp_path: Path) -> None:
-    known = read_graph(write(tmp_path / "known", nodes__author={"id": ["5", "ann", "bob"], "since": DAYS[:3]}))
+    known = read_graph(
+        write(tmp_path / "known", nodes__author={"id": ["5", "ann", "bob"], "since": DAYS[:3]})
+    )
     later = write(tmp_path / "later", nodes__author={"id": ["5", "ann", "bob"], "since": DAYS[2:]})
     prepare(later, out=tmp_path / "later.graph", like=known)
     stored = Graph.open(tmp_path / "later.graph")
@@ -138,14 +168,21 @@ def test_a_later_folder_of_several_types_is_encoded_like_an_earlier_graph(tmp_pa
     same(Graph.open(tmp_path / "again.graph"), known)
 
 
-@pytest.mark.parametrize("stage", ["finding relations", "finding ids", "joining targets", "sorting edges", "hashing"])
+@pytest.mark.parametrize(
+    "stage", ["finding relations", "finding ids", "joining targets", "sorting edges", "hashing"]
+)
 def test_stopped_at_any_stage_it_goes_on_to_the_same_files(tmp_path: Path, stage: str) -> None:
-    folder, calls = write(tmp_path / "tables", nodes__author={"id": ["5", "ann", "bob"], "x": [1, 2, 3]}), 0
+    folder, calls = (
+        write(tmp_path / "tables", nodes__author={"id": ["5", "ann", "bob"], "x": [1, 2, 3]}),
+        0,
+    )
 
     def stop(done: int, title: str = "", total: int | None = None) -> None:
         nonlocal calls
         calls += title == stage
-        if title == stage and calls == (1 if stage in ("finding relations", "finding ids", "hashing") else 2):
+        if title == stage and calls == (
+            1 if stage in ("finding relations", "finding ids", "hashing") else 2
+        ):
             raise KeyboardInterrupt
 
     if stage == "finding ids":
@@ -154,7 +191,10 @@ def test_stopped_at_any_stage_it_goes_on_to_the_same_files(tmp_path: Path, stage
         prepare(folder, out=tmp_path / "g.graph", labels="field", progress=stop)
     for name in ("g.graph", "whole.graph"):
         prepare(folder, out=tmp_path / name, labels="field")
-    first, second = (json.loads((tmp_path / name / "graph.json").read_text()) for name in ("g.graph", "whole.graph"))
+    first, second = (
+        json.loads((tmp_path / name / "graph.json").read_text())
+        for name in ("g.graph", "whole.graph")
+    )
     assert first == second
 
 
@@ -174,7 +214,13 @@ def test_a_table_without_edges_is_refused_or_joins_nothing(tmp_path: Path, nodes
     listed = {"nodes": tabled(tmp_path / "n.csv", {"id": [1, 2], "x": [0, 1]})} if nodes else {}
     if not nodes:
         told(["e.csv", "at least one edge"], read_graph, edges, edge_type="how")
-        told(["e.csv", "at least one edge"], prepare, edges, out=tmp_path / "g.graph", edge_type="how")
+        told(
+            ["e.csv", "at least one edge"],
+            prepare,
+            edges,
+            out=tmp_path / "g.graph",
+            edge_type="how",
+        )
         return
     prepare(edges, out=tmp_path / "g.graph", edge_type="how", **listed)
     same(Graph.open(tmp_path / "g.graph"), read_graph(edges, edge_type="how", **listed))

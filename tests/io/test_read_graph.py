@@ -61,8 +61,12 @@ def test_two_csv_tables_by_every_name(tmp_path: Path) -> None:
         lambda text: text.replace("\n", "\n\n") + "\n\n",
         lambda text: text.rstrip("\n"),
         lambda text: text.replace(",", ", "),
-        lambda text: "\n".join(",".join(f'"{cell}"' for cell in line.split(",")) for line in text.splitlines()),
-        lambda text: text.replace("source,target,weight", "Source,Target,Weight").replace("id,", "ID,"),
+        lambda text: "\n".join(
+            ",".join(f'"{cell}"' for cell in line.split(",")) for line in text.splitlines()
+        ),
+        lambda text: text.replace("source,target,weight", "Source,Target,Weight").replace(
+            "id,", "ID,"
+        ),
     ],
     ids=["BOM", "CRLF", "CR", "blank lines", "no last line end", "spaced", "quoted", "capitals"],
 )
@@ -81,9 +85,15 @@ def test_tabs(tmp_path: Path, suffix: str) -> None:
     check(read_graph(edges, nodes, labels="kind"))
 
 
-@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.string())])
+@pytest.mark.parametrize(
+    "kind", [pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.string())]
+)
 def test_parquet(tmp_path: Path, kind: pa.DataType) -> None:
-    edges = {"weight": [2, 0.5], "target": pa.array(["a", "c"], kind), "source": pa.array(["c", "b"], kind)}
+    edges = {
+        "weight": [2, 0.5],
+        "target": pa.array(["a", "c"], kind),
+        "source": pa.array(["c", "b"], kind),
+    }
     nodes = {
         "x": [1.0, -2, 3.5, 0],
         "id": pa.array(["a", "b", "c", "d"], kind),
@@ -99,7 +109,9 @@ def test_parquet(tmp_path: Path, kind: pa.DataType) -> None:
 def test_parquet_numbers_of_every_type(tmp_path: Path) -> None:
     types = [pa.bool_(), pa.int8(), pa.uint64(), pa.float16(), pa.float64(), pa.decimal128(21, 2)]
     columns = {str(kind): pa.array([1, 0]).cast(kind) for kind in types}
-    parquet.write_table(pa.table({"n": pa.array([7, -3], pa.int32()), **columns}), tmp_path / "nodes.parquet")
+    parquet.write_table(
+        pa.table({"n": pa.array([7, -3], pa.int32()), **columns}), tmp_path / "nodes.parquet"
+    )
     parquet.write_table(pa.table({"n": [7], "m": [-3]}), tmp_path / "edges.parquet")
     graph = read_graph(tmp_path)
     assert graph.features.tolist() == [[1] * len(types), [0] * len(types)]
@@ -117,8 +129,14 @@ def test_integer_labels_are_text_in_both_formats(tmp_path: Path) -> None:
 
 def test_a_label_that_is_no_number_is_unknown(tmp_path: Path) -> None:
     edges = put(tmp_path / "edges.csv", "source,target\n1,2\n")
-    parquet.write_table(pa.table({"id": [1, 2, 3], "y": [0.5, float("nan"), None]}), tmp_path / "nodes.parquet")
-    assert read_graph(edges, tmp_path / "nodes.parquet", labels="y").labels["y"].tolist() == ["0.5", "", ""]
+    parquet.write_table(
+        pa.table({"id": [1, 2, 3], "y": [0.5, float("nan"), None]}), tmp_path / "nodes.parquet"
+    )
+    assert read_graph(edges, tmp_path / "nodes.parquet", labels="y").labels["y"].tolist() == [
+        "0.5",
+        "",
+        "",
+    ]
 
 
 def test_a_csv_has_no_types_and_goes_with_either(tmp_path: Path) -> None:
@@ -136,10 +154,17 @@ def test_edges_alone_give_nodes_by_first_appearance(tmp_path: Path, suffix: str)
     if suffix == "csv":
         put(path, "u,v\n" + "".join(f"{u},{v}\n" for u, v in pairs))
     else:
-        parquet.write_table(pa.table({"u": [u for u, _ in pairs], "v": [v for _, v in pairs]}), path)
+        parquet.write_table(
+            pa.table({"u": [u for u, _ in pairs], "v": [v for _, v in pairs]}), path
+        )
     graph = read_graph(path, features="degrees")
     assert graph.ids.tolist() == [9, 4, 7, 1]
-    assert graph.adjacency.toarray().tolist() == [[0, 1, 1, 1], [1, 0, 0, 1], [1, 0, 0, 0], [1, 1, 0, 0]]
+    assert graph.adjacency.toarray().tolist() == [
+        [0, 1, 1, 1],
+        [1, 0, 0, 1],
+        [1, 0, 0, 0],
+        [1, 1, 0, 0],
+    ]
     # one-hot of floor(log2(degree + 1)): degrees 3, 2, 1, 2
     assert graph.features.toarray().argmax(axis=1).tolist() == [2, 1, 1, 1]
 
@@ -151,8 +176,12 @@ def test_no_edges_and_no_features(tmp_path: Path, suffix: str) -> None:
         put(tmp_path / "nodes.csv", "id,kind\na,p\nb,q\n")
     else:
         empty = pa.array([], pa.string())
-        parquet.write_table(pa.table({"source": empty, "target": empty}), tmp_path / "edges.parquet")
-        parquet.write_table(pa.table({"id": ["a", "b"], "kind": ["p", "q"]}), tmp_path / "nodes.parquet")
+        parquet.write_table(
+            pa.table({"source": empty, "target": empty}), tmp_path / "edges.parquet"
+        )
+        parquet.write_table(
+            pa.table({"id": ["a", "b"], "kind": ["p", "q"]}), tmp_path / "nodes.parquet"
+        )
     graph = read_graph(tmp_path, labels="kind")
     assert (graph.num_nodes, graph.num_edges, graph.num_features) == (2, 0, 256)
     assert not graph.features.any()
@@ -217,7 +246,9 @@ def test_mostly_zero_features_are_sparse(
         put(tmp_path / "nodes.csv", "\n".join([",".join(["id", *names]), *rows]))
     else:
         columns = {name: values[:, at] for at, name in enumerate(names)}
-        parquet.write_table(pa.table({"id": np.arange(1000), **columns}), tmp_path / "nodes.parquet")
+        parquet.write_table(
+            pa.table({"id": np.arange(1000), **columns}), tmp_path / "nodes.parquet"
+        )
     put(tmp_path / "edges.csv", "source,target\n0,1\n")
     features = read_graph(tmp_path).features
     assert sparse.issparse(features) == kept_sparse
@@ -234,7 +265,9 @@ def test_a_table_is_the_same_however_many_rows_are_read_at_once(
     ends = {name: rng.choice(ids, 50) for name in ("source", "target")}
     tables = {
         "edges": pd.DataFrame({**ends, "weight": rng.integers(1, 9, 50)}),
-        "nodes": pd.DataFrame({"id": ids, "x": rng.random(20), "kind": rng.choice(["p", ""], 20), "split:test": 1}),
+        "nodes": pd.DataFrame(
+            {"id": ids, "x": rng.random(20), "kind": rng.choice(["p", ""], 20), "split:test": 1}
+        ),
     }
     for name, table in tables.items():
         path = tmp_path / f"{name}.{suffix}"
@@ -258,21 +291,32 @@ def test_a_table_is_the_same_however_many_rows_are_read_at_once(
 def test_named_features_in_the_files_order_and_nothing_else(tmp_path: Path) -> None:
     put(tmp_path / "edges.csv", EDGES)
     put(tmp_path / "nodes.csv", NODES)
-    columns = {"id": ["a", "b", "c", "d"], "x": [1, -2, 3.5, 0], "kind": ["p", "", "q", "p"], "y": [0.25, 1e-3, 7, 0]}
+    columns = {
+        "id": ["a", "b", "c", "d"],
+        "x": [1, -2, 3.5, 0],
+        "kind": ["p", "", "q", "p"],
+        "y": [0.25, 1e-3, 7, 0],
+    }
     parquet.write_table(pa.table(columns), tmp_path / "nodes.parquet")
     origin = networkx.Graph()
     for row in range(4):
-        origin.add_node(columns["id"][row], **{name: columns[name][row] for name in ("x", "kind", "y")})
+        origin.add_node(
+            columns["id"][row], **{name: columns[name][row] for name in ("x", "kind", "y")}
+        )
     networkx.write_graphml(origin, tmp_path / "g.graphml")
     for source in (("edges.csv", "nodes.csv"), ("edges.csv", "nodes.parquet"), ("g.graphml",)):
         paths = [tmp_path / name for name in source]
         graph = read_graph(*paths, features=["y", "x"])
         assert graph.feature_names == ("x", "y")
-        assert graph.features.tolist() == np.float32([[1, 0.25], [-2, 1e-3], [3.5, 7], [0, 0]]).tolist()
+        assert (
+            graph.features.tolist()
+            == np.float32([[1, 0.25], [-2, 1e-3], [3.5, 7], [0, 0]]).tolist()
+        )
         assert graph.labels == {}
         assert read_graph(*paths, features=["degree 0-0"]).num_features == 32
     with pytest.raises(
-        InputError, match=r'nodes\.csv: expected a feature column "z", found the columns "x", "kind", "y"'
+        InputError,
+        match=r'nodes\.csv: expected a feature column "z", found the columns "x", "kind", "y"',
     ):
         read_graph(tmp_path / "edges.csv", tmp_path / "nodes.csv", features=["x", "z"])
 
@@ -283,10 +327,14 @@ def test_labels_of_a_table_that_holds_other_text(tmp_path: Path, suffix: str) ->
     if suffix == "csv":
         put(path, "name,id,kind\nAnn,1,p\nBob,2,\n")
     else:
-        parquet.write_table(pa.table({"name": ["Ann", "Bob"], "id": [1, 2], "kind": ["p", None]}), path)
+        parquet.write_table(
+            pa.table({"name": ["Ann", "Bob"], "id": [1, 2], "kind": ["p", None]}), path
+        )
     ids, labels = read_labels(path, ["kind"], None, {})
     assert dict(zip(map(str, ids), labels["kind"], strict=True)) == {"1": "p", "2": ""}
-    with pytest.raises(InputError, match=r'a label column "class", found the columns "name", "kind"'):
+    with pytest.raises(
+        InputError, match=r'a label column "class", found the columns "name", "kind"'
+    ):
         read_labels(path, ["class"], None, {})
     with pytest.raises(InputError, match="nothing of that name"):
         read_labels(tmp_path / "missing.csv", ["kind"], None, {})
@@ -296,7 +344,12 @@ def test_graphml(tmp_path: Path) -> None:
     path = tmp_path / "g.graphml"
     for kind in (networkx.Graph, networkx.DiGraph):
         origin = kind()
-        for name, x, label, y in [("a", 1, "p", 0.25), ("b", -2, "", 1e-3), ("c", 3.5, "q", 7), ("d", 0, "p", 0)]:
+        for name, x, label, y in [
+            ("a", 1, "p", 0.25),
+            ("b", -2, "", 1e-3),
+            ("c", 3.5, "q", 7),
+            ("d", 0, "p", 0),
+        ]:
             origin.add_node(name, x=float(x), y=float(y), kind=label)
         origin.add_edge("c", "a", weight=2.0)
         origin.add_edge("b", "c", weight=0.5)
@@ -315,7 +368,9 @@ def test_npz(tmp_path: Path) -> None:
     put(tmp_path / "nodes.csv", NODES)
     write_npz(read_graph(tmp_path, labels="kind"), tmp_path / "g.npz")
     check(read_graph(tmp_path / "g.npz", labels="kind"))
-    with pytest.raises(InputError, match=r'g\.npz: expected labels named "colour", found the labels kind'):
+    with pytest.raises(
+        InputError, match=r'g\.npz: expected labels named "colour", found the labels kind'
+    ):
         read_graph(tmp_path / "g.npz", labels="colour")
 
 
@@ -329,7 +384,9 @@ def write_csv(path: Path, rows: Sequence[Sequence[str]]) -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(ids=IDS, suffix=st.sampled_from(["csv", "tsv", "parquet"]), data=st.data())
-def test_any_text_is_an_id_and_comes_back_unchanged(ids: list[str], suffix: str, data: st.DataObject) -> None:
+def test_any_text_is_an_id_and_comes_back_unchanged(
+    ids: list[str], suffix: str, data: st.DataObject
+) -> None:
     ends = st.integers(0, len(ids) - 1)
     pairs = data.draw(st.lists(st.tuples(ends, ends), min_size=1, max_size=8))
     with tempfile.TemporaryDirectory() as name:
@@ -340,10 +397,18 @@ def test_any_text_is_an_id_and_comes_back_unchanged(ids: list[str], suffix: str,
             parquet.write_table(pa.table(edges), folder / "edges.parquet")
         else:
             write_csv(folder / f"nodes.{suffix}", [["id"], *([identifier] for identifier in ids)])
-            write_csv(folder / f"edges.{suffix}", [["source", "target"], *([ids[u], ids[v]] for u, v in pairs)])
+            write_csv(
+                folder / f"edges.{suffix}",
+                [["source", "target"], *([ids[u], ids[v]] for u, v in pairs)],
+            )
         graph = read_graph(folder, directed=True)
         alone = read_graph(folder / f"edges.{suffix}", directed=True)
     assert list(map(str, graph.ids)) == ids
-    found = {(str(graph.ids[u]), str(graph.ids[v])) for u, v in zip(*graph.adjacency.nonzero(), strict=True)}
+    found = {
+        (str(graph.ids[u]), str(graph.ids[v]))
+        for u, v in zip(*graph.adjacency.nonzero(), strict=True)
+    }
     assert found == {(ids[u], ids[v]) for u, v in pairs if u != v}
-    assert list(map(str, alone.ids)) == list(dict.fromkeys(ids[end] for pair in pairs for end in pair))
+    assert list(map(str, alone.ids)) == list(
+        dict.fromkeys(ids[end] for pair in pairs for end in pair)
+    )

@@ -23,7 +23,9 @@ from infomax.io.writing import write_graph
         ("graph.parquet", ["edges.parquet", "nodes.parquet"]),
     ],
 )
-def test_it_rises_and_has_a_total(name: str, parts: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_rises_and_has_a_total(
+    name: str, parts: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(text, "PIECE", 1 << 10)
     monkeypatch.setattr(sources, "ROWS", 50)
     suffix = name.removeprefix("graph")
@@ -35,7 +37,9 @@ def test_it_rises_and_has_a_total(name: str, parts: list[str], tmp_path: Path, m
     assert sorted({*names}) == parts
     assert {*totals} == {100}
     assert list(done) == sorted(done)
-    assert len({*done}) > (5 if name.endswith(".parquet") else 1)  # of text, some pieces are read ahead
+    assert len({*done}) > (
+        5 if name.endswith(".parquet") else 1
+    )  # of text, some pieces are read ahead
     assert 30 < done[-1] <= 100
 
 
@@ -60,4 +64,7 @@ def test_tables_that_may_not_fit_are_told_before_they_are_read(
     assert len(told) == (small == 0)
     for message in told:
         assert message.startswith(f"{tmp_path}: tables of ")
-        assert "and 1.0 kB are free. If they do not fit, make a graph folder of them: infomax prepare." in message
+        assert (
+            "and 1.0 kB are free. If they do not fit, make a graph folder of them: infomax prepare."
+            in message
+        )

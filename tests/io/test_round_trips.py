@@ -20,7 +20,15 @@ from infomax.arrays.sparsity import dense
 from infomax.errors import InputWarning
 from infomax.io import rows
 
-NAMES = ["g.npz", "g.graphml", "e.csv,n.csv", "e.tsv.gz,n.txt", "e.parquet,n.parquet", "e.csv,n.parquet", "tables"]
+NAMES = [
+    "g.npz",
+    "g.graphml",
+    "e.csv,n.csv",
+    "e.tsv.gz,n.txt",
+    "e.parquet,n.parquet",
+    "e.csv,n.parquet",
+    "tables",
+]
 TAME = [
     "a",
     "x y",
@@ -44,7 +52,9 @@ ODD = ["", "ID", "Id", "iD", "weight", "nan", "None", "id[0]", "[0]", "label:x",
        "node:name", "x", "x[0]", "utf8:x", "../y", "__index_level_0__", "\ud800",
        "\ud83d\ude00", "z\x00", "\ufffe"]  # fmt: skip
 CHARACTERS = "aé \t\r\n\x00\x0b\x1c\u2028\ufeff\ud800,'\"\\\\<>&[]:"
-KINDS = st.sampled_from([st.sampled_from(TAME), st.sampled_from(TAME + ODD), st.text(CHARACTERS, max_size=4)])
+KINDS = st.sampled_from(
+    [st.sampled_from(TAME), st.sampled_from(TAME + ODD), st.text(CHARACTERS, max_size=4)]
+)
 
 
 @st.composite
@@ -54,15 +64,21 @@ def odd_graphs(draw: Any) -> Graph:
     ends = st.lists(st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)), max_size=4)
     edges = np.array(draw(ends), dtype=np.int64).reshape(-1, 2).T
     columns = st.dictionaries(words, st.lists(draw(KINDS), min_size=n, max_size=n), max_size=2)
-    labels: dict[str, Any] = {name: np.array(cells, dtype=object) for name, cells in draw(columns).items()}
+    labels: dict[str, Any] = {
+        name: np.array(cells, dtype=object) for name, cells in draw(columns).items()
+    }
     if draw(st.booleans()):
         labels[draw(words)] = np.arange(n) - 1
     groups = draw(st.sampled_from([None, np.full(n, -(2**63)), np.full(n, 2)]))
     names = draw(st.lists(words, max_size=4, unique_by=str) | st.lists(words, max_size=2))
     numbers = st.sampled_from([0.0, 1.0, -2.5, 1e-45, 3e38, 1 / 3, 0.1])
-    features = np.array(draw(st.lists(numbers, min_size=n * len(names), max_size=n * len(names))), dtype=np.float32)
+    features = np.array(
+        draw(st.lists(numbers, min_size=n * len(names), max_size=n * len(names))), dtype=np.float32
+    )
     features = features.reshape(n, len(names)) * draw(st.sampled_from([0, 1]))
-    ids = draw(st.lists(draw(KINDS), min_size=n, max_size=n, unique=True) | st.just(list(range(-1, n - 1))))
+    ids = draw(
+        st.lists(draw(KINDS), min_size=n, max_size=n, unique=True) | st.just(list(range(-1, n - 1)))
+    )
     return Graph.from_arrays(
         edges,
         None if not names else sparse.csr_array(features) if draw(st.booleans()) else features,
@@ -103,7 +119,10 @@ def test_a_written_graph_is_read_back_or_refused(name: str, graph: Graph) -> Non
     assert found.directed == graph.directed
     assert list(map(str, found.ids)) == list(map(str, graph.ids))
     assert found.feature_names == graph.feature_names
-    features = [one.features.toarray() if sparse.issparse(one.features) else one.features for one in (found, graph)]
+    features = [
+        one.features.toarray() if sparse.issparse(one.features) else one.features
+        for one in (found, graph)
+    ]
     np.testing.assert_array_equal(*features)
     np.testing.assert_array_equal(found.adjacency.toarray(), graph.adjacency.toarray())
     assert {key: column.tolist() for key, column in found.splits.items()} == {
@@ -113,16 +132,27 @@ def test_a_written_graph_is_read_back_or_refused(name: str, graph: Graph) -> Non
     assert graph.groups is None or found.groups.tolist() == graph.groups.tolist()
     assert (found.node_names is None) == (graph.node_names is None)
     assert graph.node_names is None or found.node_names.tolist() == graph.node_names.tolist()
-    assert columns_of(graph, name) == {key: list(map(str, column)) for key, column in found.labels.items()}
+    assert columns_of(graph, name) == {
+        key: list(map(str, column)) for key, column in found.labels.items()
+    }
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_odd_but_ordinary_text_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_odd_but_ordinary_text_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
     monkeypatch.chdir(tmp_path)
     ids = [" first", "last ", "c\rr", "l\nf", "a, b", "é"]
-    names = ("x, y", "v[0]", "v[1]", "v")  # a comma and a space in a header do not make cells lose their first space
+    names = (
+        "x, y",
+        "v[0]",
+        "v[1]",
+        "v",
+    )  # a comma and a space in a header do not make cells lose their first space
     kinds = np.array([" p", "q\r", "\r\n", "", "t\t", 'x,"y"'], dtype=object)
-    graph = Graph.from_arrays([[], []], np.eye(6, 4), ids=ids, feature_names=names, labels={"kind": kinds})
+    graph = Graph.from_arrays(
+        [[], []], np.eye(6, 4), ids=ids, feature_names=names, labels={"kind": kinds}
+    )
     graph.save(name)  # text ids without edges, too
     found = read_graph(name)
     assert_same(found, graph.replace(features=found.features))
@@ -137,13 +167,21 @@ def test_odd_but_ordinary_text_is_kept(tmp_path: Path, monkeypatch: pytest.Monke
         ("e.parquet,n.parquet", {"feature_names": ("__index_level_0__", "y")}, ["__index_level_"]),
         ("g.graphml", {"feature_names": ("__index_level_0__", "y")}, ["__index_level_"]),
         ("e.csv,n.csv", {"ids": np.array(["", "b"], dtype=object)}, ["ids: ", "not empty"]),
-        ("e.parquet,n.parquet", {"ids": np.array(["\ud800", "b"], dtype=object)}, ["ids: ", "ud800"]),
+        (
+            "e.parquet,n.parquet",
+            {"ids": np.array(["\ud800", "b"], dtype=object)},
+            ["ids: ", "ud800"],
+        ),
         ("g.graph", {"ids": np.array(["\ud800", "b"], dtype=object)}, ["ids: ", "characters"]),
         ("g.npz", {"labels": {"x\x00": np.arange(2)}}, ["names of labels and splits", "NUL"]),
     ],
 )
 def test_what_would_be_read_as_something_else_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, changes: dict[str, Any], parts: list[str]
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    changes: dict[str, Any],
+    parts: list[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
     graph = Graph.from_arrays([[0], [1]], np.eye(2), ids=["a", "b"], feature_names=["x", "y"])
@@ -156,13 +194,16 @@ def sparse_words(n: int, width: int, each: int) -> Graph:
     draws = np.random.default_rng(0)
     ends = np.repeat(np.arange(n), each), draws.integers(1, width, n * each)
     features = sparse.csr_array((np.ones(n * each, dtype=np.float32), ends), shape=(n, width))
-    return Graph.from_arrays(draws.integers(n, size=(2, 2 * n)), features, ids=[f"n{row}" for row in range(n)])
+    return Graph.from_arrays(
+        draws.integers(n, size=(2, 2 * n)), features, ids=[f"n{row}" for row in range(n)]
+    )
 
 
 def test_graphml_holds_only_what_is_not_zero(tmp_path: Path) -> None:
     graph, told_so_far = sparse_words(2000, 500, 4), []
     graph.save(
-        tmp_path / "g.graphml", progress=lambda done, note="", total=None: told_so_far.append((done, note, total))
+        tmp_path / "g.graphml",
+        progress=lambda done, note="", total=None: told_so_far.append((done, note, total)),
     )
     assert (tmp_path / "g.graphml").read_text(encoding="utf-8").count("<data") == graph.features.nnz
     assert told_so_far == [(0, "nodes", 2000), (1000, "nodes", 2000)]
@@ -171,7 +212,9 @@ def test_graphml_holds_only_what_is_not_zero(tmp_path: Path) -> None:
     np.testing.assert_array_equal(dense(some.features), graph.features.toarray()[:, [0, 3]])
 
 
-def test_a_poor_choice_of_format_is_pointed_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_poor_choice_of_format_is_pointed_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(rows, "_MANY_CELLS", 50_000)
     graph = sparse_words(200, 500, 4)
     for name, poor in (("g.graphml", False), ("g.npz", False), ("tables", True)):

@@ -33,7 +33,9 @@ def cells(path: Path, only: tuple[str, str] | None = None) -> list[tuple[int, st
     found: list[tuple[int, str, str]] = []
     for block in blocks_of(path, only):
         lines = [text.line_of(path, int(number)) for number in block.numbers]
-        found += zip(lines, block.words("x", {}).tolist(), block.arrow()["y"].to_pylist(), strict=True)
+        found += zip(
+            lines, block.words("x", {}).tolist(), block.arrow()["y"].to_pylist(), strict=True
+        )
     return found
 
 
@@ -62,8 +64,12 @@ def test_packed_files_and_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     rows = [f'"n, {row}",{row / 8}\r\n' for row in range(500)]
     path.write_bytes(gzip.compress(("x,y\r\n" + "".join(rows)).encode()))
     blocks = blocks_of(path)
-    assert [name for block in blocks for name in block.ids("x").to_pylist()] == [f"n, {row}" for row in range(500)]
-    np.testing.assert_array_equal(np.concatenate([block.features({}, "") for block in blocks])[:, 0] * 8, range(500))
+    assert [name for block in blocks for name in block.ids("x").to_pylist()] == [
+        f"n, {row}" for row in range(500)
+    ]
+    np.testing.assert_array_equal(
+        np.concatenate([block.features({}, "") for block in blocks])[:, 0] * 8, range(500)
+    )
 
 
 @pytest.mark.parametrize(
@@ -82,7 +88,9 @@ def test_the_line_of_a_fault_is_told(tmp_path: Path, content: bytes, message: st
         cells(path)
 
 
-def test_the_space_after_a_delimiter_belongs_to_no_cell_where_the_header_has_it(tmp_path: Path) -> None:
+def test_the_space_after_a_delimiter_belongs_to_no_cell_where_the_header_has_it(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "nodes.csv"
     path.write_text("x, y\na, b\nc,d\n")
     assert cells(path) == [(2, "a", "b"), (3, "c", "d")]

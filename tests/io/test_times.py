@@ -23,7 +23,9 @@ def _orders() -> Graph:
         "customer": pa.table({"id": [1, 2], "age": [30.0, 40.0]}),
         "order": pa.table({"id": [1, 2, 3, 4], "price": [1.0, 2.0, 3.0, 4.0], "date": DAYS}),
     }
-    edges = {("order", "of", "customer"): pa.table({"source": [1, 2, 3, 4], "target": [1, 1, 2, 2]})}
+    edges = {
+        ("order", "of", "customer"): pa.table({"source": [1, 2, 3, 4], "target": [1, 1, 2, 2]})
+    }
     return Graph.from_frames(edges, nodes, time="order.date")
 
 
@@ -42,12 +44,20 @@ def test_a_column_of_times_is_no_feature_and_survives_each_format(tmp_path: Path
 
 def test_prepare_keeps_the_times_that_memory_has(tmp_path: Path) -> None:
     (tmp_path / "edges.csv").write_text("source,target\n1,2\n2,3\n3,4\n")
-    (tmp_path / "nodes.csv").write_text("id,x,since\n" + "".join(f"{i + 1},{i},{day}\n" for i, day in enumerate(DAYS)))
+    (tmp_path / "nodes.csv").write_text(
+        "id,x,since\n" + "".join(f"{i + 1},{i},{day}\n" for i, day in enumerate(DAYS))
+    )
     graph = read_graph(tmp_path / "edges.csv", tmp_path / "nodes.csv", time="since")
-    prepare(tmp_path / "edges.csv", tmp_path / "nodes.csv", out=tmp_path / "big.graph", time="since")
+    prepare(
+        tmp_path / "edges.csv", tmp_path / "nodes.csv", out=tmp_path / "big.graph", time="since"
+    )
     mapped = read_graph(tmp_path / "big.graph")
     assert graph.own.times.tolist() == mapped.own.times[:].tolist() == MOMENTS
-    assert mapped.as_of("2009-12-31").ids.tolist() == graph.as_of("2009-12-31").ids.tolist() == [1, 2, 3]
+    assert (
+        mapped.as_of("2009-12-31").ids.tolist()
+        == graph.as_of("2009-12-31").ids.tolist()
+        == [1, 2, 3]
+    )
 
 
 def test_as_of_drops_later_rows_with_their_edges_and_keeps_those_of_the_very_time() -> None:
@@ -63,19 +73,27 @@ def test_as_of_drops_later_rows_with_their_edges_and_keeps_those_of_the_very_tim
 def test_columns_are_learnt_from_rows_up_to_the_day_and_later_cells_do_not_stop_it() -> None:
     days, codes = ["2009-01-01", "2009-02-01", "2009-03-01", "2010-05-01"], ["1", "2", "2", "E"]
     nodes = {
-        "order": pa.table({"id": [1, 2, 3, 4], "price": [1.0, 2.0, 3.0, 1e6], "code": codes, "date": days}),
+        "order": pa.table(
+            {"id": [1, 2, 3, 4], "price": [1.0, 2.0, 3.0, 1e6], "code": codes, "date": days}
+        ),
         "customer": pa.table({"id": [1, 2], "age": [30.0, 40.0]}),
     }
-    edges = {("order", "of", "customer"): pa.table({"source": [1, 2, 3, 4], "target": [1, 1, 2, 2]})}
+    edges = {
+        ("order", "of", "customer"): pa.table({"source": [1, 2, 3, 4], "target": [1, 1, 2, 2]})
+    }
     options = {"time": "order.date", "columns": {"order.code": "category"}}
     early = Graph.from_frames(edges, nodes, as_of="2009-12-31", **options).nodes["order"]
     rows = {kind: one.slice(0, 3) for kind, one in nodes.items()}
-    alone = Graph.from_frames({ends: one.slice(0, 3) for ends, one in edges.items()}, rows, **options).nodes["order"]
+    alone = Graph.from_frames(
+        {ends: one.slice(0, 3) for ends, one in edges.items()}, rows, **options
+    ).nodes["order"]
     assert early.feature_names == alone.feature_names
     assert np.array_equal(early.table.loaded()[:], alone.table.loaded()[:])
 
 
-def test_rows_of_later_edges_bring_no_nodes_and_features_of_a_file_stay_with_their_rows(tmp_path: Path) -> None:
+def test_rows_of_later_edges_bring_no_nodes_and_features_of_a_file_stay_with_their_rows(
+    tmp_path: Path,
+) -> None:
     calls = "source,target,when,cost\na,b,2020-01-01,1.5\nz,b,2021-01-01,9e9\nb,c,2020-02-01,2.5\n"
     (tmp_path / "calls.csv").write_text(calls)
     prepare(tmp_path / "calls.csv", out=tmp_path / "calls.graph", time="when", as_of="2020-06-01")
@@ -90,7 +108,10 @@ def test_rows_of_later_edges_bring_no_nodes_and_features_of_a_file_stay_with_the
     (shop / "edges" / "order.of.customer.csv").write_text("source,target\n1,7\n2,8\n3,8\n")
     np.save(shop / "features" / "order.npy", np.arange(6, dtype=np.float32).reshape(3, 2))
     prepare(shop, out=tmp_path / "shop.graph", time="date", as_of="2020-06-01")
-    for graph in (read_graph(shop, time="date", as_of="2020-06-01"), read_graph(tmp_path / "shop.graph")):
+    for graph in (
+        read_graph(shop, time="date", as_of="2020-06-01"),
+        read_graph(tmp_path / "shop.graph"),
+    ):
         assert graph.nodes["order"].ids[:].tolist() == [1, 3]
         assert graph.nodes["order"].table.loaded()[:].tolist() == [[0, 1], [4, 5]]
         assert graph.relations[0].edges.nnz == 2
@@ -109,7 +130,12 @@ def test_a_fingerprint_has_times_only_where_there_are_some() -> None:
 
 @pytest.mark.parametrize(
     ("word", "expected"),
-    [("1970-01-02", 86_400_000_000), ("1970-01-01T00:00:01Z", 1_000_000), ("1970-01-01 01:00+01:00", 0), (7, 7)],
+    [
+        ("1970-01-02", 86_400_000_000),
+        ("1970-01-01T00:00:01Z", 1_000_000),
+        ("1970-01-01 01:00+01:00", 0),
+        (7, 7),
+    ],
 )
 def test_times_are_parsed_once_and_in_utc(word: object, expected: int) -> None:
     assert parse_time(word) == expected
@@ -119,12 +145,16 @@ def test_what_is_no_time_is_named_with_its_place(tmp_path: Path) -> None:
     for word in ("12:30", "soon", "2009-02-30", "1262304000"):
         (tmp_path / "edges.csv").write_text("source,target\n1,2\n")
         (tmp_path / "nodes.csv").write_text(f"id,x,since\n1,0,2009-01-01\n2,1,{word}\n")
-        with pytest.raises(InputError, match=f'nodes.csv, line 3, column "since": expected a day or a time.*{word}'):
+        with pytest.raises(
+            InputError, match=f'nodes.csv, line 3, column "since": expected a day or a time.*{word}'
+        ):
             read_graph(tmp_path / "edges.csv", tmp_path / "nodes.csv", time="since")
         if word != "1262304000":
             with pytest.raises(InputError, match="as_of: expected a day or a time"):
                 _orders().as_of(word)
-    with pytest.raises(InputError, match="rows of order up to 2000-01-01, found none; the first is of 2009-03-01"):
+    with pytest.raises(
+        InputError, match="rows of order up to 2000-01-01, found none; the first is of 2009-03-01"
+    ):
         Graph.from_frames({("order", "of", "customer"): pa.table({"source": [1], "target": [1]})},
                           {"order": pa.table({"id": [1], "x": [1.0], "date": ["2009-03-01"]})},
                           time="date").as_of("2000-01-01")  # fmt: skip

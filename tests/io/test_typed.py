@@ -32,15 +32,24 @@ CITES = {"source": [7, 5, 5], "target": [5, 7, 1]}
 
 def write(folder: Path, suffix: str = "csv", **changed: Any) -> Path:
     """Papers with features and labels, authors of whom only edges tell; the ids 5 are two nodes."""
-    content = {"nodes/paper": PAPERS, "edges/author.writes.paper": WRITES, "edges/paper.cites.paper": CITES}
-    for name, columns in (content | {name.replace("__", "/"): value for name, value in changed.items()}).items():
+    content = {
+        "nodes/paper": PAPERS,
+        "edges/author.writes.paper": WRITES,
+        "edges/paper.cites.paper": CITES,
+    }
+    for name, columns in (
+        content | {name.replace("__", "/"): value for name, value in changed.items()}
+    ).items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         tabled(folder / f"{name}.{suffix}", columns)
     return folder
 
 
 def relations(graph: Any) -> dict[tuple[str, str, str], list[list[float]]]:
-    return {(one.source, one.name, one.target): one.edges.matrix().toarray().tolist() for one in graph.relations}
+    return {
+        (one.source, one.name, one.target): one.edges.matrix().toarray().tolist()
+        for one in graph.relations
+    }
 
 
 @pytest.mark.parametrize("suffix", ["csv", "csv.gz", "parquet"])
@@ -87,9 +96,16 @@ def test_features_may_be_in_a_file_beside_the_node_table(tmp_path: Path) -> None
 
 
 def test_weights_add_up_and_columns_that_are_not_used_are_named(tmp_path: Path) -> None:
-    edges = {"paper": [5, 5, 3], "author": ["ann", "ann", "ann"], "weight": [2, 0.5, 0], "year": [1, 2, 3]}
+    edges = {
+        "paper": [5, 5, 3],
+        "author": ["ann", "ann", "ann"],
+        "weight": [2, 0.5, 0],
+        "year": [1, 2, 3],
+    }
     write(tmp_path, **{"edges__author.writes.paper": edges})
-    with pytest.warns(InputWarning, match=r"author\.writes\.paper\.csv: edge columns that are not used: \"year\""):
+    with pytest.warns(
+        InputWarning, match=r"author\.writes\.paper\.csv: edge columns that are not used: \"year\""
+    ):
         graph = read_graph(tmp_path, labels="field")
     assert relations(graph)["author", "writes", "paper"] == [[0, 2.5, 0, 0]]
     assert graph.dropped == {"self_loops": 0, "duplicates": 1, "zero_weights": 1}
@@ -98,9 +114,18 @@ def test_weights_add_up_and_columns_that_are_not_used_are_named(tmp_path: Path) 
 def test_two_words_name_a_relation_too_and_columns_may_be_chosen(tmp_path: Path) -> None:
     write(tmp_path)
     (tmp_path / "edges" / "author.writes.paper.csv").unlink()
-    tabled(tmp_path / "edges" / "paper.author.csv", {"n": [2, 3], "what": [5, 3], "who": ["ann", "bob"]})
+    tabled(
+        tmp_path / "edges" / "paper.author.csv",
+        {"n": [2, 3], "what": [5, 3], "who": ["ann", "bob"]},
+    )
     tabled(tmp_path / "nodes" / "author.csv", {"name": ["Ann", "Bob"], "key": ["bob", "ann"]})
-    chosen: dict[str, Any] = {"source": "what", "target": "who", "weight": "n", "id": "key", "ignore": "name"}
+    chosen: dict[str, Any] = {
+        "source": "what",
+        "target": "who",
+        "weight": "n",
+        "id": "key",
+        "ignore": "name",
+    }
     graph = read_graph(tmp_path, labels="field", **chosen)
     assert relations(graph)["paper", "to", "author"] == [[0, 0], [0, 2], [3, 0], [0, 0]]
     for what in chosen:
@@ -109,7 +134,9 @@ def test_two_words_name_a_relation_too_and_columns_may_be_chosen(tmp_path: Path)
 
 def test_ids_may_be_integers_at_one_end_and_text_at_the_other(tmp_path: Path) -> None:
     (tmp_path / "edges").mkdir()
-    tabled(tmp_path / "edges" / "user.buys.item.parquet", {"user": [1, 2, 1], "item": ["1", "b", "b"]})
+    tabled(
+        tmp_path / "edges" / "user.buys.item.parquet", {"user": [1, 2, 1], "item": ["1", "b", "b"]}
+    )
     graph = read_graph(tmp_path)
     assert (graph.ids.tolist(), graph.target("user").ids.tolist()) == (["1", "b"], [1, 2])
     assert relations(graph) == {("user", "buys", "item"): [[1, 1], [0, 1]]}
@@ -118,16 +145,48 @@ def test_ids_may_be_integers_at_one_end_and_text_at_the_other(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("name", "columns", "message"),
     [
-        ("edges/author.writes.paper.csv", {"author": ["ann"], "paper": [99]}, 'line 2, column "paper": expected an id'),
-        ("edges/author.writes.paper.csv", {"author": ["ann", ""], "paper": [5, 5]}, 'line 3, column "author"'),
-        ("edges/author.writes.paper.parquet", {"author": ["ann"], "paper": ["5"]}, "integer ids, as in"),
-        ("edges/paper.cites.csv", {"source": ["ann"], "target": [99]}, 'column "source": expected an id listed in'),
-        ("edges/a.b.c.d.csv", {"source": ["ann"], "target": [99]}, "paper.writes.author or paper.author"),
-        ("edges/co-author.paper.csv", {"source": ["ann"], "target": [99]}, "a name of a type without"),
+        (
+            "edges/author.writes.paper.csv",
+            {"author": ["ann"], "paper": [99]},
+            'line 2, column "paper": expected an id',
+        ),
+        (
+            "edges/author.writes.paper.csv",
+            {"author": ["ann", ""], "paper": [5, 5]},
+            'line 3, column "author"',
+        ),
+        (
+            "edges/author.writes.paper.parquet",
+            {"author": ["ann"], "paper": ["5"]},
+            "integer ids, as in",
+        ),
+        (
+            "edges/paper.cites.csv",
+            {"source": ["ann"], "target": [99]},
+            'column "source": expected an id listed in',
+        ),
+        (
+            "edges/a.b.c.d.csv",
+            {"source": ["ann"], "target": [99]},
+            "paper.writes.author or paper.author",
+        ),
+        (
+            "edges/co-author.paper.csv",
+            {"source": ["ann"], "target": [99]},
+            "a name of a type without",
+        ),
         ("edges/author.paper.dat", {"source": ["ann"], "target": [99]}, "one of .csv"),
         ("nodes/paper.tsv", PAPERS, "one file paper.*"),
-        ("nodes/author.csv", {"id": ["ann", "ann"], "x": [1, 2]}, 'line 3, column "id": expected each id once'),
-        ("nodes/author.csv", {"id": ["ann", "bob"], "x": [1, "?"]}, 'line 3, column "x": expected a finite number'),
+        (
+            "nodes/author.csv",
+            {"id": ["ann", "ann"], "x": [1, 2]},
+            'line 3, column "id": expected each id once',
+        ),
+        (
+            "nodes/author.csv",
+            {"id": ["ann", "bob"], "x": [1, "?"]},
+            'line 3, column "x": expected a finite number',
+        ),
     ],
 )
 def test_mistakes_are_named_with_file_line_and_column(
@@ -135,7 +194,9 @@ def test_mistakes_are_named_with_file_line_and_column(
 ) -> None:
     suffix = "parquet" if name.endswith("parquet") else "csv"
     write(tmp_path, suffix)
-    tabled(tmp_path / name, columns) if not name.endswith("dat") else (tmp_path / name).write_text("x")
+    tabled(tmp_path / name, columns) if not name.endswith("dat") else (tmp_path / name).write_text(
+        "x"
+    )
     told([name.partition("/")[0], message], read_graph, tmp_path, labels="field")
 
 
@@ -156,7 +217,11 @@ def test_an_npz_gives_back_the_graph_with_the_same_bytes(tmp_path: Path, directe
     back = Graph.of(read_npz(tmp_path / "g.npz"))
     assert (tmp_path / "g.npz").read_bytes() == (tmp_path / "h.npz").read_bytes()
     assert relations(back) == relations(graph)
-    assert graph_fingerprint(back) == graph_fingerprint(graph) == graph_fingerprint(graph.target("paper"))
+    assert (
+        graph_fingerprint(back)
+        == graph_fingerprint(graph)
+        == graph_fingerprint(graph.target("paper"))
+    )
     for kind in graph.types:
         one, other = back.target(kind), graph.target(kind)
         assert one.feature_names == other.feature_names
@@ -179,7 +244,8 @@ def test_a_fingerprint_tells_types_and_relations_apart(tmp_path: Path) -> None:
 
 def test_an_npz_can_be_written_by_hand(tmp_path: Path) -> None:
     np.savez(
-        tmp_path / "g.npz", **{"edges/user.buys.item/edges": [[0, 1, 2], [1, 0, 1]], "nodes/item/features": np.eye(2)}
+        tmp_path / "g.npz",
+        **{"edges/user.buys.item/edges": [[0, 1, 2], [1, 0, 1]], "nodes/item/features": np.eye(2)},
     )
     graph = read_graph(tmp_path / "g.npz")
     assert relations(graph) == {("user", "buys", "item"): [[0, 1], [1, 0], [0, 1]]}
@@ -192,12 +258,27 @@ def test_an_npz_can_be_written_by_hand(tmp_path: Path) -> None:
         ({"edges/user.item/edges": [[0], [0]]}, "keys such as edges/paper.writes.author/edges"),
         ({"edges/user.buys.item/weight": [1.0]}, "keys such as edges/paper.writes.author/edges"),
         ({"edges/user.buys.item/edges": [[0], [0]], "edges": [[0], [0]]}, 'a key "edges"'),
-        ({"edges/user.buys.item/edges": [[0], [0]], "nodes/user/edges": [[0], [0]]}, "a key that a graph has"),
-        ({"edges/user.buys.item/edges": [[0], [0]], "edges/user.buys.item/ids": [0]}, "a key that a graph has"),
-        ({"edges/user.buys.item/edges": [[0], [3]], "nodes/item/ids": [4, 5]}, "row numbers from 0 to 1"),
-        ({"edges/user.buys.item/edges": [[0], [1]], "edges/user.buys.item/weight": [1, 2]}, "1 number, one per edge"),
+        (
+            {"edges/user.buys.item/edges": [[0], [0]], "nodes/user/edges": [[0], [0]]},
+            "a key that a graph has",
+        ),
+        (
+            {"edges/user.buys.item/edges": [[0], [0]], "edges/user.buys.item/ids": [0]},
+            "a key that a graph has",
+        ),
+        (
+            {"edges/user.buys.item/edges": [[0], [3]], "nodes/item/ids": [4, 5]},
+            "row numbers from 0 to 1",
+        ),
+        (
+            {"edges/user.buys.item/edges": [[0], [1]], "edges/user.buys.item/weight": [1, 2]},
+            "1 number, one per edge",
+        ),
         ({"edges/user.buys.it-em/edges": [[0], [1]]}, "a name of a type without"),
-        ({"edges/user.buys.item/edges": [[0], [1]], "nodes/item/ids": [4, 4]}, "nodes of type item, ids"),
+        (
+            {"edges/user.buys.item/edges": [[0], [1]], "nodes/item/ids": [4, 4]},
+            "nodes of type item, ids",
+        ),
     ],
 )
 def test_a_wrong_npz_is_refused(tmp_path: Path, arrays: dict[str, Any], message: str) -> None:
@@ -209,20 +290,34 @@ BUYS = {"user_id": [0, 1, 2], "item_id": [1, 0, 1]}
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
-def test_ends_that_may_be_two_types_are_refused_and_both_answers_work(tmp_path: Path, suffix: str) -> None:
+def test_ends_that_may_be_two_types_are_refused_and_both_answers_work(
+    tmp_path: Path, suffix: str
+) -> None:
     path = tabled(tmp_path / f"edges.{suffix}", BUYS)
     remedies = ["--types user,item", "--source user_id --target item_id"]
     told([str(path), *remedies], read_graph, path)
     told([str(path), *remedies], prepare, path, out=tmp_path / "g.graph")
     graph = read_graph(path, types="user,item")
     assert relations(graph) == {("user", "to", "item"): [[1, 0], [0, 1], [1, 0]]}
-    assert (graph.kind, graph.ids.tolist(), graph.target("user").ids.tolist()) == ("item", [1, 0], [0, 1, 2])
+    assert (graph.kind, graph.ids.tolist(), graph.target("user").ids.tolist()) == (
+        "item",
+        [1, 0],
+        [0, 1, 2],
+    )
     assert read_graph(path, source="user_id", target="item_id").num_edges == 2
 
 
 @pytest.mark.parametrize(
     "names",
-    ["u v", "src dst", "from_node_id to_node_id", "node1 node2", "citing cited", "user_a user_b", "idFrom idTo"],
+    [
+        "u v",
+        "src dst",
+        "from_node_id to_node_id",
+        "node1 node2",
+        "citing cited",
+        "user_a user_b",
+        "idFrom idTo",
+    ],
 )
 def test_ends_of_usual_names_are_of_one_type(tmp_path: Path, names: str) -> None:
     columns = dict(zip(names.split(), BUYS.values(), strict=True))
@@ -232,7 +327,10 @@ def test_ends_of_usual_names_are_of_one_type(tmp_path: Path, names: str) -> None
 def test_ends_without_common_ids_or_with_a_node_table_are_not_refused(tmp_path: Path) -> None:
     apart = tabled(tmp_path / "apart.csv", {"user_id": [0, 1], "item_id": [5, 6]})
     assert read_graph(apart).num_nodes == 4
-    path, nodes = tabled(tmp_path / "e.csv", BUYS), tabled(tmp_path / "n.csv", {"id": [0, 1, 2], "x": [1, 2, 3]})
+    path, nodes = (
+        tabled(tmp_path / "e.csv", BUYS),
+        tabled(tmp_path / "n.csv", {"id": [0, 1, 2], "x": [1, 2, 3]}),
+    )
     assert read_graph(path, nodes).num_nodes == 3
 
 
@@ -246,7 +344,9 @@ MIXED = {
 
 def test_a_column_of_types_divides_a_node_table(tmp_path: Path) -> None:
     nodes = tabled(tmp_path / "nodes.csv", MIXED)
-    edges = tabled(tmp_path / "edges.csv", {"source": [0, 2], "target": [7, 0], "how": ["buys", "knows"]})
+    edges = tabled(
+        tmp_path / "edges.csv", {"source": [0, 2], "target": [7, 0], "how": ["buys", "knows"]}
+    )
     graph = read_graph(edges, nodes, node_type="kind", edge_type="how", labels="sort")
     assert relations(graph) == {
         ("u", "buys", "i"): [[1, 0], [0, 0], [0, 0]],
@@ -255,11 +355,17 @@ def test_a_column_of_types_divides_a_node_table(tmp_path: Path) -> None:
     users = graph.target("u")
     assert (users.feature_names, users.features.tolist()) == (("x",), [[1], [2], [3]])
     assert users.labels["sort"].tolist() == ["A", "", "B"]
-    assert (graph.ids.tolist(), from_edges(graph.feature_names), dict(graph.labels)) == ([7, 1], "positions", {})
+    assert (graph.ids.tolist(), from_edges(graph.feature_names), dict(graph.labels)) == (
+        [7, 1],
+        "positions",
+        {},
+    )
 
 
 def test_a_node_table_of_parquet_is_divided_as_one_of_text(tmp_path: Path) -> None:
-    nodes = tabled(tmp_path / "n.parquet", MIXED | {"x": [1, 2, 3, None, None], "v": [[1, 2]] * 3 + [None] * 2})
+    nodes = tabled(
+        tmp_path / "n.parquet", MIXED | {"x": [1, 2, 3, None, None], "v": [[1, 2]] * 3 + [None] * 2}
+    )
     edges = tabled(tmp_path / "e.parquet", {"source": [0, 2], "target": [7, 0]})
     graph = read_graph(edges, nodes, node_type="kind", ignore="sort")
     assert graph.target("u").feature_names == ("x", "v[0]", "v[1]")
@@ -268,7 +374,9 @@ def test_a_node_table_of_parquet_is_divided_as_one_of_text(tmp_path: Path) -> No
 
 def test_an_id_of_two_types_needs_to_be_told_apart(tmp_path: Path) -> None:
     nodes = tabled(tmp_path / "nodes.csv", MIXED)
-    edges = tabled(tmp_path / "edges.csv", {"source": [0, 0], "target": [7, 1], "how": ["u.buys.i", "u.i"]})
+    edges = tabled(
+        tmp_path / "edges.csv", {"source": [0, 0], "target": [7, 1], "how": ["u.buys.i", "u.i"]}
+    )
     chosen: dict[str, Any] = {"node_type": "kind", "ignore": "sort"}
     with pytest.warns(InputWarning, match="how"):
         told(["line 3", "an id of i and of u", "--types"], read_graph, edges, nodes, **chosen)
@@ -294,11 +402,19 @@ def test_edges_of_several_relations_have_their_nodes_in_order_of_appearance(tmp_
     told(["empty.csv, line 3", '"how"'], read_graph, empty, edge_type="how")
 
 
-PAYMENTS = {"payer": [1, 1, 2], "payee": [2, 2, 3], "amount": [10.5, 7, 1], "weight": [1, 2, 3], "sort": ["x", "y", ""]}
+PAYMENTS = {
+    "payer": [1, 1, 2],
+    "payee": [2, 2, 3],
+    "amount": [10.5, 7, 1],
+    "weight": [1, 2, 3],
+    "sort": ["x", "y", ""],
+}
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
-def test_rows_of_an_edge_table_become_nodes_and_parallel_edges_stay_apart(tmp_path: Path, suffix: str) -> None:
+def test_rows_of_an_edge_table_become_nodes_and_parallel_edges_stay_apart(
+    tmp_path: Path, suffix: str
+) -> None:
     path = tabled(tmp_path / f"edges.{suffix}", PAYMENTS)
     ends = {"source": "payer", "target": "payee"}
     graph = read_graph(path, edges_as="payment", types="person,shop", labels="sort", **ends)
@@ -317,32 +433,57 @@ def test_rows_of_an_edge_table_become_nodes_and_parallel_edges_stay_apart(tmp_pa
 
 def test_a_relation_of_a_folder_becomes_nodes_with_ids_of_their_own(tmp_path: Path) -> None:
     (tmp_path / "edges").mkdir()
-    tabled(tmp_path / "edges" / "a.pays.b.csv", {"id": ["p", "q"], "b": [2, 2], "a": [1, 1], "amount": [3, 4]})
+    tabled(
+        tmp_path / "edges" / "a.pays.b.csv",
+        {"id": ["p", "q"], "b": [2, 2], "a": [1, 1], "amount": [3, 4]},
+    )
     graph = read_graph(tmp_path, edges_as="pays")
-    assert (graph.target("pays").ids.tolist(), graph.target("pays").features.tolist()) == (["p", "q"], [[3], [4]])
-    assert relations(graph) == {("a", "source", "pays"): [[1, 1]], ("pays", "target", "b"): [[1], [1]]}
+    assert (graph.target("pays").ids.tolist(), graph.target("pays").features.tolist()) == (
+        ["p", "q"],
+        [[3], [4]],
+    )
+    assert relations(graph) == {
+        ("a", "source", "pays"): [[1, 1]],
+        ("pays", "target", "b"): [[1], [1]],
+    }
     told(["edges_as", "pays"], read_graph, tmp_path, edges_as="buys")
-    table = tabled(tmp_path / "pays.csv", {"id": ["p", "q"], "id_a": [1, 1], "bId": [2, 2], "amount": [3, 4]})
+    table = tabled(
+        tmp_path / "pays.csv", {"id": ["p", "q"], "id_a": [1, 1], "bId": [2, 2], "amount": [3, 4]}
+    )
     assert relations(read_graph(table, types="a,b", edges_as="pays")) == relations(graph)
     told(["edges_as", "a new type"], read_graph, table, types="a,b", edges_as="b")
     twice = tabled(tmp_path / "twice.csv", {"id": ["p", "p"], "a": [1, 1], "b": [2, 2]})
     told(['twice.csv, line 3, column "id"'], read_graph, twice, types="a,b", edges_as="pays")
 
 
-@pytest.mark.parametrize("names", ["driverId,constructorId", "id_driver,ID_Constructor", "driverid,constructor"])
+@pytest.mark.parametrize(
+    "names", ["driverId,constructorId", "id_driver,ID_Constructor", "driverid,constructor"]
+)
 def test_columns_are_found_by_the_names_of_types(tmp_path: Path, names: str) -> None:
     driver, constructor = names.split(",")
-    results = {"resultId": [1, 2, 3], "raceId": [8, 8, 9], constructor: [5, 6, 5], driver: [1, 2, 1]}
+    results = {
+        "resultId": [1, 2, 3],
+        "raceId": [8, 8, 9],
+        constructor: [5, 6, 5],
+        driver: [1, 2, 1],
+    }
     path = tabled(tmp_path / "results.csv", results)
     with pytest.warns(InputWarning, match='not used: "resultId", "raceId"'):
         graph = read_graph(path, types="driver,constructor")
     assert relations(graph) == {("driver", "to", "constructor"): [[1, 0], [0, 1]]}
-    told(["none for team", '"resultId", "raceId"', "--source COLUMN"], read_graph, path, types="driver,team")
+    told(
+        ["none for team", '"resultId", "raceId"', "--source COLUMN"],
+        read_graph,
+        path,
+        types="driver,team",
+    )
     told(["none for team"], prepare, path, out=tmp_path / "g.graph", types="team,driver")
 
 
 @pytest.mark.parametrize("folder", [True, False])
-def test_ends_are_in_the_columns_that_are_called_as_the_types_are(tmp_path: Path, folder: bool) -> None:
+def test_ends_are_in_the_columns_that_are_called_as_the_types_are(
+    tmp_path: Path, folder: bool
+) -> None:
     def read(**ends: list[Any]) -> Graph:
         columns = {"order": ["o1", "o2", "o3"], **ends}
         if folder:
@@ -355,13 +496,25 @@ def test_ends_are_in_the_columns_that_are_called_as_the_types_are(tmp_path: Path
     expected = {("user", "to", "item"): [[1, 1], [1, 0]]}
     with pytest.warns(InputWarning, match='not used: "order"'):
         assert relations(read(item_id=items, user_id=users)) == expected
-    parts = ["the types user and item", 'none for item among "order", "user_id", "sku"', "--source COLUMN"]
+    parts = [
+        "the types user and item",
+        'none for item among "order", "user_id", "sku"',
+        "--source COLUMN",
+    ]
     told(parts, read, user_id=users, sku=items)
 
 
-def test_a_relation_with_types_of_its_own_does_not_override_those_that_were_named(tmp_path: Path) -> None:
+def test_a_relation_with_types_of_its_own_does_not_override_those_that_were_named(
+    tmp_path: Path,
+) -> None:
     path = tabled(tmp_path / "e.csv", {"user": [1, 2], "item": [5, 6], "how": ["buys", "a.b.c"]})
-    told(["from user to item", '"a.b.c"', "--types"], read_graph, path, types="user,item", edge_type="how")
+    told(
+        ["from user to item", '"a.b.c"', "--types"],
+        read_graph,
+        path,
+        types="user,item",
+        edge_type="how",
+    )
 
 
 def test_tables_of_one_type_are_not_read_like_several(tmp_path: Path) -> None:
@@ -369,11 +522,20 @@ def test_tables_of_one_type_are_not_read_like_several(tmp_path: Path) -> None:
     path = tabled(tmp_path / "e.csv", CITES)
     for read in (read_graph, lambda *of, **how: prepare(*of, out=tmp_path / "g.graph", **how)):
         told(["tables of several types of nodes", "one type"], read, path, like=several)
-        told(["tables of one type of nodes", "several types"], read, tmp_path / "t", like=read_graph(path))
+        told(
+            ["tables of one type of nodes", "several types"],
+            read,
+            tmp_path / "t",
+            like=read_graph(path),
+        )
 
 
 def test_one_graph_has_several_types(tmp_path: Path) -> None:
-    told(["paper.csv", "one graph"], read_graph, write(tmp_path, nodes__paper=PAPERS | {"graph:name": list("gghh")}))
+    told(
+        ["paper.csv", "one graph"],
+        read_graph,
+        write(tmp_path, nodes__paper=PAPERS | {"graph:name": list("gghh")}),
+    )
 
 
 def same(graph: Graph, other: Graph) -> None:
@@ -384,7 +546,10 @@ def same(graph: Graph, other: Graph) -> None:
         assert (one.ids.tolist(), one.feature_names) == (two.ids.tolist(), two.feature_names)
         np.testing.assert_allclose(dense(one.features), dense(two.features), atol=1e-5)
         assert sparse.issparse(one.features) == sparse.issparse(two.features)
-        columns = [{name: list(map(str, cells)) for name, cells in some.labels.items()} for some in (one, two)]
+        columns = [
+            {name: list(map(str, cells)) for name, cells in some.labels.items()}
+            for some in (one, two)
+        ]
         assert columns[0] == columns[1]
         masks = [{name: mask.tolist() for name, mask in some.splits.items()} for some in (one, two)]
         assert masks[0] == masks[1]
@@ -398,7 +563,10 @@ def graph(request: pytest.FixtureRequest, tmp_path: Path) -> Graph:
         tmp_path / "first",
         nodes__paper=PAPERS | {"split:train": [1, 0, 0, 1]},
         nodes__venue={"id": ["x", "y", "z"]},
-        **{"edges__author.writes.paper": edges, "edges__paper.venue": {"paper": [7, 5, 1], "venue": ["x", "x", "z"]}},
+        **{
+            "edges__author.writes.paper": edges,
+            "edges__paper.venue": {"paper": [7, 5, 1], "venue": ["x", "x", "z"]},
+        },
     )
     (tmp_path / "first" / "features").mkdir()
     sparse.save_npz(tmp_path / "first" / "features" / "venue.npz", sparse.csr_matrix(np.eye(3)))
@@ -407,7 +575,9 @@ def graph(request: pytest.FixtureRequest, tmp_path: Path) -> Graph:
 
 def test_a_folder_gives_back_the_graph(graph: Graph, tmp_path: Path) -> None:
     directed = how_to_read(graph, tmp_path / "out") == " --directed"
-    assert directed == any(len(one.edges.receivers.indices) == 3 and one.name == "cites" for one in graph.relations)
+    assert directed == any(
+        len(one.edges.receivers.indices) == 3 and one.name == "cites" for one in graph.relations
+    )
     graph.target("paper").save(tmp_path / "out")
     assert (tmp_path / "out" / "nodes" / "author.csv").read_text() == '"id"\n"ann"\n"bob"\n'
     same(read_graph(tmp_path / "out", directed=directed), graph)
@@ -428,15 +598,28 @@ def test_frames_give_back_the_graph(graph: Graph) -> None:
     four = {("author", "writes", "the", "paper"): edges["author", "writes", "paper"]}
     told(["edges: expected frames by relation", "'the'"], Graph.from_frames, four)
     told(["nodes: expected frames by type"], Graph.from_frames, edges, venues)
-    twice = {("paper", "venue"): (frame := edges["author", "writes", "paper"]), ("paper", "to", "venue"): frame}
-    told(["edges: expected one frame for each relation, found two of paper to venue"], Graph.from_frames, twice)
+    twice = {
+        ("paper", "venue"): (frame := edges["author", "writes", "paper"]),
+        ("paper", "to", "venue"): frame,
+    }
+    told(
+        ["edges: expected one frame for each relation, found two of paper to venue"],
+        Graph.from_frames,
+        twice,
+    )
     short = {(ends[0], ends[2]): frame for ends, frame in edges.items() if ends[1] == "to"}
     assert relations(Graph.from_frames(short)).keys() == {("paper", "to", "venue")}
 
 
 def test_two_frames_may_have_columns_of_types() -> None:
-    edges, nodes = pa.table({"a": [0, 2], "b": [7, 0]}), pa.table({"id": [0, 2, 7], "kind": ["u", "u", "i"]})
-    assert relations(Graph.from_frames(edges, nodes, node_type="kind"))["u", "to", "i"] == [[1], [0]]
+    edges, nodes = (
+        pa.table({"a": [0, 2], "b": [7, 0]}),
+        pa.table({"id": [0, 2, 7], "kind": ["u", "u", "i"]}),
+    )
+    assert relations(Graph.from_frames(edges, nodes, node_type="kind"))["u", "to", "i"] == [
+        [1],
+        [0],
+    ]
 
 
 def test_pyg_gives_back_the_graph(graph: Graph) -> None:
@@ -449,7 +632,9 @@ def test_pyg_gives_back_the_graph(graph: Graph) -> None:
     back = Graph.from_pyg(data, directed=how_to_read(graph, "folder") != "")
     assert relations(back) == relations(graph)
     for kind in graph.types:
-        np.testing.assert_array_equal(dense(back.target(kind).features), dense(graph.target(kind).features))
+        np.testing.assert_array_equal(
+            dense(back.target(kind).features), dense(graph.target(kind).features)
+        )
     both_ways = relations(Graph.from_pyg(ToUndirected()(data.clone())))
     assert both_ways.keys() == relations(graph).keys()
 
@@ -506,7 +691,9 @@ def test_an_array_of_a_relation_leads_nowhere_else(graph: Graph, tmp_path: Path)
     (files,) = (one["files"]["to_target"] for one in about["relations"] if one["name"] == "writes")
     files["indices.npy"] = describe(place / "indices.npy")
     (tmp_path / "g.graph" / "graph.json").write_text(json.dumps(about))
-    told(["to_target/indices.npy, entry 2", "a node, from 0 to 1"], Graph.open, tmp_path / "g.graph")
+    told(
+        ["to_target/indices.npy, entry 2", "a node, from 0 to 1"], Graph.open, tmp_path / "g.graph"
+    )
 
 
 @pytest.mark.parametrize("of_folder", [False, True])
@@ -519,7 +706,9 @@ def test_prepare_writes_the_graph_that_is_read(tmp_path: Path, of_folder: bool) 
     stored = Graph.open(tmp_path / "g.graph")
     assert stored.table.mapped
     same(stored.loaded(), read_graph(edges, **chosen))
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted({"e.parquet", "g.graph", edges.name})
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(
+        {"e.parquet", "g.graph", edges.name}
+    )
     told(["g.graph"], prepare, edges, out=tmp_path / "g.graph", **chosen)
     told(["nowhere"], prepare, edges, out=tmp_path / "h.graph", **chosen | {"labels": "nowhere"})
     assert not list(tmp_path.glob(".h*"))
@@ -528,7 +717,10 @@ def test_prepare_writes_the_graph_that_is_read(tmp_path: Path, of_folder: bool) 
 def test_a_type_without_a_relation_has_no_paths(tmp_path: Path) -> None:
     """As where a type is misspelt in the name of an edge table."""
     folder = write(tmp_path, nodes__papers={"id": [1, 2], "x": [1, 2]})
-    told(["nodes of type papers", 'Did you mean "paper"?', "--type author"], read_graph(folder).target("papers").paths)
+    told(
+        ["nodes of type papers", 'Did you mean "paper"?', "--type author"],
+        read_graph(folder).target("papers").paths,
+    )
 
 
 def test_tables_in_a_folder_that_has_no_edges_are_told_how_to_be_put(tmp_path: Path) -> None:
@@ -542,16 +734,29 @@ def test_repeated_rows_are_counted_if_asked(tmp_path: Path) -> None:
     assert relations(graph) == {("user", "to", "item"): [[2], [1]]}
     prepare(path, out=tmp_path / "g.graph", types="user,item", weight="count")
     same(Graph.open(tmp_path / "g.graph"), graph)
-    one = read_graph(tabled(tmp_path / "one.csv", {"source": [1, 1, 2], "target": [2, 2, 3]}), weight="count")
+    one = read_graph(
+        tabled(tmp_path / "one.csv", {"source": [1, 1, 2], "target": [2, 2, 3]}), weight="count"
+    )
     assert one.adjacency.toarray().tolist() == [[0, 2, 0], [2, 0, 1], [0, 1, 0]]
-    grown = read_graph(tabled(tmp_path / "new.csv", {"source": [9, 9, 9], "target": [3, 3, 1]}), attach_to=one)
+    grown = read_graph(
+        tabled(tmp_path / "new.csv", {"source": [9, 9, 9], "target": [3, 3, 1]}), attach_to=one
+    )
     assert grown.adjacency.toarray()[3].tolist() == [1, 0, 2, 0]
 
 
 def test_choices_of_columns_reach_the_rows_of_a_relation_that_become_nodes(tmp_path: Path) -> None:
-    edges = {"author": ["5", "ann", "5"], "paper": [5, 7, 3], "share": ["1/2", "1", "1/3"], "year": [1, 2, 3]}
+    edges = {
+        "author": ["5", "ann", "5"],
+        "paper": [5, 7, 3],
+        "share": ["1/2", "1", "1/3"],
+        "year": [1, 2, 3],
+    }
     folder = write(tmp_path, **{"edges__author.writes.paper": edges})
-    for chosen in ({"ignore": "share"}, {"columns": {"share": "ignore"}}, {"columns": {"writes.share": "ignore"}}):
+    for chosen in (
+        {"ignore": "share"},
+        {"columns": {"share": "ignore"}},
+        {"columns": {"writes.share": "ignore"}},
+    ):
         graph = read_graph(folder, labels="field", edges_as="writes", **chosen)
         assert graph.target("writes").feature_names == ("year",)
     graph = read_graph(folder, labels="field", edges_as="writes", columns={"share": "category"})

@@ -29,7 +29,9 @@ def embeddings(ids: list[str] | list[int], vectors: NDArray[np.float32] = VECTOR
 
 @pytest.mark.parametrize("suffix", FORMATS)
 @pytest.mark.parametrize("ids", [[7, -2, 30], ["007", "vim", "größe"]])
-def test_what_is_saved_is_read_back(tmp_path: Path, suffix: str, ids: list[str] | list[int]) -> None:
+def test_what_is_saved_is_read_back(
+    tmp_path: Path, suffix: str, ids: list[str] | list[int]
+) -> None:
     path = tmp_path / f"e.{suffix}"
     embeddings(ids).save(path)
     back = Embeddings.read(path)
@@ -55,7 +57,9 @@ FLOATS = st.floats(width=32, allow_nan=False, allow_infinity=False)
     suffix=st.sampled_from(FORMATS),
     data=st.data(),
 )
-def test_any_text_and_any_number_come_back_unchanged(ids: list[str], suffix: str, data: st.DataObject) -> None:
+def test_any_text_and_any_number_come_back_unchanged(
+    ids: list[str], suffix: str, data: st.DataObject
+) -> None:
     vectors = data.draw(arrays(np.float32, (len(ids), 3), elements=FLOATS))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, f"e.{suffix}")
@@ -88,12 +92,17 @@ def test_parquet_for_others(tmp_path: Path) -> None:
 
 
 def test_parquet_of_others_in_several_row_groups(tmp_path: Path) -> None:
-    path, numbers = tmp_path / "e.parquet", np.random.default_rng(0).normal(size=(50, 3)).astype(np.float32)
+    path, numbers = (
+        tmp_path / "e.parquet",
+        np.random.default_rng(0).normal(size=(50, 3)).astype(np.float32),
+    )
     for row in (None, 41):
         if row is not None:
             numbers[row, 1] = np.nan
         column = pa.FixedSizeListArray.from_arrays(pa.array(numbers.reshape(-1)), 3)
-        parquet.write_table(pa.table({"id": np.arange(50), "vector": column}), path, row_group_size=7)
+        parquet.write_table(
+            pa.table({"id": np.arange(50), "vector": column}), path, row_group_size=7
+        )
         if row is None:
             assert np.array_equal(Embeddings.read(path).vectors, numbers)
     with pytest.raises(InputError, match=r"row 42, column 2: expected a finite number"):
@@ -127,12 +136,16 @@ def test_text_for_others(tmp_path: Path) -> None:
 
 def test_what_cannot_be_written_leaves_no_file(tmp_path: Path) -> None:
     for identifier in ("New York", "", "a\u2028b"):
-        with pytest.raises(InputError, match=r"e\.kv: expected ids without white space.* parquet, csv or tsv"):
+        with pytest.raises(
+            InputError, match=r"e\.kv: expected ids without white space.* parquet, csv or tsv"
+        ):
             embeddings(["a", identifier, "c"]).save(tmp_path / "e.kv")
     check_extension(tmp_path / "e.KV")
     with pytest.raises(InputError, match=r"e\.txt: expected one of .*\.kv"):
         check_extension(tmp_path / "e.txt")
-    with pytest.raises(InputError, match=r'e\.xls: expected one of \.parquet, .*\.kv, found the extension "\.xls"'):
+    with pytest.raises(
+        InputError, match=r'e\.xls: expected one of \.parquet, .*\.kv, found the extension "\.xls"'
+    ):
         embeddings([1, 2, 3]).save(tmp_path / "e.xls")
     assert list(tmp_path.iterdir()) == []
     for suffix in ("npy", *FORMATS):
@@ -147,20 +160,34 @@ def test_what_cannot_be_written_leaves_no_file(tmp_path: Path) -> None:
         ("e.kv", b"a 1 2\n", "e.kv, line 1: expected the number of vectors"),
         ("e.kv", b"2 2\na 1 2\nb 1\n", "e.kv, line 3: expected an id and 2 finite numbers"),
         ("e.kv", b"2 2\na 1 2\nb 1 nan\n", "e.kv, line 3: expected an id and 2 finite numbers"),
-        ("e.kv", b"3 2\na 1 2\nb 1 2\n\n", "e.kv: expected 3 vectors, as its first line says, found 2"),
+        (
+            "e.kv",
+            b"3 2\na 1 2\nb 1 2\n\n",
+            "e.kv: expected 3 vectors, as its first line says, found 2",
+        ),
         ("e.kv", b"2 1\na 1\na 2\n", "e.kv, ids: expected each id once"),
         ("e.kv", b"1 1\n\xff 1\n", "e.kv, line 2: expected text in UTF-8"),
         ("e.csv", b"id\na\n", "e.csv: expected columns of numbers beside the ids"),
-        ("e.csv", b"id,x,kind\na,1,red\n", 'found "red". This is not a file that embed wrote: columns id, d0, d1, ...'),
+        (
+            "e.csv",
+            b"id,x,kind\na,1,red\n",
+            'found "red". This is not a file that embed wrote: columns id, d0, d1, ...',
+        ),
         ("e.npy", b"", "e.npy: expected an .npy file"),
         ("e.npy", b"\x93NUMPY\x01", "e.npy: expected an .npy file"),
         ("e.npz", b"PK\x03\x04", "e.npz: expected an npz file"),
         ("e.parquet", b"PAR1", "e.parquet: expected a parquet file"),
-        ("e.xls", b"", 'e.xls: expected one of .parquet, .npy, .npz, .csv, .tsv, .kv, found the extension ".xls"'),
+        (
+            "e.xls",
+            b"",
+            'e.xls: expected one of .parquet, .npy, .npz, .csv, .tsv, .kv, found the extension ".xls"',
+        ),
         ("e.csv", None, "e.csv: expected a file, found nothing of that name"),
     ],
 )
-def test_what_cannot_be_read_is_told(tmp_path: Path, name: str, content: bytes | None, message: str) -> None:
+def test_what_cannot_be_read_is_told(
+    tmp_path: Path, name: str, content: bytes | None, message: str
+) -> None:
     if content is not None:
         (tmp_path / name).write_bytes(content)
     with pytest.raises(InputError) as caught:
@@ -190,7 +217,9 @@ def test_other_arrays_are_told(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("suffix", ["parquet", "npy", "npz"])
 @pytest.mark.parametrize("value", [np.nan, np.inf, 1e39])
-def test_a_number_that_is_not_finite_is_told_by_its_place(tmp_path: Path, suffix: str, value: float) -> None:
+def test_a_number_that_is_not_finite_is_told_by_its_place(
+    tmp_path: Path, suffix: str, value: float
+) -> None:
     vectors = VECTORS.astype(np.float64)
     vectors[1, 0] = value
     path = tmp_path / f"e.{suffix}"
@@ -203,7 +232,9 @@ def test_a_number_that_is_not_finite_is_told_by_its_place(tmp_path: Path, suffix
         np.savez(path, ids=np.arange(3), vectors=vectors)
     with pytest.raises(InputError) as caught:
         Embeddings.read(path)
-    assert str(caught.value).startswith(f"{path}, row 2, column 1: expected a finite number (32-bit float), found ")
+    assert str(caught.value).startswith(
+        f"{path}, row 2, column 1: expected a finite number (32-bit float), found "
+    )
 
 
 def test_nothing_pickled_is_ever_loaded(tmp_path: Path) -> None:
@@ -218,7 +249,9 @@ def test_a_vector_by_its_id() -> None:
     assert by_text["c"].tolist() == VECTORS[2].tolist()
     assert by_text[2].tolist() == by_text["2"].tolist() == VECTORS[1].tolist()
     assert by_number["20"].tolist() == by_number[np.int64(20)].tolist() == VECTORS[1].tolist()
-    with pytest.raises(InputError, match=r'expected one of 3 ids, found "numpi"\. Did you mean "numpy"'):
+    with pytest.raises(
+        InputError, match=r'expected one of 3 ids, found "numpi"\. Did you mean "numpy"'
+    ):
         embeddings(["numpy", "scipy", "vim"])["numpi"]
     with pytest.raises(InputError, match='found "xyz"'):
         by_number["xyz"]
@@ -226,7 +259,9 @@ def test_a_vector_by_its_id() -> None:
 
 def test_neighbours_are_those_of_plain_cosine() -> None:
     vectors = np.random.default_rng(0).standard_normal((50, 8)).astype(np.float32)
-    unit = vectors.astype(np.float64) / np.linalg.norm(vectors.astype(np.float64), axis=1, keepdims=True)
+    unit = vectors.astype(np.float64) / np.linalg.norm(
+        vectors.astype(np.float64), axis=1, keepdims=True
+    )
     cosine = unit @ unit[17]
     expected = [row for row in np.argsort(-cosine).tolist() if row != 17]
     found = embeddings(list(range(100, 150)), vectors).neighbours(117, k=10)
@@ -248,20 +283,26 @@ def test_a_pair_stands_where_counting_random_pairs_puts_it(monkeypatch) -> None:
     assert embeddings(["a"], vectors[:1]).standing([0.5]).tolist() == [0]
     many = embeddings(list(range(50)), vectors)
     monkeypatch.setattr("infomax.embeddings.SAMPLE", 30)
-    assert many.standing(asked).tolist() == pytest.approx([(pairs < value).mean() for value in asked], abs=0.1)
+    assert many.standing(asked).tolist() == pytest.approx(
+        [(pairs < value).mean() for value in asked], abs=0.1
+    )
     assert many.standing(asked).tolist() == many.standing(asked).tolist()
 
 
 def test_neighbours_tie_in_input_order_and_zero_is_like_nothing() -> None:
     rows = np.random.default_rng(1).standard_normal((2, 33)).astype(np.float32)
-    vectors = np.vstack([rows[0], 3 * rows[1], rows[1], np.zeros(33), rows[1] / 2, -rows[1]]).astype(np.float32)
+    vectors = np.vstack(
+        [rows[0], 3 * rows[1], rows[1], np.zeros(33), rows[1] / 2, -rows[1]]
+    ).astype(np.float32)
     found = embeddings(list("abcdef"), vectors).neighbours("c", k=9)
     names = [name for name, _ in found]
     assert names[:2] == ["b", "e"]
     assert names[-1] == "f"
     assert dict(found)["b"] == pytest.approx(1)
     assert dict(found)["d"] == 0
-    assert embeddings(list("abcdef"), vectors).neighbours("d", k=9) == [(name, 0.0) for name in "abcef"]
+    assert embeddings(list("abcdef"), vectors).neighbours("d", k=9) == [
+        (name, 0.0) for name in "abcef"
+    ]
 
 
 def test_huge_vectors_have_neighbours() -> None:
@@ -272,7 +313,9 @@ def test_huge_vectors_have_neighbours() -> None:
 @pytest.mark.parametrize("name", ["e.npy", "e.npz"])
 def test_a_header_that_claims_more_than_there_is(tmp_path: Path, name: str) -> None:
     member = io.BytesIO()
-    np.lib.format.write_array_header_1_0(member, {"descr": "<f4", "fortran_order": False, "shape": (2**40, 512)})
+    np.lib.format.write_array_header_1_0(
+        member, {"descr": "<f4", "fortran_order": False, "shape": (2**40, 512)}
+    )
     path = tmp_path / name
     path.write_bytes(member.getvalue())
     if name == "e.npz":

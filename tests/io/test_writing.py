@@ -16,14 +16,31 @@ from infomax import DGI, Embeddings, Graph, read_graph
 from infomax.arrays.sparsity import dense
 from infomax.errors import InputWarning
 
-NAMES = ["g.npz", "g.graphml", "e.csv,n.csv", "e.tsv.gz,n.txt", "e.parquet,n.parquet", "e.csv,n.parquet", "tables"]
-IDS = np.array(["b-2", "007", "é:ü", "a,b", 'q"q', " s", "-1", "<&>", *(f"n{row}" for row in range(32))], dtype=object)
+NAMES = [
+    "g.npz",
+    "g.graphml",
+    "e.csv,n.csv",
+    "e.tsv.gz,n.txt",
+    "e.parquet,n.parquet",
+    "e.csv,n.parquet",
+    "tables",
+]
+IDS = np.array(
+    ["b-2", "007", "é:ü", "a,b", 'q"q', " s", "-1", "<&>", *(f"n{row}" for row in range(32))],
+    dtype=object,
+)
 
 
 def dressed(graph: Graph, ids: Any = IDS) -> Graph:
     """The graph with ids, text labels of which some are unknown, and a split."""
     kind = np.array(["", "p", "q, r"], dtype=object)[np.arange(40) % 3]
-    words = ("groups", "id", "label", "source", *graph.feature_names[4:])  # as a bag of words has them
+    words = (
+        "groups",
+        "id",
+        "label",
+        "source",
+        *graph.feature_names[4:],
+    )  # as a bag of words has them
     marks = {"labels": {"kind": kind, **graph.labels}, "splits": {"train": np.arange(40) < 9}}
     return graph.replace(ids=ids, feature_names=words, **marks)
 
@@ -53,12 +70,18 @@ def sparse_graph(**changes: Any) -> Graph:
 
 
 @pytest.mark.parametrize("name", [*NAMES, "g.graph"])
-@pytest.mark.parametrize("changes", [{"weighted": True}, {"directed": True}, {}], ids=["weighted", "directed", "plain"])
+@pytest.mark.parametrize(
+    "changes", [{"weighted": True}, {"directed": True}, {}], ids=["weighted", "directed", "plain"]
+)
 def test_a_written_graph_is_read_as_it_was(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, changes: dict[str, bool]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    graph = sparse_graph(**changes) if changes else dressed(random_graph(dense=True), np.arange(40)[::-1].copy())
+    graph = (
+        sparse_graph(**changes)
+        if changes
+        else dressed(random_graph(dense=True), np.arange(40)[::-1].copy())
+    )
     if name.endswith(".npz") or name.endswith(".graph"):
         graph.save(name)
         found = read_graph(name).loaded()
@@ -72,13 +95,17 @@ def test_a_written_graph_is_read_as_it_was(
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_many_graphs_and_degree_features(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_many_graphs_and_degree_features(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
     monkeypatch.chdir(tmp_path)
     graph = Graph.from_arrays([[0, 1, 3], [1, 2, 4]], ids=list("abcde"), groups=[7, 7, 7, 2, 2])
     graph.save(name)
     assert_same(read_graph(name), graph)
     if name == "tables":
-        assert Path("tables/nodes.csv").read_text().startswith('"id","graph:name"\n"a",7\n')  # degrees are counted anew
+        assert (
+            Path("tables/nodes.csv").read_text().startswith('"id","graph:name"\n"a",7\n')
+        )  # degrees are counted anew
 
 
 def test_lists_are_columns_of_lists_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,7 +118,13 @@ def test_lists_are_columns_of_lists_again(tmp_path: Path, monkeypatch: pytest.Mo
     found = read_graph("e.parquet,n.parquet")
     assert_same(found, graph)
     assert found.labels["many"].dtype == np.uint8
-    assert pa.parquet.read_schema("n.parquet").names == ["id", "x", "v", "label:many", "split:train"]
+    assert pa.parquet.read_schema("n.parquet").names == [
+        "id",
+        "x",
+        "v",
+        "label:many",
+        "split:train",
+    ]
     assert read_graph("e.parquet,n.parquet", features="v").feature_names == names[1:]
 
 
@@ -145,8 +178,19 @@ class TestFrames:
 
     def test_a_graph_of_frames_is_that_of_tables(self, tmp_path: Path, kind: str) -> None:
         edges = {"from": ["c", "b"], "to": ["a", "c"], "times": [2.0, 0.5]}
-        nodes = {"key": list("abcd"), "x": [1.0, -2, 3.5, 0], "kind": ["p", None, "q", "p"], "name": list("ABCD")}
-        columns: dict[str, Any] = {"source": "from", "target": "to", "weight": "times", "id": "key", "labels": "kind"}
+        nodes = {
+            "key": list("abcd"),
+            "x": [1.0, -2, 3.5, 0],
+            "kind": ["p", None, "q", "p"],
+            "name": list("ABCD"),
+        }
+        columns: dict[str, Any] = {
+            "source": "from",
+            "target": "to",
+            "weight": "times",
+            "id": "key",
+            "labels": "kind",
+        }
         pa.parquet.write_table(pa.table(edges), tmp_path / "edges.parquet")
         pa.parquet.write_table(pa.table(nodes), tmp_path / "nodes.parquet")
         table = read_graph(tmp_path, ignore="name", **columns)
@@ -155,11 +199,17 @@ class TestFrames:
             graph = Graph.from_frames(*frames(kind, edges, nodes), features=matrix, **columns)
             assert graph.feature_names == ("x0", "x1", "x2", "x3")
             np.testing.assert_array_equal(dense(graph.features), np.eye(4))
-        assert_same(Graph.from_frames(*frames(kind, edges, nodes), **columns), read_graph(tmp_path, **columns))
+        assert_same(
+            Graph.from_frames(*frames(kind, edges, nodes), **columns),
+            read_graph(tmp_path, **columns),
+        )
 
     def test_there_and_back(self, kind: str) -> None:
         pytest.importorskip("pyarrow" if kind == "arrow" else kind)
-        for graph in (sparse_graph(weighted=True), dressed(random_graph(dense=True), np.arange(40))):
+        for graph in (
+            sparse_graph(weighted=True),
+            dressed(random_graph(dense=True), np.arange(40)),
+        ):
             assert_same(Graph.from_frames(*graph.to_frames(kind)), graph)
         vectors = Embeddings(np.random.default_rng(0).normal(size=(40, 3)), IDS)
         frame = vectors.to_frame(kind)
@@ -175,7 +225,10 @@ def test_categories_lists_and_an_index() -> None:
     kinds = polars.Series(["p", None, "p"], dtype=polars.Categorical)
     nodes = polars.DataFrame({"id": [1, 2, 3], "v": [[1.0, 0], [0, 1], [1, 1]], "kind": kinds})
     graph = Graph.from_frames(polars.DataFrame({"u": [1, 2], "v": [2, 3]}), nodes, labels="kind")
-    assert (graph.feature_names, graph.labels["kind"].tolist()) == (("v[0]", "v[1]"), ["p", "", "p"])
+    assert (graph.feature_names, graph.labels["kind"].tolist()) == (
+        ("v[0]", "v[1]"),
+        ["p", "", "p"],
+    )
     edges = pandas.DataFrame({"source": pandas.Categorical(["a", "b"]), "target": ["b", "c"]})
     nodes = pandas.DataFrame({"x": [1, 2, 3]}, index=pandas.Index(["c", "a", "b"], name="id"))
     assert Graph.from_frames(edges, nodes[nodes.x > 0]).ids.tolist() == ["c", "a", "b"]
@@ -184,7 +237,12 @@ def test_categories_lists_and_an_index() -> None:
 def test_other_frames_are_refused() -> None:
     told(["edges: ", "a frame of pandas", "list"], Graph.from_frames, [[0, 1]])
     told(["kind: ", "polars", "excel"], Embeddings(np.eye(2), np.arange(2)).to_frame, "excel")
-    told(["features: ", "a node frame"], Graph.from_frames, pa.table({"u": [0], "v": [1]}), features=np.eye(2))
+    told(
+        ["features: ", "a node frame"],
+        Graph.from_frames,
+        pa.table({"u": [0], "v": [1]}),
+        features=np.eye(2),
+    )
 
 
 def test_pyg_and_back() -> None:
@@ -199,7 +257,9 @@ def test_pyg_and_back() -> None:
     data = pyg.Data(x=torch.ones(3, 1), edge_index=torch.tensor([[0], [1]]), train_mask=masks)
     assert Graph.from_pyg(data, split=4).splits["train"].tolist() == [False, True, False]
     told(["split=", "from 0 to 5", "train_mask"], Graph.from_pyg, data)
-    data = pyg.Data(x=torch.ones(3, 1), edge_index=torch.tensor([[0], [1]]), edge_attr=torch.ones(1, 4))
+    data = pyg.Data(
+        x=torch.ones(3, 1), edge_index=torch.tensor([[0], [1]]), edge_attr=torch.ones(1, 4)
+    )
     with pytest.warns(InputWarning, match='edge attributes that are not used: "edge_attr"'):
         Graph.from_pyg(data)
 

@@ -30,15 +30,21 @@ ON_CPU, ON_GPU = Backend(CPU), Backend(GPU)
 
 def pairs(*tensors):
     """Each tensor on the GPU in float32, and on the CPU in float64."""
-    return [t.to(GPU, torch.float32) for t in tensors], [t.to("cpu", torch.float64) for t in tensors]
+    return [t.to(GPU, torch.float32) for t in tensors], [
+        t.to("cpu", torch.float64) for t in tensors
+    ]
 
 
-@pytest.mark.parametrize(("n", "m", "d"), [(5, 5, 3), (70, 41, 512), (300, 300, 200), (33, 64, 1024)])
+@pytest.mark.parametrize(
+    ("n", "m", "d"), [(5, 5, 3), (70, 41, 512), (300, 300, 200), (33, 64, 1024)]
+)
 def test_pair_loss(n, m, d, generator):
     def draw(*shape):
         return torch.randn(shape, generator=generator)
 
-    on_gpu, plain = pairs(draw(n, d), draw(m, d), draw(d), torch.tensor([0.3]), draw(d, d) / d, draw(1)[0])
+    on_gpu, plain = pairs(
+        draw(n, d), draw(m, d), draw(d), torch.tensor([0.3]), draw(d, d) / d, draw(1)[0]
+    )
     found, gradients = ON_GPU.pair_loss(*on_gpu)
     expected, expected_gradients = ON_CPU.pair_loss(*plain)
     torch.testing.assert_close(found.cpu().double(), expected, rtol=1e-4, atol=1e-6)
@@ -74,14 +80,21 @@ def test_product(m, n, d, generator):
     y = torch.randn(n, d, generator=generator)
     matrix = ON_GPU.prepare(dense.to_sparse_csr().to(GPU))
     assert len(matrix.cut.long) == (0 if n < 100 else m - 1)
-    torch.testing.assert_close(ON_GPU.product(matrix, y.to(GPU)).cpu(), dense @ y, rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(
+        ON_GPU.product(matrix, y.to(GPU)).cpu(), dense @ y, rtol=1e-4, atol=1e-4
+    )
     assert ("tiles" in vars(matrix)) == (n <= 4096 and d >= 512)
 
 
 def test_shuffle_loss(generator):
     """With long rows, which are cut, and without."""
-    dense = torch.randn(90, 90, generator=generator) * (torch.rand(90, 90, generator=generator) < 0.1)
-    dense[7], dense[:, 3] = torch.randn(90, generator=generator), torch.randn(90, generator=generator)
+    dense = torch.randn(90, 90, generator=generator) * (
+        torch.rand(90, 90, generator=generator) < 0.1
+    )
+    dense[7], dense[:, 3] = (
+        torch.randn(90, generator=generator),
+        torch.randn(90, generator=generator),
+    )
     rows = torch.randperm(90, generator=generator)
 
     def draw(*shape):
@@ -111,11 +124,15 @@ def test_permutations(n):
 def test_every_permutation_is_as_likely_as_another():
     """Chi-squared over the 24 permutations of 4; and over where the first of 100 goes."""
     generator = torch.Generator(GPU).manual_seed(4)
-    of_four = (ON_GPU.permutations(24_000, 4, generator) * torch.tensor([64, 16, 4, 1], device=GPU)).sum(1)
+    of_four = (
+        ON_GPU.permutations(24_000, 4, generator) * torch.tensor([64, 16, 4, 1], device=GPU)
+    ).sum(1)
     counts = torch.unique(of_four, return_counts=True)[1].double()
     assert len(counts) == 24
     assert ((counts - 1000) ** 2 / 1000).sum() < 49.7  # 23 degrees of freedom, one in a thousand
-    first = torch.bincount(ON_GPU.permutations(50_000, 100, generator)[:, 0], minlength=100).double()
+    first = torch.bincount(
+        ON_GPU.permutations(50_000, 100, generator)[:, 0], minlength=100
+    ).double()
     assert ((first - 500) ** 2 / 500).sum() < 148.2  # 99 degrees of freedom
 
 
@@ -123,24 +140,38 @@ def test_the_end_of_a_step(generator):
     """Adam, the weights kept and the books, beside the plain ones, over epochs of two steps."""
     outcomes = []
     for device in (GPU, CPU):
-        weights = [torch.ones(3000, device=device), torch.ones(7, device=device), torch.ones((), device=device)]
+        weights = [
+            torch.ones(3000, device=device),
+            torch.ones(7, device=device),
+            torch.ones((), device=device),
+        ]
         adam, ledger = Adam(weights, 0.01), Ledger(weights, steps=2, patience=2, shape=(4, 3))
         draws = torch.Generator().manual_seed(0)
         for step, loss in enumerate([5.0, 4, 3, 3, 6, 6, 2, 2, 7, 7, 7, 7, 1, 1]):
             ledger.add_record(torch.tensor([loss, 0.5, 0.1], device=device), step % 2 == 1)
-            gradients = [torch.randn(weight.shape, generator=draws).to(device) for weight in weights]
+            gradients = [
+                torch.randn(weight.shape, generator=draws).to(device) for weight in weights
+            ]
             adam.step(gradients, ledger.kept if step % 2 else None, ledger.waited)
         counts = ledger.counts.clone()
-        outcomes.append([*adam.weights, *ledger.kept, ledger.lowest, counts, torch.tensor(ledger.read(3)[0])])
+        outcomes.append(
+            [*adam.weights, *ledger.kept, ledger.lowest, counts, torch.tensor(ledger.read(3)[0])]
+        )
     for a, b in zip(*outcomes, strict=True):
         torch.testing.assert_close(a.cpu(), b)
-    assert outcomes[0][-2].tolist() == [7, 3, 3]  # the fourth epoch was the best; the seventh came too late
+    assert outcomes[0][-2].tolist() == [
+        7,
+        3,
+        3,
+    ]  # the fourth epoch was the best; the seventh came too late
 
 
 def test_without_triton_the_results_are_the_same(monkeypatch):
     """Where nothing is drawn but the first weights and a shuffle that is not one."""
     graph = random_graph(300, 20)
-    monkeypatch.setattr(Backend, "permutation", lambda self, n, generator: torch.arange(n, device=GPU).flip(0))
+    monkeypatch.setattr(
+        Backend, "permutation", lambda self, n, generator: torch.arange(n, device=GPU).flip(0)
+    )
     settings = {"dim": 16, "epochs": 12, "lr": 1e-3, "device": "cuda"}
     plain = DGI(**settings).fit(graph).transform(graph).vectors
     monkeypatch.setattr(DGI, "one_of_many", True)
@@ -153,8 +184,14 @@ def test_half_a_table_is_gathered_in_full_precision(generator):
     sizes = (6, 30, 60, 600)
     table, share = torch.randn(80, 200, generator=generator), torch.rand(96, generator=generator)
     rows = torch.randint(80, (696,), generator=generator)
-    found = ON_GPU.gather_tree(table.half().to(GPU), rows.to(GPU), Tree.of(sizes, GPU), share.to(GPU))
-    for a, b in zip(found, ON_CPU.gather_tree(table.half().float(), rows, Tree.of(sizes, CPU), share), strict=True):
+    found = ON_GPU.gather_tree(
+        table.half().to(GPU), rows.to(GPU), Tree.of(sizes, GPU), share.to(GPU)
+    )
+    for a, b in zip(
+        found,
+        ON_CPU.gather_tree(table.half().float(), rows, Tree.of(sizes, CPU), share),
+        strict=True,
+    ):
         assert a.dtype == torch.float32
         torch.testing.assert_close(a.cpu(), b)
 
@@ -164,7 +201,9 @@ def test_trees(generator):
     table, share = torch.randn(80, 200, generator=generator), torch.rand(96, generator=generator)
     rows = torch.randint(80, (696,), generator=generator)
     found = ON_GPU.gather_tree(table.to(GPU), rows.to(GPU), Tree.of(sizes, GPU), share.to(GPU))
-    for a, b in zip(found, ON_CPU.gather_tree(table, rows, Tree.of(sizes, CPU), share), strict=True):
+    for a, b in zip(
+        found, ON_CPU.gather_tree(table, rows, Tree.of(sizes, CPU), share), strict=True
+    ):
         torch.testing.assert_close(a.cpu(), b)
     outcomes = []
     for device in (GPU, CPU):
@@ -175,7 +214,9 @@ def test_trees(generator):
         torch.testing.assert_close(a.cpu(), b.cpu())
 
 
-@pytest.mark.parametrize("preset", ["whole-graph", "batches", "mean-pool", "patches", "many-graphs"])
+@pytest.mark.parametrize(
+    "preset", ["whole-graph", "batches", "mean-pool", "patches", "many-graphs"]
+)
 @pytest.mark.parametrize("compiled", [True, False])
 def test_replayed_training_is_the_plain_one(preset, compiled, monkeypatch):
     """Bit for bit: the same kernels in the same order, whether Python launches them or the graph."""
@@ -191,7 +232,13 @@ def test_replayed_training_is_the_plain_one(preset, compiled, monkeypatch):
 def test_many_padded_graphs_are_replayed_as_they_are_computed(monkeypatch):
     """Bit for bit; and without padding the same up to rounding, where nothing is dropped."""
     graph = groups_of(random_graph(300, 20, dense=True), [90, 70, 80, 60])
-    settings = {"dim": 16, "preset": "many-graphs", "epochs": 12, "device": "cuda", "vectors": "paper"}
+    settings = {
+        "dim": 16,
+        "preset": "many-graphs",
+        "epochs": 12,
+        "device": "cuda",
+        "vectors": "paper",
+    }
     replayed = DGI(**settings).fit(graph).transform(graph).vectors
     with monkeypatch.context() as patch:
         patch.setattr("infomax.training.loop.Replay", lambda step, generator: step)
@@ -208,7 +255,9 @@ def groups_of(graph, sizes):
     groups = np.repeat(np.arange(len(sizes)), sizes)
     edges = graph.adjacency.tocoo()
     kept = groups[edges.row] == groups[edges.col]
-    adjacency = sparse.csr_array((edges.data[kept], (edges.row[kept], edges.col[kept])), shape=edges.shape)
+    adjacency = sparse.csr_array(
+        (edges.data[kept], (edges.row[kept], edges.col[kept])), shape=edges.shape
+    )
     return graph.replace(adjacency=adjacency, groups=groups)
 
 
@@ -233,8 +282,13 @@ def test_neighbourhoods(weighted, cap, rule, generator):
     for device in (CPU, GPU):
         views = Batches(graph, rule, shuffle_features, Backend(device), batch=70, cap=cap)
         drawn = torch.Generator().manual_seed(1)
-        keys = [torch.randint(-(2**31), 2**31, (8,), generator=drawn, dtype=torch.int32) for _ in range(2)]
-        nodes, permutation = (Permutation(300, key.to(device), views.source.backend) for key in keys)
+        keys = [
+            torch.randint(-(2**31), 2**31, (8,), generator=drawn, dtype=torch.int32)
+            for _ in range(2)
+        ]
+        nodes, permutation = (
+            Permutation(300, key.to(device), views.source.backend) for key in keys
+        )
         chosen = nodes.first(70)
         offsets = uniform(chosen, torch.tensor(7, device=device))
         (hoods,), table = views.source.chains[""], views.source.features[""]
@@ -251,13 +305,20 @@ def test_shuffled_batches_along_paths():
     found = []
     for device in (CPU, GPU):
         source = BatchSource.of(graph, ("paper-author-paper", "paper-subject"), Backend(device))
-        rows = {kind: Permutation(len(x), keys.to(device), source.backend) for kind, x in source.features.items()}
-        view = source.view(torch.arange(graph.num_nodes, device=device), 1, torch.tensor(7, device=device))
+        rows = {
+            kind: Permutation(len(x), keys.to(device), source.backend)
+            for kind, x in source.features.items()
+        }
+        view = source.view(
+            torch.arange(graph.num_nodes, device=device), 1, torch.tensor(7, device=device)
+        )
         view = dataclasses.replace(view, permutations=rows)
         view.read()
         found.append(view.inputs)
     for path, expected in found[0].items():
-        torch.testing.assert_close(found[1][path][:, : expected.shape[1]].cpu(), expected, rtol=2e-3, atol=2e-3)
+        torch.testing.assert_close(
+            found[1][path][:, : expected.shape[1]].cpu(), expected, rtol=2e-3, atol=2e-3
+        )
 
 
 @pytest.mark.parametrize("dense", [True, False])
@@ -278,7 +339,14 @@ def test_features_that_do_not_fit_stay_on_the_host(scale, preset, monkeypatch):
     """And are read from there, to the same bits; in half precision, and where that is too short."""
     graph = random_graph(300, 20, dense=True)
     graph = graph.replace(features=graph.features * np.float32(scale))
-    settings = {"dim": 16, "preset": preset, "scale": "none", "epochs": 3, "lr": 1e-3, "device": "cuda"}
+    settings = {
+        "dim": 16,
+        "preset": preset,
+        "scale": "none",
+        "epochs": 3,
+        "lr": 1e-3,
+        "device": "cuda",
+    }
     there = DGI(**settings).fit(graph).transform(graph).vectors
     monkeypatch.setattr("infomax.views.operands.available_bytes", lambda gpu: 0)
     table = operands.to_gather(graph.table, ON_GPU)
@@ -288,8 +356,15 @@ def test_features_that_do_not_fit_stay_on_the_host(scale, preset, monkeypatch):
 
 def test_gpu_and_cpu_agree_on_what_does_not_depend_on_the_draw():
     graph = random_graph(200, 20)
-    for settings in ({"epochs": 0}, {"epochs": 0, "preset": "patches"}, {"epochs": 0, "preset": "mean-pool"}):
-        one, other = (DGI(dim=16, device=device, **settings).fit_transform(graph).vectors for device in ("cpu", "cuda"))
+    for settings in (
+        {"epochs": 0},
+        {"epochs": 0, "preset": "patches"},
+        {"epochs": 0, "preset": "mean-pool"},
+    ):
+        one, other = (
+            DGI(dim=16, device=device, **settings).fit_transform(graph).vectors
+            for device in ("cpu", "cuda")
+        )
         np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-5)
 
 
@@ -317,7 +392,10 @@ def test_early_stopping_needs_no_look_by_the_host():
 
 @pytest.mark.parametrize("patience", [None, 5])
 def test_encoders_side_by_side_are_those_trained_alone(patience):
-    graph, settings = random_graph(300, 40), {"dim": 16, "epochs": 150, "patience": patience, "device": "cuda"}
+    graph, settings = (
+        random_graph(300, 40),
+        {"dim": 16, "epochs": 150, "patience": patience, "device": "cuda"},
+    )
     together = [DGI(seed=seed, **settings) for seed in range(5)]
     fit_together(together, graph)
     for model, vectors in zip(together, vectors_of(together, graph), strict=True):
@@ -331,7 +409,9 @@ def test_a_seed_gives_the_same_bytes_twice_where_rows_and_columns_are_long(prese
     """The sums of cuSPARSE would differ from one call to the next."""
     draw = np.random.default_rng(0)
     features = sparse.csr_array(draw.random((1500, 800)) * (draw.random((1500, 800)) < 0.05))
-    graph = Graph.from_arrays(draw.integers(0, 1500, (2, 9000)) // draw.integers(1, 40, 9000), features)
+    graph = Graph.from_arrays(
+        draw.integers(0, 1500, (2, 9000)) // draw.integers(1, 40, 9000), features
+    )
     models = [DGI(dim=64, epochs=10, preset=preset, device="cuda").fit(graph) for _ in range(3)]
     vectors = [model.transform(graph).vectors for model in (*models, models[0], models[0])]
     for others in vectors[1:]:

@@ -98,7 +98,9 @@ def test_a_training_is_the_same_to_the_bit_without_a_workspace(layers, monkeypat
     graph = random_graph(200)
 
     def vectors():
-        return DGI(dim=16, encoder=partial(GCN, layers=layers), epochs=6).fit_transform(graph).vectors
+        return (
+            DGI(dim=16, encoder=partial(GCN, layers=layers), epochs=6).fit_transform(graph).vectors
+        )
 
     with_workspace = vectors()
     kept = with_workspace.copy()
@@ -149,11 +151,16 @@ def test_products_do_not_depend_on_how_rows_are_divided(n, f, generator, monkeyp
     try:
         for threads in (1, 2, 3):
             torch.set_num_threads(threads)
-            for product, right, expected in ((row_product, y, x @ y), (transposed_product, g, x.T @ g)):
+            for product, right, expected in (
+                (row_product, y, x @ y),
+                (transposed_product, g, x.T @ g),
+            ):
                 found = product(x, right)
                 torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
                 assert torch.equal(found, product(x, right))  # in every run the same bits
-                with torch.no_grad():  # as in a backward pass, whose gradient may be in a tensor that requires one
+                with (
+                    torch.no_grad()
+                ):  # as in a backward pass, whose gradient may be in a tensor that requires one
                     assert torch.equal(found, product(x, right.clone().requires_grad_()))
                 assert torch.get_num_threads() == threads
     finally:

@@ -58,7 +58,8 @@ def test_a_training_of_short_steps_uses_one_thread(monkeypatch):
         for limit in (30 * 8 + 1, 30 * 8, 12 * 8):
             monkeypatch.setattr(kernels, "LARGE", limit)
             DGI(8, epochs=2, device="cpu").fit(
-                random_graph(30, f=12), progress=lambda training: found.append(torch.get_num_threads())
+                random_graph(30, f=12),
+                progress=lambda training: found.append(torch.get_num_threads()),
             )
             assert torch.get_num_threads() == 3
         assert found == [1, 1, 3, 3, 3, 3]
@@ -73,7 +74,9 @@ def test_a_small_graph_counts_as_large_in_one_of_many_models(monkeypatch):
     """As in the paper's protocol, which trains a hundred encoders."""
     graph, numbers = random_graph(30), []
     for name in ("of_training", "of_embedding"):
-        monkeypatch.setattr(Backend, name, lambda device, work, *step: numbers.append(work) or Backend(device))
+        monkeypatch.setattr(
+            Backend, name, lambda device, work, *step: numbers.append(work) or Backend(device)
+        )
     model = DGI(dim=4, epochs=2, device="cpu", vectors="paper")
     for model.one_of_many in (False, True):
         model.fit(graph).transform(graph)
@@ -83,7 +86,9 @@ def test_a_small_graph_counts_as_large_in_one_of_many_models(monkeypatch):
 def test_what_one_backend_does_changes_no_other(monkeypatch):
     """Torch's Adam leaves its threads only where its own backend has used numba's."""
     moved = []
-    monkeypatch.setattr(kernels, "on_one_thread", lambda function, *arguments: moved.append(function))
+    monkeypatch.setattr(
+        kernels, "on_one_thread", lambda function, *arguments: moved.append(function)
+    )
     one, other = Backend(CPU), Backend(CPU)
     with one.reusing():
         assert one.numba(kernels.LARGE) is not None
@@ -97,7 +102,9 @@ def test_what_one_backend_does_changes_no_other(monkeypatch):
 
 
 def sparse(rows, columns, generator):
-    dense = torch.randn(rows, columns, generator=generator) * (torch.rand(rows, columns, generator=generator) < 0.3)
+    dense = torch.randn(rows, columns, generator=generator) * (
+        torch.rand(rows, columns, generator=generator) < 0.3
+    )
     dense[1] = 0
     return dense, Backend(CPU).prepare(dense.to_sparse_csr())
 
@@ -165,8 +172,17 @@ def test_pair_loss(slope, monkeypatch, generator):
     def draw(*shape):
         return torch.randn(shape, generator=generator, dtype=torch.float64)
 
-    arguments = draw(40, 6), draw(31, 6), draw(6), torch.tensor([slope]).double(), draw(6, 6), draw(1)[0]
-    compiled, plain = both(lambda: Backend(CPU).pair_loss(*(a.clone() for a in arguments)), monkeypatch)
+    arguments = (
+        draw(40, 6),
+        draw(31, 6),
+        draw(6),
+        torch.tensor([slope]).double(),
+        draw(6, 6),
+        draw(1)[0],
+    )
+    compiled, plain = both(
+        lambda: Backend(CPU).pair_loss(*(a.clone() for a in arguments)), monkeypatch
+    )
     torch.testing.assert_close(compiled, plain)
 
 
@@ -176,7 +192,9 @@ def test_shuffle_loss(monkeypatch, generator):
     rows, y = torch.randperm(30, generator=generator), torch.randn(30, 7, generator=generator)
     bias, weight = torch.randn(7, generator=generator), torch.randn(7, 7, generator=generator)
     others = bias, torch.tensor([0.3]), weight, torch.tensor(0.1)
-    compiled, plain = both(lambda: Backend(CPU).shuffle_loss(matrix, transpose, rows, y.clone(), *others), monkeypatch)
+    compiled, plain = both(
+        lambda: Backend(CPU).shuffle_loss(matrix, transpose, rows, y.clone(), *others), monkeypatch
+    )
     torch.testing.assert_close(compiled, plain)
 
 
@@ -189,7 +207,9 @@ def test_training_is_the_same_compiled_and_plain(monkeypatch):
 def test_kernels_are_compiled_where_nothing_can_be_kept():
     from infomax.kernels.compiling import compiled
 
-    from_nowhere = eval("lambda x: x + 1")  # a function without a file, beside which numba could keep its code
+    from_nowhere = eval(
+        "lambda x: x + 1"
+    )  # a function without a file, beside which numba could keep its code
     assert compiled(from_nowhere)(1) == 2
 
 
@@ -223,7 +243,9 @@ print(DGI(dim=16, epochs=3).fit_transform(read_graph({source!r})).vectors.sum(dt
 print("numba" in sys.modules, "numba.np.arraymath" in sys.modules)
 """
     for _ in range(2):
-        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            [sys.executable, "-c", script], capture_output=True, text=True, check=True
+        )
         found.append(done.stdout.split())
     assert found[1] == [found[0][0], "True", "False"]
 
@@ -265,7 +287,8 @@ def test_the_end_of_a_step(monkeypatch, generator):
 
     for shape in ([3000], [30, 100]):
         compiled, plain = both(
-            lambda shape=shape: steps([torch.ones(shape), torch.ones(7), torch.ones(())]), monkeypatch
+            lambda shape=shape: steps([torch.ones(shape), torch.ones(7), torch.ones(())]),
+            monkeypatch,
         )
         torch.testing.assert_close(compiled, plain)
     compiled, plain = both(lambda: steps([torch.ones(30, 100).T, torch.ones(7)]), monkeypatch)

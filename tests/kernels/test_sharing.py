@@ -33,9 +33,15 @@ def test_every_row_has_one_thread(threads, counts):
 
 
 def test_every_thread_works_on_its_rows_of_each_call(threads):
-    found = share(lambda name, begin, end: [(name, row) for row in range(begin, end)], (equal(9), "a"), (equal(4), "b"))
+    found = share(
+        lambda name, begin, end: [(name, row) for row in range(begin, end)],
+        (equal(9), "a"),
+        (equal(4), "b"),
+    )
     assert len(found) == 2 * threads
-    assert sorted(chain.from_iterable(found)) == [("a", row) for row in range(9)] + [("b", row) for row in range(4)]
+    assert sorted(chain.from_iterable(found)) == [("a", row) for row in range(9)] + [
+        ("b", row) for row in range(4)
+    ]
 
 
 def test_results_come_in_the_order_of_the_ranges_whoever_computes_them(threads):
@@ -75,7 +81,10 @@ def test_nothing_runs_any_more_when_an_error_comes_back(where):
 
 def test_callers_do_not_get_the_results_of_others():
     with ThreadPoolExecutor(8) as callers:
-        found = callers.map(lambda caller: share(lambda c, begin, end: (c, begin), ([0, 1, 2, 3], caller)), range(500))
+        found = callers.map(
+            lambda caller: share(lambda c, begin, end: (c, begin), ([0, 1, 2, 3], caller)),
+            range(500),
+        )
         assert list(found) == [[(caller, thread) for thread in range(3)] for caller in range(500)]
 
 

@@ -20,6 +20,8 @@ def test_columns_become_orthonormal_and_keep_their_span(rank, scale):
     products = found.T @ found
     kept = np.flatnonzero(products.diagonal() > 0.5)
     assert len(kept) == rank if scale > 1e-5 else 3 < len(kept) < rank
-    np.testing.assert_allclose(products, np.diag(np.isin(np.arange(12), kept).astype(float)), atol=1e-5)
+    np.testing.assert_allclose(
+        products, np.diag(np.isin(np.arange(12), kept).astype(float)), atol=1e-5
+    )
     left = np.linalg.norm(given - found @ (found.T @ given), axis=0)
     assert left.max() < 1e-4 * np.linalg.norm(given, axis=0).max()

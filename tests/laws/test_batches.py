@@ -57,16 +57,24 @@ def batches_of(graph, encoder, place, **settings) -> Batches:
 @pytest.mark.parametrize("kind", ["dense", "sparse", "directed", "weighted"])
 def test_a_batch_of_all_nodes_is_the_whole_graph(encoder, kind, place, generator):
     """The same loss and the same gradients, for the same permutation."""
-    graph = random_graph(40, 9, dense=kind != "sparse", directed=kind == "directed", weighted=kind == "weighted")
+    graph = random_graph(
+        40, 9, dense=kind != "sparse", directed=kind == "directed", weighted=kind == "weighted"
+    )
     model = model_of(encoder, graph, generator)
-    view, negative = batches_of(graph, model.encoder, place, batch=100).pair(torch.zeros(1), generator)
+    view, negative = batches_of(graph, model.encoder, place, batch=100).pair(
+        torch.zeros(1), generator
+    )
     whole = WholeView.of(graph, model.encoder.rule, place)
     shuffled = whole.shuffled(generator)
     shuffled.rows[""].copy_(negative.permutations[""](torch.arange(40)))
-    found, expected = (DeepGraphInfomax().loss(model, pair) for pair in ((view, negative), (whole, shuffled)))
+    found, expected = (
+        DeepGraphInfomax().loss(model, pair) for pair in ((view, negative), (whole, shuffled))
+    )
     torch.testing.assert_close(found, expected)
     parameters = list(model.parameters())
-    for a, b in zip(*(torch.autograd.grad(loss[0], parameters) for loss in (found, expected)), strict=True):
+    for a, b in zip(
+        *(torch.autograd.grad(loss[0], parameters) for loss in (found, expected)), strict=True
+    ):
         torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-6)
 
 
@@ -91,7 +99,9 @@ def test_a_hop_may_reach_all_nodes_before_the_last(layers, dense, place, generat
     for encoder in (GCN, SkipMeanPool):
         model = encoder(5, 3, layers=layers, generator=generator)
         for batch in (1, 3, 9):
-            view, negative = batches_of(star, model, place, batch=batch).pair(torch.zeros(1), generator)
+            view, negative = batches_of(star, model, place, batch=batch).pair(
+                torch.zeros(1), generator
+            )
             shuffled = Graph.from_arrays(
                 [[0] * 8, leaves], star.features[negative.permutations[""](torch.arange(9)).numpy()]
             )
@@ -109,12 +119,18 @@ def test_the_mean_gradient_over_batches_is_the_whole_graphs(generator):
 
     def gradient(positive, negative):
         h, h_negative = model.encoder(positive, negative)
-        loss = binary_cross_entropy(model.discriminator(h, summary), model.discriminator(h_negative, summary))
-        return torch.cat([part.flatten() for part in torch.autograd.grad(loss, list(model.parameters()))])
+        loss = binary_cross_entropy(
+            model.discriminator(h, summary), model.discriminator(h_negative, summary)
+        )
+        return torch.cat(
+            [part.flatten() for part in torch.autograd.grad(loss, list(model.parameters()))]
+        )
 
     views = batches_of(graph, model.encoder, COMPILED, batch=10)
     drawn = torch.stack([gradient(*views.pair(torch.zeros(1), generator)) for _ in range(600)])
-    exact = torch.stack([gradient(whole.fresh(), whole.fresh().shuffled(generator)) for _ in range(600)])
+    exact = torch.stack(
+        [gradient(whole.fresh(), whole.fresh().shuffled(generator)) for _ in range(600)]
+    )
     error = (drawn.var(0) / 600 + exact.var(0) / 600).sqrt()
     assert ((drawn.mean(0) - exact.mean(0)).abs() <= 5 * error + 1e-6).all()
 
@@ -126,7 +142,9 @@ def test_capped_neighbourhoods_are_right_on_average(weighted, dense, place, gene
     assert graph.adjacency.sum(axis=1).max() > 3
     views = Batches(graph, SYMMETRIC, shuffle_features, place, batch=25, cap=2)
     weight = torch.eye(4)
-    draws = torch.stack([views.pair(torch.zeros(1), generator)[0].at(0).pooled(None, weight) for _ in range(500)])
+    draws = torch.stack(
+        [views.pair(torch.zeros(1), generator)[0].at(0).pooled(None, weight) for _ in range(500)]
+    )
     exact = WholeView.of(graph, SYMMETRIC, place).pooled(None, weight)
     error = draws.std(0) / 500**0.5
     assert ((draws.mean(0) - exact).abs() <= 5 * error + 1e-5).all()
@@ -154,7 +172,9 @@ def test_a_permutation_permutes(n, place, generator):
     assert (drawn(torch.arange(n)).sort().values == torch.arange(n)).all()
     assert (drawn.first(n) == drawn(torch.arange(n))).all()
     if n > 5:
-        assert (drawn(torch.arange(n)) != Permutation.draw(n, generator, place)(torch.arange(n))).any()
+        assert (
+            drawn(torch.arange(n)) != Permutation.draw(n, generator, place)(torch.arange(n))
+        ).any()
 
 
 def test_a_permutation_sends_every_number_everywhere(generator):

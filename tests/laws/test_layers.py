@@ -37,11 +37,16 @@ class Again(Encoder):
         shapes = [(in_dim, dim), (dim, dim), (dim, dim)]
         self.along = torch.nn.ParameterList(glorot(shape, generator=generator) for shape in shapes)
         self.own, self.pooled = (
-            torch.nn.ParameterList(glorot((in_dim, dim), generator=generator) for _ in range(3)) for _ in range(2)
+            torch.nn.ParameterList(glorot((in_dim, dim), generator=generator) for _ in range(3))
+            for _ in range(2)
         )
 
     def layer(self, k, view, h):
-        out = view.own(None, self.own[k]) - view.pooled(None, self.pooled[k]) + view.pooled(h, self.along[k])
+        out = (
+            view.own(None, self.own[k])
+            - view.pooled(None, self.pooled[k])
+            + view.pooled(h, self.along[k])
+        )
         return torch.tanh(out if h is None else out + view.carry(h))
 
 
@@ -64,7 +69,9 @@ def model(generator) -> Again:
 
 
 def by_hand(model: Again, graph: Graph) -> torch.Tensor:
-    x = torch.from_numpy(graph.features.toarray() if sparse.issparse(graph.features) else graph.features)
+    x = torch.from_numpy(
+        graph.features.toarray() if sparse.issparse(graph.features) else graph.features
+    )
     p = (torch.from_numpy(graph.adjacency.toarray()) + torch.eye(N)) / 5
     h = None
     for along, own, pooled in zip(model.along, model.own, model.pooled, strict=True):
@@ -88,7 +95,9 @@ def test_in_batches(graph, model, generator, compiled, batch):
     views = Batches(graph, MEAN, shuffle_features, place, batch=batch)
     views.prepare(3)
     view, negative = views.pair(torch.zeros(1), generator)
-    shuffled = Graph.from_scipy(graph.adjacency, graph.features[negative.permutations[""](torch.arange(N)).numpy()])
+    shuffled = Graph.from_scipy(
+        graph.adjacency, graph.features[negative.permutations[""](torch.arange(N)).numpy()]
+    )
     for ours, source in ((view, graph), (negative, shuffled)):
         torch.testing.assert_close(model(ours)[0], by_hand(model, source)[view.hops.nodes])
 
@@ -98,7 +107,9 @@ def test_in_patches_of_full_fan_out(graph, model, generator, monkeypatch):
     monkeypatch.setattr(Neighbours, "pick", lambda self, nodes, chance: everyone[nodes])
     centres = torch.randperm(N, generator=generator)[:7]
     patches = Patches(graph, MEAN, shuffle_within_patches, Backend(CPU), fan_out=(4, 4, 4), batch=7)
-    torch.testing.assert_close(model(patches.around(centres, generator))[0], by_hand(model, graph)[centres])
+    torch.testing.assert_close(
+        model(patches.around(centres, generator))[0], by_hand(model, graph)[centres]
+    )
 
 
 def test_in_padded_graphs(model):
@@ -118,8 +129,12 @@ def test_of_a_graph_folder(tmp_path, graph):
     """By the table of the layer before, and by hops from some nodes."""
     graph.save(tmp_path / "ring.graph")
     stored = Graph.open(tmp_path / "ring.graph")
-    fitted = DGI(D, preset="batches", encoder=Again, epochs=1, scale="none", device="cpu", vectors="paper").fit(stored)
+    fitted = DGI(
+        D, preset="batches", encoder=Again, epochs=1, scale="none", device="cpu", vectors="paper"
+    ).fit(stored)
     expected = by_hand(fitted.model_.encoder, graph).detach().numpy()
     np.testing.assert_allclose(fitted.transform(stored).vectors, expected, rtol=1e-4, atol=1e-6)
     rows = np.array([0, 3, 17])
-    np.testing.assert_allclose(fitted.transform(stored, rows=rows).vectors, expected[rows], rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(
+        fitted.transform(stored, rows=rows).vectors, expected[rows], rtol=1e-4, atol=1e-6
+    )

@@ -15,7 +15,16 @@ from infomax.kernels import Backend
 from infomax.kernels.initialisation import glorot
 from infomax.parts.corruptions import flip_edges, shuffle_features, shuffle_within_patches
 from infomax.parts.encoders import Encoder
-from infomax.views import MEAN, NEIGHBOURS, SYMMETRIC, Batches, ManyGraphs, Normalisation, Patches, WholeView
+from infomax.views import (
+    MEAN,
+    NEIGHBOURS,
+    SYMMETRIC,
+    Batches,
+    ManyGraphs,
+    Normalisation,
+    Patches,
+    WholeView,
+)
 from infomax.views.patches import Neighbours
 
 CPU = torch.device("cpu")
@@ -27,7 +36,9 @@ def dense(adjacency, rule) -> torch.Tensor:
     """P in double precision; row i has the messages that node i receives."""
     hat = adjacency.astype(np.float64).T + rule.loops * np.eye(len(adjacency))
     with np.errstate(divide="ignore"):
-        left, right = (np.nan_to_num(hat.sum(1) ** -power, posinf=0) for power in (rule.left, rule.right))
+        left, right = (
+            np.nan_to_num(hat.sum(1) ** -power, posinf=0) for power in (rule.left, rule.right)
+        )
     return torch.from_numpy(left[:, None] * hat * right[None, :])
 
 
@@ -40,7 +51,9 @@ class Two(Encoder):
         super().__init__()
         self.rule, self.out_dim = rule, dim
         self.own, self.pooled = (
-            torch.nn.ParameterList(glorot((width, dim), generator=generator) for width in (in_dim, dim))
+            torch.nn.ParameterList(
+                glorot((width, dim), generator=generator) for width in (in_dim, dim)
+            )
             for _ in range(2)
         )
 
@@ -48,7 +61,11 @@ class Two(Encoder):
         return torch.tanh(view.own(h, self.own[k]) + view.pooled(h, self.pooled[k]))
 
     def by_hand(self, graph, p=None) -> torch.Tensor:
-        x = graph.features.toarray() if sparse.issparse(graph.features) else np.asarray(graph.features)
+        x = (
+            graph.features.toarray()
+            if sparse.issparse(graph.features)
+            else np.asarray(graph.features)
+        )
         p = dense(graph.adjacency.toarray(), self.rule) if p is None else p
         h = torch.from_numpy(x).double()
         for own, pooled in zip(self.own, self.pooled, strict=True):
@@ -60,7 +77,9 @@ class Two(Encoder):
 def graph(request) -> Graph:
     """With an isolated node, the last."""
     kind = request.param
-    return random_graph(40, 9, dense=kind != "sparse", directed=kind == "directed", weighted=kind == "weighted")
+    return random_graph(
+        40, 9, dense=kind != "sparse", directed=kind == "directed", weighted=kind == "weighted"
+    )
 
 
 @pytest.fixture(params=RULES, ids=str)
@@ -81,7 +100,9 @@ def test_batches(graph, model, generator, compiled, batch):
     views = Batches(graph, model.rule, shuffle_features, place, batch=batch)
     views.prepare(2)
     view, negative = views.pair(torch.zeros(1), generator)
-    shuffled = graph.replace(features=graph.features[negative.permutations[""](torch.arange(40)).numpy()])
+    shuffled = graph.replace(
+        features=graph.features[negative.permutations[""](torch.arange(40)).numpy()]
+    )
     for ours, source in ((view, graph), (negative, shuffled)):
         torch.testing.assert_close(model(ours)[0], model.by_hand(source)[view.hops.nodes])
 
@@ -89,7 +110,10 @@ def test_batches(graph, model, generator, compiled, batch):
 def test_gradients_do_not_depend_on_the_view(graph, model, generator):
     views = Batches(graph, model.rule, shuffle_features, Backend(CPU), batch=40)
     views.prepare(2)
-    ours = model(views.pair(torch.zeros(1), generator)[0])[0], model(WholeView.of(graph, model.rule, Backend(CPU)))[0]
+    ours = (
+        model(views.pair(torch.zeros(1), generator)[0])[0],
+        model(WholeView.of(graph, model.rule, Backend(CPU)))[0],
+    )
     parameters = list(model.parameters())
     expected = torch.autograd.grad(model.by_hand(graph).square().sum(), parameters)
     for h in ours:
@@ -104,11 +128,23 @@ def test_patches_of_full_fan_out(rule, weighting, generator, monkeypatch):
     start = np.arange(11)
     edges = np.concatenate([np.stack([start, (start + step) % 11]) for step in (1, 2)], axis=1)
     graph = Graph.from_arrays(edges, np.random.default_rng(0).random((12, 9)))
-    everyone = torch.cat([Neighbours.of(graph, CPU).senders.view(-1, 4).long(), torch.full((1, 4), 11)])
+    everyone = torch.cat(
+        [Neighbours.of(graph, CPU).senders.view(-1, 4).long(), torch.full((1, 4), 11)]
+    )
     monkeypatch.setattr(Neighbours, "pick", lambda self, nodes, chance: everyone[nodes])
     model = Two(rule, 9, 5, generator=generator)
-    patches = Patches(graph, rule, shuffle_within_patches, Backend(CPU), fan_out=(4, 4), batch=12, weighting=weighting)
-    torch.testing.assert_close(model(patches.around(torch.arange(12), generator))[0], model.by_hand(graph))
+    patches = Patches(
+        graph,
+        rule,
+        shuffle_within_patches,
+        Backend(CPU),
+        fan_out=(4, 4),
+        batch=12,
+        weighting=weighting,
+    )
+    torch.testing.assert_close(
+        model(patches.around(torch.arange(12), generator))[0], model.by_hand(graph)
+    )
 
 
 def test_patches_pool_by_a_mean():
@@ -132,7 +168,10 @@ def test_padded_graphs(model):
     groups = np.repeat([0, 1], 20)
     inside = sparse.csr_array(graph.adjacency.toarray() * (groups[:, None] == groups[None, :]))
     views = ManyGraphs(
-        Graph.from_scipy(inside, graph.features, groups=groups), model.rule, shuffle_features, Backend(CPU)
+        Graph.from_scipy(inside, graph.features, groups=groups),
+        model.rule,
+        shuffle_features,
+        Backend(CPU),
     )
     expected = [model(view)[0] for view in views.views]
     views.pad()
@@ -149,12 +188,18 @@ class Apart(Two):
 
 @pytest.mark.parametrize("kind", ["plain", "directed", "weighted"])
 def test_graph_folders(tmp_path, kind):
-    graph = random_graph(40, 9, dense=True, directed=kind == "directed", weighted=kind == "weighted")
+    graph = random_graph(
+        40, 9, dense=True, directed=kind == "directed", weighted=kind == "weighted"
+    )
     graph.save(tmp_path / "g.graph")
     stored = Graph.open(tmp_path / "g.graph")
-    fitted = DGI(5, preset="batches", encoder=Apart, epochs=1, scale="none", device="cpu", vectors="paper").fit(stored)
+    fitted = DGI(
+        5, preset="batches", encoder=Apart, epochs=1, scale="none", device="cpu", vectors="paper"
+    ).fit(stored)
     expected = fitted.model_.encoder.by_hand(graph).detach().numpy()
     np.testing.assert_allclose(fitted.transform(stored).vectors, expected, rtol=1e-4, atol=1e-6)
     rows = np.array([0, 3, 17, 39])
-    np.testing.assert_allclose(fitted.transform(stored, rows=rows).vectors, expected[rows], rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(
+        fitted.transform(stored, rows=rows).vectors, expected[rows], rtol=1e-4, atol=1e-6
+    )
     np.testing.assert_allclose(fitted.transform(graph).vectors, expected, rtol=1e-4, atol=1e-6)

@@ -45,7 +45,9 @@ def mean_matrix(graph: Graph, path: str) -> torch.Tensor:
 def by_hand(encoder: PathMean, graph: Graph, rows=None) -> torch.Tensor:
     """H, from dense matrices; ``rows``: by type, whose features each node has."""
     found = []
-    for path, weight, bias, slope in zip(encoder.paths, encoder.weights, encoder.biases, encoder.slopes, strict=True):
+    for path, weight, bias, slope in zip(
+        encoder.paths, encoder.weights, encoder.biases, encoder.slopes, strict=True
+    ):
         end = named_path(graph.relations, path)[-1].sender
         x = graph.target(end).features
         x = torch.from_numpy(np.asarray(x.toarray() if sparse.issparse(x) else x))
@@ -98,10 +100,14 @@ def test_relations_are_named_where_two_join_the_same_types():
     found = find_paths(twice, "author", 1, ["paper"])
     assert list(found) == ["author-[by]-paper", "author-[edited]-paper"]
     for name, path in found.items():
-        assert [step.relation.name for step in named_path(twice, name)] == [step.relation.name for step in path]
+        assert [step.relation.name for step in named_path(twice, name)] == [
+            step.relation.name for step in path
+        ]
     with pytest.raises(InputError, match=r"such as author-\[by\]-paper, author-\[edited\]-paper"):
         named_path(twice, "author-paper")
-    with pytest.raises(InputError, match=r'path "paper-venue": expected a step such as paper-author'):
+    with pytest.raises(
+        InputError, match=r'path "paper-venue": expected a step such as paper-author'
+    ):
         named_path(twice, "paper-venue")
 
 
@@ -113,8 +119,14 @@ def test_paths_of_another_type_are_refused():
 def test_turning_to_another_type_and_back_is_the_same_graph():
     graph = typed_graph()
     turned = graph.target("author")
-    assert (turned.num_nodes, turned.num_features, turned.types) == (17, 5, ("author", "paper", "subject"))
-    assert repr(turned).startswith("Graph(nodes: 17 of type author with 5 features, 4 of type subject with 3")
+    assert (turned.num_nodes, turned.num_features, turned.types) == (
+        17,
+        5,
+        ("author", "paper", "subject"),
+    )
+    assert repr(turned).startswith(
+        "Graph(nodes: 17 of type author with 5 features, 4 of type subject with 3"
+    )
     back = turned.target("paper")
     assert np.array_equal(back.features, graph.features)
     assert back.relations is graph.relations
@@ -127,7 +139,9 @@ def test_the_whole_graph_and_blocks(graph, encoder, generator):
     torch.testing.assert_close(embed(encoder, view, block=7), by_hand(encoder, graph).detach())
     negative = shuffle_features(view, generator)
     torch.testing.assert_close(encoder(negative)[0], by_hand(encoder, graph, negative.rows))
-    assert all(sorted(rows.tolist()) == list(range(SIZES[kind])) for kind, rows in negative.rows.items())
+    assert all(
+        sorted(rows.tolist()) == list(range(SIZES[kind])) for kind, rows in negative.rows.items()
+    )
 
 
 @pytest.mark.parametrize("n", [30, 3000], ids=["marked", "sorted"])
@@ -158,27 +172,42 @@ def test_batches_of_half_precision_from_disk(generator, monkeypatch, compiled):
     sides = []
     for precision in (np.float16, np.float32):
         tables = {kind: Table(x.astype(precision), mapped=True) for kind, x in halves.items()}
-        sides.append(graph.with_nodes(lambda kind, one, tables=tables: dataclasses.replace(one, table=tables[kind])))
+        sides.append(
+            graph.with_nodes(
+                lambda kind, one, tables=tables: dataclasses.replace(one, table=tables[kind])
+            )
+        )
     encoder = PathMean(0, 6, paths=graph.paths(), generator=generator)
-    half, single = (Batches(side, encoder.rule, shuffle_features, Backend(CPU), batch=9).source for side in sides)
+    half, single = (
+        Batches(side, encoder.rule, shuffle_features, Backend(CPU), batch=9).source
+        for side in sides
+    )
     nodes, seed = torch.arange(40), torch.tensor(5)
-    torch.testing.assert_close(encoder(half.view(nodes, 1, seed))[0], encoder(single.view(nodes, 1, seed))[0])
+    torch.testing.assert_close(
+        encoder(half.view(nodes, 1, seed))[0], encoder(single.view(nodes, 1, seed))[0]
+    )
 
 
 def test_rows_from_disk(encoder, graph):
     if graph.table.sparse:
         pytest.skip("graph folders hold dense features")
-    stored = graph.with_nodes(lambda _, one: dataclasses.replace(one, table=Table(one.table.values, mapped=True)))
+    stored = graph.with_nodes(
+        lambda _, one: dataclasses.replace(one, table=Table(one.table.values, mapped=True))
+    )
     recipe = Recipe(encoder, graph.scaler("none"))
     engine, nodes = Embedder.of(recipe, stored, Backend(CPU)), np.array([0, 3, 11, 39])
     engine.block = 7
     expected = by_hand(encoder, graph).detach().numpy()
     np.testing.assert_allclose(engine.all(), expected, rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(engine.some(nodes, torch.device("cpu")), expected[nodes], rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(
+        engine.some(nodes, torch.device("cpu")), expected[nodes], rtol=1e-5, atol=1e-6
+    )
 
 
 @pytest.mark.parametrize("compiled", [False, True], ids=["plain", "compiled"])
-@pytest.mark.parametrize("first", [0, 1, 2], ids=["product first", "pooled first", "pooled by two factors"])
+@pytest.mark.parametrize(
+    "first", [0, 1, 2], ids=["product first", "pooled first", "pooled by two factors"]
+)
 def test_a_step_has_the_loss_and_the_gradients_of_dense_matrices(
     graph, encoder, generator, monkeypatch, compiled, first
 ):
@@ -191,7 +220,9 @@ def test_a_step_has_the_loss_and_the_gradients_of_dense_matrices(
         record = DeepGraphInfomax().loss(model, (positive, negative))
         h, h_negative = by_hand(encoder, graph), by_hand(encoder, graph, negative.rows)
         summary = torch.sigmoid(h.mean(0))
-        loss = binary_cross_entropy(model.discriminator(h, summary), model.discriminator(h_negative, summary))
+        loss = binary_cross_entropy(
+            model.discriminator(h, summary), model.discriminator(h_negative, summary)
+        )
         torch.testing.assert_close(record[0], loss)
         weights = list(model.parameters())
         gradients = torch.autograd.grad(record[0], weights), torch.autograd.grad(loss, weights)
@@ -202,7 +233,10 @@ def test_a_step_has_the_loss_and_the_gradients_of_dense_matrices(
 @pytest.mark.parametrize("slower", [4, 10])
 def test_features_are_pooled_first_where_that_is_less_work(monkeypatch, slower):
     monkeypatch.setattr(whole, "SPARSE", slower)
-    few, many = (SparseOperand.of_rows(torch.arange(m + 1), torch.arange(m), torch.ones(m), 400) for m in (3, 300))
+    few, many = (
+        SparseOperand.of_rows(torch.arange(m + 1), torch.arange(m), torch.ones(m), 400)
+        for m in (3, 300)
+    )
     weight = torch.ones(50, 32)
     for x in (torch.ones(400, 50), SparseOperand(torch.ones(400, 50).to_sparse_csr())):
         assert whole.pooled_first([few], x, weight) == 1
@@ -213,7 +247,10 @@ def test_features_are_pooled_first_where_that_is_less_work(monkeypatch, slower):
 
 
 def test_factors_are_merged_only_where_that_leaves_no_more_entries():
-    to_few, to_many = sparse.random_array((90, 3), density=0.3, rng=0), sparse.random_array((3, 90), density=0.9, rng=1)
+    to_few, to_many = (
+        sparse.random_array((90, 3), density=0.3, rng=0),
+        sparse.random_array((3, 90), density=0.9, rng=1),
+    )
     single = sparse.eye_array(90, format="csr")
     chain = [single, to_few.tocsr(), to_many.tocsr(), single]
     merged = whole.merged(chain)
@@ -229,7 +266,10 @@ def test_training_on_unseen_nodes_reads_none_of_them(generator):
     graph = graph.replace(splits={"seen": seen})
     changed = graph.features.copy()
     changed[30:] = 1e6
-    trained = [DGI(8, epochs=3, seed=1, scale="columns").fit(one) for one in (graph, graph.replace(features=changed))]
+    trained = [
+        DGI(8, epochs=3, seed=1, scale="columns").fit(one)
+        for one in (graph, graph.replace(features=changed))
+    ]
     for one, other in zip(*(model.model_.parameters() for model in trained), strict=True):
         assert torch.equal(one, other)
 
@@ -252,17 +292,31 @@ class Weighted(PathMean):
         self.shares, self.heat = torch.nn.Parameter(torch.zeros(len(self.paths))), heat
 
     def layer(self, k, view, h):
-        parts = (view.pooled(None, weight, path) for path, weight in zip(self.paths, self.weights, strict=True))
-        active = (torch.prelu(y + b, a) for y, b, a in zip(parts, self.biases, self.slopes, strict=True))
-        return sum(share * one for share, one in zip((self.shares / self.heat).softmax(0), active, strict=True))
+        parts = (
+            view.pooled(None, weight, path)
+            for path, weight in zip(self.paths, self.weights, strict=True)
+        )
+        active = (
+            torch.prelu(y + b, a) for y, b, a in zip(parts, self.biases, self.slopes, strict=True)
+        )
+        return sum(
+            share * one
+            for share, one in zip((self.shares / self.heat).softmax(0), active, strict=True)
+        )
 
 
 @pytest.mark.parametrize("preset", ["types", "type-batches"])
 def test_an_encoder_of_ones_own_takes_the_paths_of_the_graph(preset, tmp_path):
     graph, own = typed_graph(), partial(Weighted, heat=0.5)
-    untrained = [DGI(8, preset=preset, epochs=0, encoder=encoder).fit(graph) for encoder in (own, PathMean)]
-    np.testing.assert_allclose(*(model.transform(graph).vectors for model in untrained), rtol=1e-4, atol=1e-6)
-    model = DGI(8, preset=preset, epochs=20, encoder=partial(own, hops=1)).fit(graph, run=tmp_path / "run")
+    untrained = [
+        DGI(8, preset=preset, epochs=0, encoder=encoder).fit(graph) for encoder in (own, PathMean)
+    ]
+    np.testing.assert_allclose(
+        *(model.transform(graph).vectors for model in untrained), rtol=1e-4, atol=1e-6
+    )
+    model = DGI(8, preset=preset, epochs=20, encoder=partial(own, hops=1)).fit(
+        graph, run=tmp_path / "run"
+    )
     assert list(model.preset_.paths) == list(graph.paths(hops=1))
     assert model.model_.encoder.shares.std() > 0  # trained, too
     loaded = DGI.load(tmp_path / "run", encoder=own)
@@ -273,7 +327,8 @@ def test_a_graph_seen_from_another_type_is_refused():
     graph = typed_graph()
     model = DGI(4, epochs=1).fit(graph)
     with pytest.raises(
-        InputError, match=r"nodes of type paper, found nodes of type author\. .*graph\.target\('paper'\)"
+        InputError,
+        match=r"nodes of type paper, found nodes of type author\. .*graph\.target\('paper'\)",
     ):
         model.transform(graph.target("author"))
     with pytest.raises(InputError, match="expected nodes of type paper, found nodes of one type"):
@@ -283,12 +338,17 @@ def test_a_graph_seen_from_another_type_is_refused():
 def test_encoders_that_do_not_fit_the_types_are_refused():
     with pytest.raises(InputError, match="PathMean: expected a graph of several types of nodes"):
         DGI(8, preset="types").fit(Graph.from_arrays([[0], [1]], np.eye(2)))
-    with pytest.raises(InputError, match="encoder: expected PathMean, for a graph of several types"):
+    with pytest.raises(
+        InputError, match="encoder: expected PathMean, for a graph of several types"
+    ):
         DGI(8, encoder=GCN, preset="whole-graph", epochs=1).fit(typed_graph())
 
 
 def test_a_batch_is_divided_among_ranks(encoder, graph, generator):
     source = Batches(graph, encoder.rule, shuffle_features, Backend(CPU), batch=8).source
     nodes, seed = torch.arange(8), torch.tensor(5)
-    halves = [encoder(source.view(nodes[part], 1, seed, Portion(8, 16)))[0] for part in (slice(4), slice(4, 8))]
+    halves = [
+        encoder(source.view(nodes[part], 1, seed, Portion(8, 16)))[0]
+        for part in (slice(4), slice(4, 8))
+    ]
     torch.testing.assert_close(torch.cat(halves), encoder(source.view(nodes, 1, seed))[0])

@@ -35,7 +35,10 @@ PATCHES = {
 SETTINGS = {
     "batches": {"views": partial(Batches, batch=20)},
     "all nodes": {"views": partial(Batches, batch=99)},
-    "two layers, capped": {"views": partial(Batches, batch=10, cap=2), "encoder": partial(GCN, layers=2)},
+    "two layers, capped": {
+        "views": partial(Batches, batch=10, cap=2),
+        "encoder": partial(GCN, layers=2),
+    },
     "early stop": {"epochs": 40, "patience": 2},
     "patches": PATCHES,
     "several types": {"preset": "type-batches", "views": partial(Batches, batch=12)},
@@ -58,7 +61,11 @@ def trained(name: str, compiled: bool) -> list[NDArray[np.float32]]:
     before, kernels.LARGE = kernels.LARGE, 0 if compiled else kernels.LARGE
     try:
         settings = {"dim": 8, "epochs": 6, "preset": "batches", "seed": 1} | SETTINGS[name]
-        graph = typed_graph(dense=compiled) if name == "several types" else random_graph(NODES, dense=compiled)
+        graph = (
+            typed_graph(dense=compiled)
+            if name == "several types"
+            else random_graph(NODES, dense=compiled)
+        )
         model = DGI(**settings).fit(graph)
     finally:
         kernels.LARGE = before
@@ -78,7 +85,9 @@ def refuse(settings: dict[str, object]) -> str:
     """The message with which all ranks refuse."""
     rank, graph = Ranks.current().rank, random_graph(NODES)
     differing = {"seed": rank, "preset": "batches" if rank < 2 else "none"}
-    settings = {name: differing.get(name) if value == DIFFERS else value for name, value in settings.items()}
+    settings = {
+        name: differing.get(name) if value == DIFFERS else value for name, value in settings.items()
+    }
     if "graph" in settings:
         graph = random_graph(NODES, seed=rank)
         del settings["graph"]
@@ -104,14 +113,19 @@ def interrupt_one_rank(folder: Path) -> None:
     for a, b in zip(resumed.model_.parameters(), straight.model_.parameters(), strict=True):
         assert torch.equal(a, b)
     assert (folder / "model.safetensors").exists()
-    np.testing.assert_array_equal(DGI.load(folder).transform(graph).vectors, straight.transform(graph).vectors)
+    np.testing.assert_array_equal(
+        DGI.load(folder).transform(graph).vectors, straight.transform(graph).vectors
+    )
 
 
 def add_in_order() -> None:
     """Sums, small or large, are those of the ranks one after the other, bit for bit."""
     ranks = Ranks.current()
     for size in (1, 7, SMALL, SMALL + 1, 70_001):
-        addends = [torch.randn(3, size, generator=torch.Generator().manual_seed(rank)) for rank in range(ranks.count)]
+        addends = [
+            torch.randn(3, size, generator=torch.Generator().manual_seed(rank))
+            for rank in range(ranks.count)
+        ]
         total = sum(addends[1:], addends[0])
         mine = addends[ranks.rank]
         found = ranks.sum([mine, mine[:, 0]])
@@ -154,17 +168,23 @@ def share_parts(folder: Path, out: Path) -> None:
         DGI(dim=4, epochs=0, preset="batches").fit(graph).write_vectors(graph, out)
     found = [text.split() for text in ranks.texts(" ".join(names))]
     assert all(found)
-    assert sorted(chain.from_iterable(found)) == [f"part-{number:05d}" for number in range(RANKS + 1)]
+    assert sorted(chain.from_iterable(found)) == [
+        f"part-{number:05d}" for number in range(RANKS + 1)
+    ]
 
 
 def read_ahead(folder: Path) -> None:
     """A training on a graph folder ends in the same bits whether a thread reads the next batch or not."""
     found, ahead = [], []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(NextPair, "_read", lambda self, read=NextPair._read: (ahead.append(self), read(self)))
+        patch.setattr(
+            NextPair, "_read", lambda self, read=NextPair._read: (ahead.append(self), read(self))
+        )
         for room in (1, 0):
             patch.setattr(tables, "ROOM", room)
-            model = DGI(dim=8, epochs=6, preset="batches", views=partial(Batches, batch=20)).fit(Graph.open(folder))
+            model = DGI(dim=8, epochs=6, preset="batches", views=partial(Batches, batch=20)).fit(
+                Graph.open(folder)
+            )
             found.append(list(model.model_.parameters()))
             assert bool(ahead) == (room == 0)
     assert all(map(torch.equal, *found))
@@ -174,13 +194,24 @@ def read_ahead(folder: Path) -> None:
 def outcomes(tmp_path_factory):
     place = tmp_path_factory.mktemp("group")
     tasks = [(train_twice, case) for case in CASES]
-    tasks += [(refuse, (settings,)) for settings in REFUSED.values()] + [(interrupt_one_rank, (place / "run",))]
+    tasks += [(refuse, (settings,)) for settings in REFUSED.values()] + [
+        (interrupt_one_rank, (place / "run",))
+    ]
     random_graph(NODES, dense=True).save(place / "g.graph")
-    tasks += [(add_in_order, ()), (add_in_double_precision, ()), (share_rows, ()), (read_ahead, (place / "g.graph",))]
+    tasks += [
+        (add_in_order, ()),
+        (add_in_double_precision, ()),
+        (share_rows, ()),
+        (read_ahead, (place / "g.graph",)),
+    ]
     tasks += [(share_parts, (place / "g.graph", place / "vectors"))]
     results = in_processes(RANKS, tasks)
     return dict(
-        zip([*CASES, *REFUSED, "interrupt", "sums", "precision", "rows", "ahead", "parts"], results, strict=True)
+        zip(
+            [*CASES, *REFUSED, "interrupt", "sums", "precision", "rows", "ahead", "parts"],
+            results,
+            strict=True,
+        )
     )
 
 

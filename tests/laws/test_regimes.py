@@ -50,18 +50,25 @@ def test_full_fan_out_is_the_whole_graph(encoder, dense, generator, monkeypatch)
     for slope in model.slopes:
         torch.nn.init.constant_(slope, 0.3)
     centres = torch.randperm(24, generator=generator)[:7]
-    patches = Patches(graph, MEAN, shuffle_within_patches, Backend(CPU), fan_out=(4,) * model.depth, batch=7)
+    patches = Patches(
+        graph, MEAN, shuffle_within_patches, Backend(CPU), fan_out=(4,) * model.depth, batch=7
+    )
     (sampled,) = model(patches.around(centres, generator))
     (whole,) = model(WholeView.of(graph, MEAN, Backend(CPU)))
     torch.testing.assert_close(sampled, whole[centres])
-    gradients = [torch.autograd.grad(h.square().sum(), list(model.parameters())) for h in (sampled, whole[centres])]
+    gradients = [
+        torch.autograd.grad(h.square().sum(), list(model.parameters()))
+        for h in (sampled, whole[centres])
+    ]
     for a, b in zip(*gradients, strict=True):
         torch.testing.assert_close(a, b)
 
 
 @pytest.mark.parametrize("layers", [2, 4])
 def test_an_encoder_that_leaves_more_or_less_than_the_centres_is_refused(layers):
-    with pytest.raises(InputError, match=f"3 layers, one for each number of the fan-out 10,10,25, found {layers}"):
+    with pytest.raises(
+        InputError, match=f"3 layers, one for each number of the fan-out 10,10,25, found {layers}"
+    ):
         DGI(4, preset="patches", encoder=partial(SkipMeanPool, layers=layers), epochs=1).fit(ring())
 
 
@@ -69,7 +76,10 @@ def test_a_patch_is_a_graph_of_its_own(generator):
     """The paper's mean is over the node and its sampled neighbours, whatever the degree of the node."""
     graph = random_graph(12, 4, dense=True)
     patches = Patches(graph, MEAN, shuffle_within_patches, Backend(CPU), fan_out=(3, 2), batch=12)
-    view, model = patches.around(torch.arange(12), generator), MeanPool(4, 5, layers=2, generator=generator)
+    view, model = (
+        patches.around(torch.arange(12), generator),
+        MeanPool(4, 5, layers=2, generator=generator),
+    )
     centres, near, far = by_level(view.rows, (3, 2))
     x = torch.from_numpy(graph.features)
 
@@ -85,10 +95,20 @@ def test_a_patch_is_a_graph_of_its_own(generator):
 def test_a_layer_weighted_by_degree_is_right_on_average(weighted, generator):
     """The estimate of P X Θ has the graph's own as its expectation, whatever the degrees."""
     graph = random_graph(12, 4, weighted=weighted, dense=True)
-    patches = Patches(graph, MEAN, shuffle_within_patches, Backend(CPU), fan_out=(3,), batch=12, weighting="degree")
+    patches = Patches(
+        graph,
+        MEAN,
+        shuffle_within_patches,
+        Backend(CPU),
+        fan_out=(3,),
+        batch=12,
+        weighting="degree",
+    )
     weight = torch.eye(4)
     nodes = torch.arange(12)
-    draws = torch.stack([patches.around(nodes, generator).at(0).pooled(None, weight) for _ in range(1500)])
+    draws = torch.stack(
+        [patches.around(nodes, generator).at(0).pooled(None, weight) for _ in range(1500)]
+    )
     error = draws.std(0) / 1500**0.5
     exact = WholeView.of(graph, MEAN, Backend(CPU)).pooled(None, weight)
     assert ((draws.mean(0) - exact).abs() <= 5 * error + 1e-6).all()
@@ -115,7 +135,10 @@ def test_sampling_is_with_replacement_and_by_weight(weighted, generator):
     pairs = drawn.reshape(15, -1, 2)
     for node in np.flatnonzero(received.sum(1)):
         chance = np.square(received[node] / received[node].sum()).sum()
-        assert abs((pairs[node, :, 0] == pairs[node, :, 1]).mean() - chance) < 5 * (chance / 10_000) ** 0.5
+        assert (
+            abs((pairs[node, :, 0] == pairs[node, :, 1]).mean() - chance)
+            < 5 * (chance / 10_000) ** 0.5
+        )
 
 
 def test_patches_are_trees_of_the_paper(generator):
@@ -133,9 +156,9 @@ def test_patches_are_trees_of_the_paper(generator):
 
 def test_shuffling_keeps_every_patchs_features(generator):
     graph = random_graph(50)
-    view = Patches(graph, MEAN, shuffle_within_patches, Backend(CPU), fan_out=(3, 2), batch=5).around(
-        torch.arange(5), generator
-    )
+    view = Patches(
+        graph, MEAN, shuffle_within_patches, Backend(CPU), fan_out=(3, 2), batch=5
+    ).around(torch.arange(5), generator)
     shuffled = shuffle_within_patches(view, generator)
     assert (shuffled.rows.sort(1).values == view.rows.sort(1).values).all()
     assert (shuffled.rows != view.rows).any()
@@ -146,7 +169,9 @@ def test_shuffling_keeps_every_patchs_features(generator):
 def test_one_graph_among_many_is_the_whole_graph():
     graph = random_graph(dense=True)
     models = [
-        DGI(dim=8, epochs=5, seed=1, preset=dataclasses.replace(DGI().settings(), views=views)).fit(graph)
+        DGI(dim=8, epochs=5, seed=1, preset=dataclasses.replace(DGI().settings(), views=views)).fit(
+            graph
+        )
         for views in (WholeGraph, ManyGraphs)
     ]
     np.testing.assert_array_equal(*(model.transform(graph).vectors for model in models))
@@ -170,7 +195,9 @@ def epoch(views, generator):
 
 def test_many_graphs_pair_each_graph_with_another(generator):
     views = ManyGraphs(many(), MEAN, partial(drop_features, rate=0.5), Backend(CPU))
-    pairs = [(len(p.features), len(n.features)) for _ in range(20) for p, n in epoch(views, generator)]
+    pairs = [
+        (len(p.features), len(n.features)) for _ in range(20) for p, n in epoch(views, generator)
+    ]
     assert {positive for positive, _ in pairs} == {20, 14, 17}
     assert all(positive != negative for positive, negative in pairs)
     assert len(set(pairs)) == 6
@@ -191,7 +218,9 @@ def test_sparse_features_of_many_graphs_train_as_dense_ones_do():
     np.testing.assert_allclose(vectors[1], vectors[0], rtol=1e-3, atol=1e-5)
 
 
-@pytest.mark.parametrize("preset", ["whole-graph", "batches", "mean-pool", "patches", "many-graphs"])
+@pytest.mark.parametrize(
+    "preset", ["whole-graph", "batches", "mean-pool", "patches", "many-graphs"]
+)
 def test_training_never_sees_the_unseen(preset):
     """Every unseen node is poisoned with NaN and given other edges: training is the same, bit for bit."""
     graph = many()
@@ -215,7 +244,9 @@ class OneMapTwice(Encoder):
     def __init__(self, in_dim, dim, *, generator=None):
         super().__init__()
         self.out_dim = dim
-        self.first, self.second = (glorot(shape, generator=generator) for shape in ((in_dim, dim), (dim, dim)))
+        self.first, self.second = (
+            glorot(shape, generator=generator) for shape in ((in_dim, dim), (dim, dim))
+        )
 
     def layer(self, k, view, h):
         if h is None:
@@ -245,7 +276,9 @@ def test_mean_pooling_is_constant_attention(generator):
         attention.att_src.zero_()
         attention.att_dst.zero_()
     coo = graph.adjacency.tocoo()
-    expected = attention(torch.from_numpy(graph.features), torch.tensor(np.array([coo.row, coo.col])))
+    expected = attention(
+        torch.from_numpy(graph.features), torch.tensor(np.array([coo.row, coo.col]))
+    )
     found = WholeView.of(graph, MEAN, Backend(CPU)).pooled(None, model.weights[0])
     torch.testing.assert_close(found, expected)
 

@@ -52,7 +52,10 @@ def test_resumed_equals_uninterrupted(tmp_path, graph, settings, after):
     DGI(dim=8, seed=3, **settings).fit(graph, run=tmp_path / "cut")
     whole, cut = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("whole", "cut"))
     assert whole == cut
-    curves = [json.loads((tmp_path / name / "health.json").read_text())["curve"] for name in ("whole", "cut")]
+    curves = [
+        json.loads((tmp_path / name / "health.json").read_text())["curve"]
+        for name in ("whole", "cut")
+    ]
     assert curves[0] == curves[1]
     assert not (tmp_path / "cut" / "checkpoint.safetensors").exists()
 
@@ -63,7 +66,9 @@ def test_resumed_within_an_epoch(tmp_path, monkeypatch, preset, after):
     """An epoch of many steps pauses on the way; from there it goes on with the very same batches."""
     monkeypatch.setattr(loop, "PAUSE_SECONDS", 0.0)
     graph = random_graph(dense=True)
-    graph = graph.replace(groups=np.arange(40) // 7, adjacency=sparse.csr_array((40, 40), dtype=np.float32))
+    graph = graph.replace(
+        groups=np.arange(40) // 7, adjacency=sparse.csr_array((40, 40), dtype=np.float32)
+    )
     views = partial(Patches, fan_out=(2, 2, 2), batch=9) if preset == "patches" else None
     settings = {"dim": 8, "preset": preset, "epochs": 3, "lr": 0.01, "views": views}
     DGI(**settings).fit(graph, run=tmp_path / "whole")
@@ -152,7 +157,9 @@ def test_moved_folder_gives_the_same_vectors(tmp_path):
     model.save(tmp_path / "run")
     shutil.move(tmp_path / "run", tmp_path / "elsewhere")
     loaded = DGI.load(tmp_path / "elsewhere")
-    np.testing.assert_array_equal(loaded.transform(loaded.graph_).vectors, model.transform(graph).vectors)
+    np.testing.assert_array_equal(
+        loaded.transform(loaded.graph_).vectors, model.transform(graph).vectors
+    )
     assert loaded.graph_.directed
     assert loaded.health_ == model.health_
 
@@ -171,7 +178,12 @@ def test_model_is_never_overwritten_silently(tmp_path, graph):
 
 def test_numbers_of_numpy_are_plain_in_a_run(tmp_path, graph):
     encoder = partial(GCN, layers=np.int64(2))
-    settings = {"dim": np.int64(4), "epochs": np.int32(1), "lr": np.float32(0.5), "seed": np.int64(1)}
+    settings = {
+        "dim": np.int64(4),
+        "epochs": np.int32(1),
+        "lr": np.float32(0.5),
+        "seed": np.int64(1),
+    }
     model = DGI(**settings, encoder=encoder, device=torch.device("cpu")).fit(graph, run=tmp_path)
     loaded = DGI.load(tmp_path)
     assert (loaded.seed, loaded.preset_.dim, loaded.preset_.lr) == (1, 4, 0.5)
@@ -216,7 +228,9 @@ def test_a_full_disk_is_told_and_the_old_file_stays(tmp_path):
     before = path.read_bytes()
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
     try:
-        with pytest.raises(InputError, match=r"model.safetensors: expected a place .* found File too large\."):
+        with pytest.raises(
+            InputError, match=r"model.safetensors: expected a place .* found File too large\."
+        ):
             checkpoints.save(path, {"a": torch.ones(1000)}, {})
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
@@ -240,10 +254,14 @@ def test_what_a_run_has_lost_is_written_again_when_it_is_resumed(tmp_path, graph
         (tmp_path / name).unlink()
     model = DGI(dim=4, epochs=5).fit(graph, run=tmp_path)
     loaded = DGI.load(tmp_path)
-    np.testing.assert_array_equal(loaded.transform(loaded.graph_).vectors, model.transform(graph).vectors)
+    np.testing.assert_array_equal(
+        loaded.transform(loaded.graph_).vectors, model.transform(graph).vectors
+    )
 
 
-def test_a_folder_that_cannot_be_written_is_refused_before_training_goes_on(tmp_path, graph, monkeypatch):
+def test_a_folder_that_cannot_be_written_is_refused_before_training_goes_on(
+    tmp_path, graph, monkeypatch
+):
     with pytest.raises(KeyboardInterrupt):
         DGI(dim=4, epochs=5).fit(graph, run=tmp_path, progress=Stop(2))
 
@@ -286,6 +304,10 @@ def test_another_format_is_refused(tmp_path, graph):
 
 def test_a_graph_is_known_again_by_its_numbers_not_by_their_width(graph):
     adjacency = graph.adjacency
-    wide = sparse.csr_array((adjacency.data, adjacency.indices.astype(np.int64), adjacency.indptr.astype(np.int64)))
-    narrow = sparse.csr_array((adjacency.data, adjacency.indices.astype(np.int32), adjacency.indptr.astype(np.int32)))
+    wide = sparse.csr_array(
+        (adjacency.data, adjacency.indices.astype(np.int64), adjacency.indptr.astype(np.int64))
+    )
+    narrow = sparse.csr_array(
+        (adjacency.data, adjacency.indices.astype(np.int32), adjacency.indptr.astype(np.int32))
+    )
     assert digest(wide) == digest(narrow) != digest(2 * narrow)

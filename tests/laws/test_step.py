@@ -24,20 +24,26 @@ CPU = torch.device("cpu")
 
 def papers_loss(model: Model, graph, rows: torch.Tensor) -> torch.Tensor:
     """Every formula of the paper, densely and by torch's own parts."""
-    hat = torch.from_numpy(graph.adjacency.toarray()).double() + torch.eye(graph.num_nodes, dtype=torch.float64)
+    hat = torch.from_numpy(graph.adjacency.toarray()).double() + torch.eye(
+        graph.num_nodes, dtype=torch.float64
+    )
     scale = torch.diag(hat.sum(1) ** -0.5)
     x = torch.from_numpy(graph.features.toarray()).double()
 
     def encode(x):
         encoder = model.encoder
-        for weight, bias, slope in zip(encoder.weights, encoder.biases, encoder.slopes, strict=True):
+        for weight, bias, slope in zip(
+            encoder.weights, encoder.biases, encoder.slopes, strict=True
+        ):
             x = nn.functional.prelu(scale @ hat @ scale @ x @ weight + bias, slope)
         return x
 
     h, h_negative = encode(x), encode(x[rows])
     summary = torch.sigmoid(h.mean(0)).expand_as(h)
     weight, bias = model.discriminator.weight[None], model.discriminator.bias[None]
-    logits = torch.cat([nn.functional.bilinear(part, summary, weight, bias) for part in (h, h_negative)])
+    logits = torch.cat(
+        [nn.functional.bilinear(part, summary, weight, bias) for part in (h, h_negative)]
+    )
     targets = torch.cat([torch.ones_like(h[:, :1]), torch.zeros_like(h[:, :1])])
     return nn.functional.binary_cross_entropy_with_logits(logits, targets)
 
@@ -47,7 +53,9 @@ def written_out(positive, negative):
     return binary_cross_entropy(positive, negative)
 
 
-@pytest.mark.parametrize("objective", [binary_cross_entropy, written_out], ids=["fused", "part by part"])
+@pytest.mark.parametrize(
+    "objective", [binary_cross_entropy, written_out], ids=["fused", "part by part"]
+)
 @pytest.mark.parametrize("layers", [1, 2])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_equals_the_paper(layers, weighted, objective, generator):
@@ -60,11 +68,14 @@ def test_equals_the_paper(layers, weighted, objective, generator):
         model.discriminator.weight.normal_(generator=generator)
     double = torch.float64
     view = WholeView.of_one_path(
-        operand(graph.features, Backend(CPU), double), Propagation.of(graph, SYMMETRIC, Backend(CPU), double)
+        operand(graph.features, Backend(CPU), double),
+        Propagation.of(graph, SYMMETRIC, Backend(CPU), double),
     )
     negative = shuffle_features(view, generator)
 
-    assert DeepGraphInfomax(objective=objective).is_fused(model) == (objective is binary_cross_entropy)
+    assert DeepGraphInfomax(objective=objective).is_fused(model) == (
+        objective is binary_cross_entropy
+    )
     ours = DeepGraphInfomax(objective=objective).loss(model, (view, negative))[0]
     found = torch.autograd.grad(ours, list(model.parameters()))
     papers = papers_loss(model, graph, negative.rows[""])
@@ -79,11 +90,15 @@ def test_equals_the_paper(layers, weighted, objective, generator):
 def test_readouts_do_not_depend_on_the_order_of_nodes(readout, generator):
     graph = random_graph()
     order = np.random.default_rng(1).permutation(graph.num_nodes)
-    moved = graph.replace(adjacency=graph.adjacency[order][:, order], features=graph.features[order])
+    moved = graph.replace(
+        adjacency=graph.adjacency[order][:, order], features=graph.features[order]
+    )
     part = readout(8, generator=generator)
     h = torch.randn(graph.num_nodes, 8, generator=generator)
     views = [
-        WholeView.of_one_path(operand(g.features, Backend(CPU)), Propagation.of(g, SYMMETRIC, Backend(CPU)))
+        WholeView.of_one_path(
+            operand(g.features, Backend(CPU)), Propagation.of(g, SYMMETRIC, Backend(CPU))
+        )
         for g in (graph, moved)
     ]
     summary, again = part(h, views[0]), part(h[order], views[1])
@@ -93,7 +108,9 @@ def test_readouts_do_not_depend_on_the_order_of_nodes(readout, generator):
     assert not torch.allclose(summary, part(h + 1, views[0]))
 
 
-@pytest.mark.parametrize("objective", [binary_cross_entropy, written_out], ids=["fused", "part by part"])
+@pytest.mark.parametrize(
+    "objective", [binary_cross_entropy, written_out], ids=["fused", "part by part"]
+)
 @pytest.mark.parametrize("encoder", [GCN, DenseSkipMeanPool], ids=["one layer", "three layers"])
 def test_the_loss_is_a_mean_over_n_positives_and_m_negatives(encoder, objective, generator):
     """The positive and the negative of a pair of graphs differ in size: every node counts the same."""
@@ -102,10 +119,18 @@ def test_the_loss_is_a_mean_over_n_positives_and_m_negatives(encoder, objective,
     model = DeepGraphInfomax().build(encoder(6, 8, generator=generator), generator)
     torch.nn.init.normal_(model.discriminator.weight, generator=generator)
     h, h_negative = model.encoder(*(view.fresh() for view in views))
-    direction, bias = model.discriminator.weight @ torch.sigmoid(h.mean(0)), model.discriminator.bias
-    losses = nn.functional.softplus(-(h @ direction + bias)), nn.functional.softplus(h_negative @ direction + bias)
+    direction, bias = (
+        model.discriminator.weight @ torch.sigmoid(h.mean(0)),
+        model.discriminator.bias,
+    )
+    losses = (
+        nn.functional.softplus(-(h @ direction + bias)),
+        nn.functional.softplus(h_negative @ direction + bias),
+    )
     expected = torch.cat(losses).mean()
-    assert abs(losses[0].mean() - losses[1].mean()) > 0.05  # otherwise other weights would give the same
+    assert (
+        abs(losses[0].mean() - losses[1].mean()) > 0.05
+    )  # otherwise other weights would give the same
     found = DeepGraphInfomax(objective=objective).loss(model, [view.fresh() for view in views])[0]
     torch.testing.assert_close(found, expected)
     gradients = [torch.autograd.grad(loss, list(model.parameters())) for loss in (found, expected)]
@@ -115,12 +140,19 @@ def test_the_loss_is_a_mean_over_n_positives_and_m_negatives(encoder, objective,
 
 def test_objectives(generator):
     positive, negative = torch.randn(7, generator=generator), torch.randn(4, generator=generator)
-    expected = -(torch.log(torch.sigmoid(positive)).sum() + torch.log(1 - torch.sigmoid(negative)).sum()) / 11
+    expected = (
+        -(torch.log(torch.sigmoid(positive)).sum() + torch.log(1 - torch.sigmoid(negative)).sum())
+        / 11
+    )
     torch.testing.assert_close(binary_cross_entropy(positive, negative), expected)
-    both = -torch.log(torch.sigmoid(positive)).mean() - torch.log(1 - torch.sigmoid(negative)).mean()
+    both = (
+        -torch.log(torch.sigmoid(positive)).mean() - torch.log(1 - torch.sigmoid(negative)).mean()
+    )
     torch.testing.assert_close(jensen_shannon(positive, negative), both)
     same = torch.randn(7, generator=generator)
-    torch.testing.assert_close(jensen_shannon(positive, same), 2 * binary_cross_entropy(positive, same))
+    torch.testing.assert_close(
+        jensen_shannon(positive, same), 2 * binary_cross_entropy(positive, same)
+    )
     assert torch.isfinite(binary_cross_entropy(torch.tensor([-1e4]), torch.tensor([1e4])))
 
 

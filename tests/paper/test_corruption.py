@@ -27,13 +27,22 @@ SPLITS = random_splits(CODES, seed=0)
 
 
 def study(folder, **changes):
-    given = {"graph": GRAPH, "preset": SMALL, "codes": CODES, "splits": SPLITS, "rates": [1e-3, 0.5], "runs": 1}
+    given = {
+        "graph": GRAPH,
+        "preset": SMALL,
+        "codes": CODES,
+        "splits": SPLITS,
+        "rates": [1e-3, 0.5],
+        "runs": 1,
+    }
     return studies.corruption_study(folder=folder, device="cpu", **(given | changes))
 
 
 def test_a_study_trains_every_point_once_and_goes_on_where_it_stopped(tmp_path):
     told, totals = [], set()
-    whole = study(tmp_path, progress=lambda done, note, total: told.append((done, note)) or totals.add(total))
+    whole = study(
+        tmp_path, progress=lambda done, note, total: told.append((done, note)) or totals.add(total)
+    )
     assert [done for done, _ in told] == sorted(done for done, _ in told)
     assert (1, f"{FEATURES}, epoch 1") in told
     assert told[-1] == (6, f"{BOTH}, rho 0.5")
@@ -61,7 +70,11 @@ def test_a_study_trains_every_point_once_and_goes_on_where_it_stopped(tmp_path):
 def test_a_study_agrees_with_a_training_of_its_own(tmp_path):
     rows = study(tmp_path, rates=[0.5], runs=1)["rows"]
     for kind, negative in ((FEATURES, shuffle_features), (EDGES, partial(flip_edges, rho=0.5))):
-        vectors = DGI(preset=SMALL, corruption=negative, vectors="paper", device="cpu").fit_transform(GRAPH).vectors
+        vectors = (
+            DGI(preset=SMALL, corruption=negative, vectors="paper", device="cpu")
+            .fit_transform(GRAPH)
+            .vectors
+        )
         expected = accuracy(vectors, CODES, SPLITS, torch.device("cpu"))
         assert [row["accuracy"] for row in rows if row["corruption"] == kind] == [expected]
 
@@ -90,8 +103,12 @@ def communities() -> Graph:
     likely = np.where(codes[:, None] == codes, 0.12, 0.01)
     edges = np.argwhere(np.triu(rng.random(likely.shape) < likely, 1)).T
     features = rng.standard_normal((120, 12)) + 0.9 * np.eye(3)[codes].repeat(4, axis=1)
-    splits = {name: np.arange(120) % 10 % 5 == part for part, name in enumerate(("train", "validation"))}
-    return Graph.from_arrays(edges, features, labels={"group": codes}, splits=splits | {"test": ~splits["train"]})
+    splits = {
+        name: np.arange(120) % 10 % 5 == part for part, name in enumerate(("train", "validation"))
+    }
+    return Graph.from_arrays(
+        edges, features, labels={"group": codes}, splits=splits | {"test": ~splits["train"]}
+    )
 
 
 @pytest.mark.parametrize("rho", [0.01, 0.2], ids=["sparse", "dense"])
@@ -103,8 +120,14 @@ def test_every_entry_of_sigma_or_every_pair_give_the_same_accuracy(rho):
         assert (kind.adjacency != graph.adjacency).nnz == 0
         for seed in range(encoders):
             settings = replace(SMALL, epochs=20, corruption=partial(flip_edges, rho=rho), lr=0.02)
-            vectors = DGI(preset=settings, vectors="paper", seed=seed, device="cpu").fit_transform(kind).vectors
-            found.setdefault(name, []).append(paper_probe(vectors, codes, graph.splits, seed=seed, restarts=3).value)
+            vectors = (
+                DGI(preset=settings, vectors="paper", seed=seed, device="cpu")
+                .fit_transform(kind)
+                .vectors
+            )
+            found.setdefault(name, []).append(
+                paper_probe(vectors, codes, graph.splits, seed=seed, restarts=3).value
+            )
     pairs, entries = (np.array(found[name]) for name in ("pairs", "entries"))
     assert (pairs != entries).any()
     error = np.sqrt((pairs.var(ddof=1) + entries.var(ddof=1)) / encoders)
@@ -133,5 +156,10 @@ def test_the_corruption_study_is_drawn_by_rate():
         figure, stacked = (chapter.draw(one) for one in (False, True))
     assert len(figure.axes) == len(stacked.axes) == 2
     (legend,) = figure.legends
-    assert "± one standard deviation, 2 encoders" in [text.get_text() for text in legend.get_texts()]
-    assert chapter.facts[1:] == [["10⁻⁶", "50.5 ± 0.7 %", ""], ["10⁻¹", "70.5 ± 0.7 %", "80.5 ± 0.7 %"]]
+    assert "± one standard deviation, 2 encoders" in [
+        text.get_text() for text in legend.get_texts()
+    ]
+    assert chapter.facts[1:] == [
+        ["10⁻⁶", "50.5 ± 0.7 %", ""],
+        ["10⁻¹", "70.5 ± 0.7 %", "80.5 ± 0.7 %"],
+    ]

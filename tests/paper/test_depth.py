@@ -39,23 +39,34 @@ def test_every_depth_and_width_is_trained_once_beside_the_untrained(small, tmp_p
         depth.depth_study("cora", tmp_path, progress=stop, **SIZES)
     assert len(json.loads((tmp_path / "depth-cora.json").read_text())["rows"]) == 5
     told = []
-    rows = depth.depth_study("cora", tmp_path, progress=lambda done, note, total: told.append((done, total)), **SIZES)[
-        "rows"
-    ]
+    rows = depth.depth_study(
+        "cora", tmp_path, progress=lambda done, note, total: told.append((done, total)), **SIZES
+    )["rows"]
     assert told[-1] == (len(rows), 16) == (16, 16)
     assert len({(row["method"], row["layers"], row["width"], row["seed"]) for row in rows}) == 16
     assert {(row["method"], row["epochs"]) for row in rows} == {("Random-Init", 0), ("DGI", 5)}
     codes, splits = labelled(small)
     encoder = depth.partial(depth.GCN, layers=2)
     for method, epochs in (("DGI", 5), ("Random-Init", 0)):
-        vectors = DGI(8, encoder=encoder, epochs=epochs, seed=1, device="cpu").fit_transform(small).vectors
+        vectors = (
+            DGI(8, encoder=encoder, epochs=epochs, seed=1, device="cpu")
+            .fit_transform(small)
+            .vectors
+        )
         expected = paper_probe(vectors, codes, splits, seed=1).value
         assert accuracies(rows, "width", method=method, layers=2)[8][1] == pytest.approx(expected)
 
 
 def test_the_chapter_names_the_best_width_of_every_depth():
     def row(layers, width, accuracy, method="DGI"):
-        return {"method": method, "layers": layers, "width": width, "seed": 0, "accuracy": accuracy, "epochs": 1}
+        return {
+            "method": method,
+            "layers": layers,
+            "width": width,
+            "seed": 0,
+            "accuracy": accuracy,
+            "epochs": 1,
+        }
 
     rows = [row(1, 64, 0.7), row(1, 512, 0.8), row(2, 64, 0.75), row(2, 512, 0.72)]
     rows += [{**each, "method": "Random-Init", "accuracy": 0.5} for each in rows]
@@ -73,5 +84,7 @@ def test_another_graph_is_not_continued(small, tmp_path, monkeypatch):
     depth.depth_study("cora", tmp_path, **SIZES | {"widths": (4,), "runs": 1, "layers": (1,)})
     other = small.replace(features=small.features[np.roll(np.arange(60), 1)])
     monkeypatch.setattr(depth, "load_dataset", lambda name: other)
-    with pytest.raises(InputError, match=r"depth-cora\.json: expected a study of this graph, .* found another"):
+    with pytest.raises(
+        InputError, match=r"depth-cora\.json: expected a study of this graph, .* found another"
+    ):
         depth.depth_study("cora", tmp_path, **SIZES)

@@ -20,16 +20,22 @@ from infomax_paper.figures import activations, biased_dimensions
 
 PRESET = {
     "whole": Preset(dim=8, epochs=3, patience=None),
-    "patches": replace(PRESETS["patches"], dim=4, epochs=1, views=partial(Patches, fan_out=(3, 3, 3), batch=16)),
+    "patches": replace(
+        PRESETS["patches"], dim=4, epochs=1, views=partial(Patches, fan_out=(3, 3, 3), batch=16)
+    ),
 }
 
 
 def test_the_biased_dimension_is_found_and_lies_at_the_end(monkeypatch):
     monkeypatch.setattr("infomax_paper.figures.EXAMPLES", 10)
-    positives, negatives = np.random.default_rng(0).normal([9, 0, 0], size=(2, 60, 3)).astype(np.float32)
+    positives, negatives = (
+        np.random.default_rng(0).normal([9, 0, 0], size=(2, 60, 3)).astype(np.float32)
+    )
     direction = np.array([-0.1, 1, 0], dtype=np.float32)
     places = np.arange(60)
-    pairs = Pairs(places, places, positives, negatives, positives * direction, negatives * direction, -0.5)
+    pairs = Pairs(
+        places, places, positives, negatives, positives * direction, negatives * direction, -0.5
+    )
     assert np.flatnonzero(biased_dimensions(pairs)).tolist() == [0]
     chapter = activations(pairs)
     with in_style():
@@ -42,19 +48,26 @@ def test_the_biased_dimension_is_found_and_lies_at_the_end(monkeypatch):
 
 @pytest.mark.parametrize("regime", PRESET)
 @pytest.mark.parametrize("inductive", [False, True])
-def test_features_untrained_and_trained_vectors_of_the_same_nodes_are_placed(regime, inductive, monkeypatch):
+def test_features_untrained_and_trained_vectors_of_the_same_nodes_are_placed(
+    regime, inductive, monkeypatch
+):
     graph, placed = random_graph(60), []
     seen = np.arange(graph.num_nodes) % 3 > 0 if inductive else np.ones(graph.num_nodes, dtype=bool)
     graph = graph.replace(splits={"seen": seen} if inductive else {})
     model = DGI(preset=PRESET[regime], device="cpu").fit(graph)
-    monkeypatch.setattr(figures, "tsne", lambda vectors, seed: placed.append(vectors) or np.eye(len(seen), 2)[:1])
+    monkeypatch.setattr(
+        figures, "tsne", lambda vectors, seed: placed.append(vectors) or np.eye(len(seen), 2)[:1]
+    )
     monkeypatch.setattr(figures, "projections", lambda points, groups: list(points))
     assert next(figures.figures(model)) == ["Raw features", "Random-Init", "DGI"]
     raw, before, learnt = placed
     pairs = draw_pairs(model)
     rows = np.searchsorted(np.flatnonzero(seen), pairs.nodes)
     untrained = (
-        DGI(preset=PRESET[regime], epochs=0, device="cpu", vectors="paper").fit(graph).transform(graph.seen()).vectors
+        DGI(preset=PRESET[regime], epochs=0, device="cpu", vectors="paper")
+        .fit(graph)
+        .transform(graph.seen())
+        .vectors
     )
     assert (abs(raw - model.scaler_.transform(graph.features)[pairs.nodes]) > 0).sum() == 0
     np.testing.assert_array_equal(before, untrained[rows])

@@ -30,7 +30,9 @@ class Spy:
         self.vectors: list[Any] = []
         self.seeds: list[int] = []
 
-    def __call__(self, vectors: Any, codes: Any, splits: Any, *, seed: int = 0, device: Any = "cpu") -> Score:
+    def __call__(
+        self, vectors: Any, codes: Any, splits: Any, *, seed: int = 0, device: Any = "cpu"
+    ) -> Score:
         self.vectors.append(vectors)
         self.seeds.append(seed)
         return Score("accuracy", np.ones(1), codes[None])
@@ -55,7 +57,9 @@ SCALED = {
     "walks and features": partial(
         deepwalk.with_features, codes=None, seed=0, device=CPU, scale="columns", settings=WALK
     ),
-    "DGI": lambda graph: DGI(4, scale="columns", epochs=1).fit(graph).transform(graph.seen()).vectors,
+    "DGI": lambda graph: (
+        DGI(4, scale="columns", epochs=1).fit(graph).transform(graph.seen()).vectors
+    ),
 }
 
 
@@ -73,7 +77,9 @@ def test_random_init_is_the_encoder_that_dgi_began_with(small):
     model, spy = DGI(4, epochs=2, seed=7).fit(small), Spy()
     compare(model, small.labels["class"], [small.splits], spy)
     trained, *_, untrained, _ = spy.vectors
-    np.testing.assert_array_equal(untrained, DGI(4, epochs=0, seed=7, vectors="paper").fit_transform(small).vectors)
+    np.testing.assert_array_equal(
+        untrained, DGI(4, epochs=0, seed=7, vectors="paper").fit_transform(small).vectors
+    )
     np.testing.assert_array_equal(trained, model.transform(small).vectors)
     assert not np.array_equal(trained, untrained)
 
@@ -81,9 +87,15 @@ def test_random_init_is_the_encoder_that_dgi_began_with(small):
 def test_every_run_has_a_seed_of_its_own_for_the_encoder_and_the_probe(small, monkeypatch):
     spy = Spy()
     monkeypatch.setattr(protocol, "load_dataset", lambda name: small)
-    monkeypatch.setitem(EXPERIMENTS, "cora", dataclasses.replace(EXPERIMENTS["cora"], settings={"dim": 4, "epochs": 1}))
+    monkeypatch.setitem(
+        EXPERIMENTS,
+        "cora",
+        dataclasses.replace(EXPERIMENTS["cora"], settings={"dim": 4, "epochs": 1}),
+    )
     monkeypatch.setitem(PROBES, "paper", spy)
     score_dataset("cora", runs=3, device="cpu")
     assert spy.seeds == [0, 1, 2, 0, 1, 2, 0]
     for seed, vectors in enumerate(spy.vectors[3:6]):
-        np.testing.assert_array_equal(vectors, DGI(4, epochs=0, seed=seed).fit_transform(small).vectors)
+        np.testing.assert_array_equal(
+            vectors, DGI(4, epochs=0, seed=seed).fit_transform(small).vectors
+        )

@@ -54,17 +54,24 @@ def test_every_cell_of_the_paper_has_a_method_that_can_make_it():
 
 
 def test_scores_are_told_in_the_papers_units():
-    assert all((mean > 1) == (EXPERIMENTS[dataset].metric == "accuracy") for (dataset, _), (mean, _) in PAPER.items())
+    assert all(
+        (mean > 1) == (EXPERIMENTS[dataset].metric == "accuracy")
+        for (dataset, _), (mean, _) in PAPER.items()
+    )
     assert EXPERIMENTS["generated-reddit"].metric == EXPERIMENTS["reddit"].metric
 
 
 def test_one_label_a_node_may_be_told_as_micro_f1(small, tmp_path, monkeypatch):
     """On Reddit all rows are fractions, in the table and alone, though the probe for one label measures accuracy."""
     monkeypatch.setattr(protocol, "load_dataset", lambda name: small)
-    quick = dataclasses.replace(EXPERIMENTS["reddit"], settings={"preset": "patches", "epochs": 1, "dim": 8})
+    quick = dataclasses.replace(
+        EXPERIMENTS["reddit"], settings={"preset": "patches", "epochs": 1, "dim": 8}
+    )
     monkeypatch.setitem(EXPERIMENTS, "reddit", quick)
     rows = protocol.score_dataset("reddit", runs=1, device="cpu")["rows"]
-    rows += make_table(tmp_path, datasets=["generated-reddit"], methods=["Raw features", "LP"], runs=1)["rows"]
+    rows += make_table(
+        tmp_path, datasets=["generated-reddit"], methods=["Raw features", "LP"], runs=1
+    )["rows"]
     assert [row["metric"] for row in rows] == ["micro-F1"] * 5
     assert all(0 < row["mean"] < 1 for row in rows)
 
@@ -77,9 +84,17 @@ def test_stopped_and_gone_on_with_is_never_stopped(small, tmp_path):
 
     with pytest.raises(KeyboardInterrupt):
         make_table(tmp_path / "a", datasets=["cora"], methods=CHEAP, runs=2, progress=stop)
-    assert json.loads((tmp_path / "a/cells/cora/Random-Init.json").read_text())["runs"][0]["seed"] == 0
+    assert (
+        json.loads((tmp_path / "a/cells/cora/Random-Init.json").read_text())["runs"][0]["seed"] == 0
+    )
     seen = []
-    make_table(tmp_path / "a", datasets=["cora"], methods=CHEAP, runs=2, progress=lambda *step: seen.append(step))
+    make_table(
+        tmp_path / "a",
+        datasets=["cora"],
+        methods=CHEAP,
+        runs=2,
+        progress=lambda *step: seen.append(step),
+    )
     assert [(done, total) for done, _, total in seen] == [(1, 1)]
     make_table(tmp_path / "b", datasets=["cora"], methods=CHEAP, runs=2)
     assert scores(tmp_path / "a") == scores(tmp_path / "b")
@@ -88,7 +103,13 @@ def test_stopped_and_gone_on_with_is_never_stopped(small, tmp_path):
 def test_parts_add_up_and_more_runs_go_on(small, tmp_path):
     make_table(tmp_path, datasets=["Cora"], methods=["random-init"], runs=1)
     seen = []
-    make_table(tmp_path, datasets=["cora"], methods=["Random-Init"], runs=3, progress=lambda *step: seen.append(step))
+    make_table(
+        tmp_path,
+        datasets=["cora"],
+        methods=["Random-Init"],
+        runs=3,
+        progress=lambda *step: seen.append(step),
+    )
     assert len(seen) == 2
     table = make_table(tmp_path, datasets=["citeseer", "cora"], methods=["LP"], runs=3)
     assert [(row["dataset"], row["method"], row["runs"]) for row in table["rows"]] == [
@@ -131,11 +152,15 @@ def test_mistakes_are_told(small, tmp_path):
 
 
 def test_a_method_that_does_not_run_on_a_data_set_is_told(small, tmp_path, capsys):
-    with pytest.raises(InputError, match=r"--methods: .* run on ppi \(Raw features, .*\), found DeepWalk"):
+    with pytest.raises(
+        InputError, match=r"--methods: .* run on ppi \(Raw features, .*\), found DeepWalk"
+    ):
         make_table(tmp_path, datasets=["ppi"], methods=["deepwalk"], runs=1)
     assert not any(tmp_path.iterdir())
     command.table("Cora,ppi,reddit", "lp", runs=1, out=tmp_path, device="cpu")
-    assert len(make_table(tmp_path, datasets=[], methods=[])["rows"]) == 1  # nothing is asked for: the pages anew
+    assert (
+        len(make_table(tmp_path, datasets=[], methods=[])["rows"]) == 1
+    )  # nothing is asked for: the pages anew
     told = capsys.readouterr().out.splitlines()
     assert [line for line in told if "does not run" in line] == ["lp does not run on ppi."]
 
@@ -165,7 +190,9 @@ def test_a_probe_of_one_label_is_refused_before_anything_runs(small, tmp_path):
 )
 def test_a_mark_beyond_two_deviations_and_a_point_and_a_half(tmp_path, method, values, differs):
     cell = Cell(tmp_path, "cora", method, "paper")
-    cell.runs = [{"seed": seed, "scores": [value], "seconds": 1.5} for seed, value in enumerate(values)]
+    cell.runs = [
+        {"seed": seed, "scores": [value], "seconds": 1.5} for seed, value in enumerate(values)
+    ]
     row = cell.row()
     assert row["differs"] is differs
     assert row["seconds"] == 1.5 * len(values)
@@ -225,7 +252,17 @@ def test_a_fast_table_of_cora(tmp_path):
 
 @needs_cora
 def test_killed_it_goes_on_where_it_was(tmp_path):
-    words = ["reproduce", "table", "--datasets", "cora", "--methods", "LP,Random-Init", "--runs", "500", "--out"]
+    words = [
+        "reproduce",
+        "table",
+        "--datasets",
+        "cora",
+        "--methods",
+        "LP,Random-Init",
+        "--runs",
+        "500",
+        "--out",
+    ]
     made = tmp_path / "cells/cora/Random-Init.json"
     with subprocess.Popen([sys.executable, "-m", "infomax", *words, str(tmp_path)]) as process:
         while process.poll() is None and not made.exists():

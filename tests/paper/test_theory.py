@@ -24,7 +24,9 @@ def test_the_graphs_of_few_nodes_are_counted_once_each():
 
 def test_injective_and_constant_readouts_are_as_the_paper_says():
     for k in (1, 2, 5, 11):
-        assert optimal_error(range(k)) == printed_bound(range(k)) == Fraction(1, 2 * k)  # the bound is met
+        assert (
+            optimal_error(range(k)) == printed_bound(range(k)) == Fraction(1, 2 * k)
+        )  # the bound is met
         assert optimal_error([0] * k) == Fraction(1, 2)  # no better than chance
     assert printed_bound([0] * 11) == Fraction(11, 2)  # as printed, it says nothing here
 
@@ -95,17 +97,25 @@ def test_theorem_2_the_vector_with_the_least_error_knows_most_of_the_patch():
     information = [mutual_information(way) for way in ways]
     best = list(range(6))
     assert [way for way, error in zip(ways, errors, strict=True) if error == min(errors)] == [best]
-    assert [way for way, bits in zip(ways, information, strict=True) if bits > max(information) - 1e-9] == [best]
+    assert [
+        way for way, bits in zip(ways, information, strict=True) if bits > max(information) - 1e-9
+    ] == [best]
     assert min(errors) == Fraction(1, 12)
     assert {row["error"] for row in numbers["every_encoder"]} == {float(error) for error in errors}
     rows = list(numbers["encoders"].values())
     assert list(numbers["encoders"]) == list(ENCODERS)
-    assert all(a["error"] > b["error"] and a["information"] < b["information"] for a, b in pairwise(rows))
+    assert all(
+        a["error"] > b["error"] and a["information"] < b["information"] for a, b in pairwise(rows)
+    )
 
 
 def test_a_vector_may_be_coarser_than_its_summary_and_the_other_way_round():
     # Vectors a, a, b with summaries 1, 2, 3: the joint has 1/3 at (a, 1), (a, 2), (b, 3), the product 2/9, 2/9, 1/9.
-    assert optimal_error([1, 2, 3], ["a", "a", "b"]) == optimal_error(["a", "a", "b"], [1, 2, 3]) == Fraction(5, 18)
+    assert (
+        optimal_error([1, 2, 3], ["a", "a", "b"])
+        == optimal_error(["a", "a", "b"], [1, 2, 3])
+        == Fraction(5, 18)
+    )
     # Both coarse: (a, 1) has 2/3 and 4/9, (b, 2) 1/3 and 1/9.
     assert optimal_error([1, 1, 2], ["a", "a", "b"]) == Fraction(5, 18)
     # Independent, so that joint and product are the same.
@@ -124,7 +134,9 @@ def test_the_page_takes_milliseconds_and_its_named_readouts_fall_in_order():
     assert time.process_time() - began < 0.5
     rows = list(chapter.numbers["readouts"].values())
     assert list(chapter.numbers["readouts"]) == list(READOUTS)
-    assert all(a["error"] > b["error"] and a["information"] < b["information"] for a, b in pairwise(rows))
+    assert all(
+        a["error"] > b["error"] and a["information"] < b["information"] for a, b in pairwise(rows)
+    )
     assert all(row["error"] <= row["bound"] for row in chapter.numbers["every_readout"])
     # In between, order by information is not order by error: the page says so.
     every = sorted(chapter.numbers["every_readout"], key=lambda row: row["information"])

@@ -12,7 +12,13 @@ from infomax import InputError
 from infomax.graphs.graph import Graph
 from infomax.kernels import Backend
 from infomax.parts import corruptions
-from infomax.parts.corruptions import DenseFlips, drop_features, flip_and_shuffle, flip_edges, shuffle_features
+from infomax.parts.corruptions import (
+    DenseFlips,
+    drop_features,
+    flip_and_shuffle,
+    flip_edges,
+    shuffle_features,
+)
 from infomax.views import MEAN, SYMMETRIC, WholeView
 from infomax.views.propagation import Propagation
 
@@ -37,7 +43,9 @@ def test_shuffle_keeps_the_rows(graph, generator):
 
 
 @pytest.mark.parametrize("directed", [False, True])
-@pytest.mark.parametrize("way", [(-1.0, 0), (-1.0, 1 << 24), (2.0, 0)], ids=["in blocks", "stored", "sparse"])
+@pytest.mark.parametrize(
+    "way", [(-1.0, 0), (-1.0, 1 << 24), (2.0, 0)], ids=["in blocks", "stored", "sparse"]
+)
 class TestFlips:
     """The same laws for all ways of drawing."""
 
@@ -74,7 +82,9 @@ class TestFlips:
 
     def test_gradient_is_the_transpose(self, generator):
         small = random_graph(8, directed=self.graph.directed)
-        flipped = flip_edges(WholeView.of(small, SYMMETRIC, Backend(CPU)), generator, rho=0.4).propagation
+        flipped = flip_edges(
+            WholeView.of(small, SYMMETRIC, Backend(CPU)), generator, rho=0.4
+        ).propagation
         flipped = _double(flipped)
         y = torch.randn(8, 2, dtype=torch.float64, requires_grad=True)
         assert gradcheck(lambda y: flipped @ y, (y,))
@@ -93,7 +103,12 @@ def _double(propagation):
         )
         return DenseFlips(base, propagation.rho, propagation.seed, block=17)
     return Propagation(
-        propagation.keys, weights, propagation.n, propagation.rule, propagation.backend, directed=propagation.directed
+        propagation.keys,
+        weights,
+        propagation.n,
+        propagation.rule,
+        propagation.backend,
+        directed=propagation.directed,
     )
 
 
@@ -118,7 +133,13 @@ def test_small_rates_never_need_an_n_by_n_matrix(generator):
 def test_weights_survive_and_new_edges_weigh_one(generator):
     graph = random_graph(30, weighted=True)
     view = flip_edges(view_of(graph), generator, rho=0.01)
-    old = dict(zip(view_of(graph).propagation.keys.tolist(), view_of(graph).propagation.weights.tolist(), strict=True))
+    old = dict(
+        zip(
+            view_of(graph).propagation.keys.tolist(),
+            view_of(graph).propagation.weights.tolist(),
+            strict=True,
+        )
+    )
     new = dict(zip(view.propagation.keys.tolist(), view.propagation.weights.tolist(), strict=True))
     assert set(old) != set(new)
     assert all(weight == old.get(key, 1.0) for key, weight in new.items())

@@ -97,21 +97,60 @@ def test_a_corruption_may_make_an_undirected_graph_directed():
 @pytest.mark.parametrize(
     ("parts", "message"),
     [
-        ({"encoder": Plain}, "encoder Plain: expected a subclass of infomax.parts.encoders.Encoder"),
-        ({"encoder": Wider}, r"encoder: expected .* of shape \[40, 5\], found .* of shape \[40, 4\]"),
-        ({"encoder": of(lambda *to: Linear.layer(*to)[1:])}, r"encoder: .* found .* of shape \[39, 4\]"),
-        ({"encoder": of(lambda *to: Linear.layer(*to) * torch.nan)}, "epoch 1: .* nan. The weights are the first"),
-        ({"objective": lambda scores, negative: scores.mean() / 0}, "epoch 1: expected a finite loss, found -?inf"),
-        ({"encoder": Fixed, "discriminator": One}, "encoder, readout, discriminator: expected weights"),
-        ({"discriminator": One}, r"discriminator: expected .* of shape \[40\], found .* of shape \[\]"),
-        ({"discriminator": Square}, r"discriminator: expected .* of shape \[40\], found .* of shape \[40, 40\]"),
+        (
+            {"encoder": Plain},
+            "encoder Plain: expected a subclass of infomax.parts.encoders.Encoder",
+        ),
+        (
+            {"encoder": Wider},
+            r"encoder: expected .* of shape \[40, 5\], found .* of shape \[40, 4\]",
+        ),
+        (
+            {"encoder": of(lambda *to: Linear.layer(*to)[1:])},
+            r"encoder: .* found .* of shape \[39, 4\]",
+        ),
+        (
+            {"encoder": of(lambda *to: Linear.layer(*to) * torch.nan)},
+            "epoch 1: .* nan. The weights are the first",
+        ),
+        (
+            {"objective": lambda scores, negative: scores.mean() / 0},
+            "epoch 1: expected a finite loss, found -?inf",
+        ),
+        (
+            {"encoder": Fixed, "discriminator": One},
+            "encoder, readout, discriminator: expected weights",
+        ),
+        (
+            {"discriminator": One},
+            r"discriminator: expected .* of shape \[40\], found .* of shape \[\]",
+        ),
+        (
+            {"discriminator": Square},
+            r"discriminator: expected .* of shape \[40\], found .* of shape \[40, 40\]",
+        ),
         ({"corruption": in_place}, "corruption: .* changed in place"),
         ({"corruption": half_dropped}, "corruption: .* differ in their two directions. Keep both"),
-        ({"corruption": partial(half_dropped, unsorted=True)}, "corruption, keys of the propagation: .* Sort them"),
-        ({"corruption": lambda view, generator: None}, "corruption: expected a view, found one of type NoneType"),
-        ({"objective": lambda scores, negative: 0.5}, "objective: expected one number, .* of type float"),
-        ({"objective": lambda scores, negative: softplus(-scores)}, r"objective: .* found .* of shape \[40\]"),
-        ({"objective": lambda scores, negative: scores.mean().detach()}, "objective: .* without a gradient"),
+        (
+            {"corruption": partial(half_dropped, unsorted=True)},
+            "corruption, keys of the propagation: .* Sort them",
+        ),
+        (
+            {"corruption": lambda view, generator: None},
+            "corruption: expected a view, found one of type NoneType",
+        ),
+        (
+            {"objective": lambda scores, negative: 0.5},
+            "objective: expected one number, .* of type float",
+        ),
+        (
+            {"objective": lambda scores, negative: softplus(-scores)},
+            r"objective: .* found .* of shape \[40\]",
+        ),
+        (
+            {"objective": lambda scores, negative: scores.mean().detach()},
+            "objective: .* without a gradient",
+        ),
         ({"objective": Weighted()}, "objective: expected one without weights"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
@@ -130,7 +169,11 @@ def test_summaries_and_scores_are_free_where_one_writes_both_sides():
         def forward(self, h, summaries):
             return h @ summaries.T
 
-    parts = {"readout": Two, "discriminator": Both, "objective": lambda one, other: softplus(other - one).mean()}
+    parts = {
+        "readout": Two,
+        "discriminator": Both,
+        "objective": lambda one, other: softplus(other - one).mean(),
+    }
     assert DGI(4, epochs=2, **parts).fit(random_graph()).health_["epochs"] == 2
 
 
@@ -139,7 +182,9 @@ def test_what_a_layer_changes_in_place_is_its_own():
         return torch.relu(view.own(h, self.weight).add_(self.bias) + view.pooled(h, self.weight))
 
     graph = random_graph(dense=True)
-    there, elsewhere = (DGI(4, epochs=5, encoder=part).fit_transform(graph).vectors for part in (of(layer), Linear))
+    there, elsewhere = (
+        DGI(4, epochs=5, encoder=part).fit_transform(graph).vectors for part in (of(layer), Linear)
+    )
     np.testing.assert_allclose(there, elsewhere, atol=1e-5)
 
 
@@ -197,7 +242,9 @@ def test_a_seed_decides_what_torch_draws_by_itself(tmp_path):
 
     with pytest.raises(KeyboardInterrupt):
         model().fit(graph, run=tmp_path / "run", progress=stop)
-    np.testing.assert_array_equal(model().fit(graph, run=tmp_path / "run").transform(graph).vectors, vectors)
+    np.testing.assert_array_equal(
+        model().fit(graph, run=tmp_path / "run").transform(graph).vectors, vectors
+    )
 
 
 def test_a_part_that_was_changed_cannot_go_on_from_its_checkpoint(tmp_path):
@@ -209,8 +256,12 @@ def test_a_part_that_was_changed_cannot_go_on_from_its_checkpoint(tmp_path):
 
     with pytest.raises(KeyboardInterrupt):
         model(of()).fit(random_graph(), run=tmp_path / "run", progress=stop)
-    wider = {"__init__": lambda part, in_dim, dim, **kw: Linear.__init__(part, in_dim, 2 * dim, **kw)}
-    with pytest.raises(InputError, match=r"checkpoint.* the weights of these parts, found others .*Resume with"):
+    wider = {
+        "__init__": lambda part, in_dim, dim, **kw: Linear.__init__(part, in_dim, 2 * dim, **kw)
+    }
+    with pytest.raises(
+        InputError, match=r"checkpoint.* the weights of these parts, found others .*Resume with"
+    ):
         model(of(**wider)).fit(random_graph(), run=tmp_path / "run")
 
 
@@ -221,7 +272,9 @@ def contrast(scores, scores_negative):
 
 def test_guessing_is_about_as_many_nodes_as_a_step_has():
     graph = random_graph()
-    assert DGI(4, objective=contrast, epochs=2).fit(graph).health_["guessing_loss"] == pytest.approx(np.log(80))
+    assert DGI(4, objective=contrast, epochs=2).fit(graph).health_[
+        "guessing_loss"
+    ] == pytest.approx(np.log(80))
     views = partial(Batches, batch=16)
     found = DGI(4, objective=contrast, epochs=2, views=views).fit(graph).health_["guessing_loss"]
     assert found == pytest.approx(np.log(32))
@@ -288,19 +341,27 @@ def test_an_encoder_may_read_the_edges_of_a_whole_graph(encoder, directed, tmp_p
     np.testing.assert_array_equal(model.transform(graph).vectors, vectors)
     loaded = DGI.load(tmp_path / "run", encoder=encoder)
     np.testing.assert_array_equal(loaded.transform(graph).vectors, vectors)
-    later = Graph.from_arrays(np.stack(graph.adjacency.nonzero())[:, 2:], graph.features, directed=directed)
+    later = Graph.from_arrays(
+        np.stack(graph.adjacency.nonzero())[:, 2:], graph.features, directed=directed
+    )
     update = loaded.update(later, loaded.transform(graph))
     if encoder is Attention:
-        np.testing.assert_allclose(update.embeddings.vectors, loaded.transform(later).vectors, atol=1e-6)
+        np.testing.assert_allclose(
+            update.embeddings.vectors, loaded.transform(later).vectors, atol=1e-6
+        )
 
 
 def test_an_encoder_of_whole_graphs_needs_them(tmp_path):
-    with pytest.raises(InputError, match=r"encoder Attention: expected views of the whole graph.* found Batches"):
+    with pytest.raises(
+        InputError, match=r"encoder Attention: expected views of the whole graph.* found Batches"
+    ):
         DGI(4, encoder=Attention, views=Batches, epochs=2).fit(random_graph())
     random_graph().save(tmp_path / "a.graph")
     folder = Graph.open(tmp_path / "a.graph")
     with pytest.raises(InputError, match=r"graph: expected one in memory.* graph.loaded\(\)"):
-        DGI(4, encoder=Attention, preset="whole-graph", epochs=2).fit(folder.loaded()).transform(folder)
+        DGI(4, encoder=Attention, preset="whole-graph", epochs=2).fit(folder.loaded()).transform(
+            folder
+        )
 
 
 def test_a_layer_of_pytorch_geometric_is_an_encoder():
@@ -318,6 +379,8 @@ def test_a_layer_of_pytorch_geometric_is_an_encoder():
             return self.convolution(view.own(h, self.weights[k]), view.edges)
 
     graph = random_graph()
-    ours, theirs = (DGI(8, encoder=part, epochs=0).fit_transform(graph).vectors for part in (GCN, Borrowed))
+    ours, theirs = (
+        DGI(8, encoder=part, epochs=0).fit_transform(graph).vectors for part in (GCN, Borrowed)
+    )
     np.testing.assert_allclose(theirs, ours, atol=1e-6)
     assert DGI(8, encoder=Borrowed, epochs=3).fit(graph).health_["epochs"] == 3

@@ -37,7 +37,11 @@ class Normed(Encoder):
 
     def __init__(self, in_dim, dim, *, generator=None):
         super().__init__()
-        self.out_dim, self.weight, self.norm = dim, glorot((in_dim, dim), generator=generator), nn.BatchNorm1d(dim)
+        self.out_dim, self.weight, self.norm = (
+            dim,
+            glorot((in_dim, dim), generator=generator),
+            nn.BatchNorm1d(dim),
+        )
 
     def layer(self, k, view, h):
         return self.norm(view.pooled(h, self.weight))
@@ -53,7 +57,9 @@ class Dropping(Normed):
 def test_a_namesake_is_not_taken_for_infomaxs_own(tmp_path):
     graph = random_graph()
     model = DGI(dim=4, encoder=Namesake, epochs=2, device="cpu").fit(graph, run=tmp_path / "run")
-    with pytest.raises(InputError, match=r"encoder test_parts.GCN: .* in Python: DGI.load\(run, encoder=...\)"):
+    with pytest.raises(
+        InputError, match=r"encoder test_parts.GCN: .* in Python: DGI.load\(run, encoder=...\)"
+    ):
         DGI.load(tmp_path / "run")
     loaded = DGI.load(tmp_path / "run", encoder=Namesake, device="cpu")
     np.testing.assert_array_equal(loaded.transform(graph).vectors, model.transform(graph).vectors)
@@ -65,7 +71,9 @@ def test_what_a_part_remembers_is_kept_with_the_weights(tmp_path):
     stopped = DGI(patience=4, epochs=500, **settings).fit(graph, run=tmp_path / "run")
     best = stopped.health_["kept_epoch"]
     assert best < stopped.health_["epochs"]
-    for name, value in DGI(patience=500, epochs=best, **settings).fit(graph).model_.state_dict().items():
+    for name, value in (
+        DGI(patience=500, epochs=best, **settings).fit(graph).model_.state_dict().items()
+    ):
         torch.testing.assert_close(stopped.model_.state_dict()[name], value, rtol=0, atol=0)
 
 
@@ -80,7 +88,12 @@ def test_vectors_are_the_same_in_many_threads():
 
 def test_a_training_leaves_torchs_settings_alone():
     with ThreadPoolExecutor(4) as threads:
-        list(threads.map(lambda seed: DGI(dim=4, epochs=5, seed=seed, device="cpu").fit(random_graph()), range(8)))
+        list(
+            threads.map(
+                lambda seed: DGI(dim=4, epochs=5, seed=seed, device="cpu").fit(random_graph()),
+                range(8),
+            )
+        )
     assert torch.get_float32_matmul_precision() == "highest"
 
 
@@ -131,9 +144,18 @@ def test_weights_that_the_last_step_lost_are_refused():
     ("settings", "message"),
     [
         ({"views": partial(Patches, fan_out="5,5")}, "fan_out: expected a whole number"),
-        ({"views": partial(Patches, batch="3")}, "batch: expected a whole number from 1, found '3'"),
-        ({"views": partial(Patches, weighting="mean")}, "weighting: expected sample or degree, found 'mean'"),
-        ({"encoder": partial(GCN, layers=2.0)}, "layers: expected a whole number from 1, found 2.0"),
+        (
+            {"views": partial(Patches, batch="3")},
+            "batch: expected a whole number from 1, found '3'",
+        ),
+        (
+            {"views": partial(Patches, weighting="mean")},
+            "weighting: expected sample or degree, found 'mean'",
+        ),
+        (
+            {"encoder": partial(GCN, layers=2.0)},
+            "layers: expected a whole number from 1, found 2.0",
+        ),
         ({"encoder": partial(SkipMeanPool, layers="2")}, "layers: expected a whole number"),
         ({"readout": partial(Set2Set, steps=0)}, "steps: expected a whole number from 1"),
         ({"readout": partial(DiffPool, clusters=-1)}, "clusters: expected a whole number from 1"),

@@ -19,7 +19,15 @@ from infomax.reports.analysis import draw_pairs
 from infomax.views import WholeGraph
 
 GRAPH = random_graph(60, 12)
-SETTINGS = {"dim": 8, "method": BGRL, "corruption": augment, "epochs": 40, "patience": 9, "lr": 0.01, "device": "cpu"}
+SETTINGS = {
+    "dim": 8,
+    "method": BGRL,
+    "corruption": augment,
+    "epochs": 40,
+    "patience": 9,
+    "lr": 0.01,
+    "device": "cpu",
+}
 
 
 def weights(model):
@@ -61,15 +69,26 @@ def test_resumed_is_as_never_stopped_with_the_target(tmp_path, patience):
 
 def test_the_target_follows_the_encoder_and_is_not_trained():
     start = DGI(**SETTINGS | {"epochs": 0, "patience": None}).fit(GRAPH).model_
-    model = DGI(**SETTINGS | {"epochs": 1, "patience": None, "method": partial(BGRL, decay=0.75)}).fit(GRAPH).model_
+    model = (
+        DGI(**SETTINGS | {"epochs": 1, "patience": None, "method": partial(BGRL, decay=0.75)})
+        .fit(GRAPH)
+        .model_
+    )
     for before, fast, slow in zip(
-        start.encoder.parameters(), model.encoder.parameters(), model.target.parameters(), strict=True
+        start.encoder.parameters(),
+        model.encoder.parameters(),
+        model.target.parameters(),
+        strict=True,
     ):
         torch.testing.assert_close(slow, 0.75 * before + 0.25 * fast)
         assert not slow.requires_grad
     kept = DGI(**SETTINGS | {"epochs": 2, "patience": 1, "lr": 10.0}).fit(GRAPH)
-    assert kept.health_["kept_epoch"] == 1  # the first weights: the target is kept as it was beside them
-    for fast, slow in zip(kept.model_.encoder.parameters(), kept.model_.target.parameters(), strict=True):
+    assert (
+        kept.health_["kept_epoch"] == 1
+    )  # the first weights: the target is kept as it was beside them
+    for fast, slow in zip(
+        kept.model_.encoder.parameters(), kept.model_.target.parameters(), strict=True
+    ):
         assert torch.equal(fast, slow)
 
 
@@ -77,12 +96,17 @@ def test_the_loss_is_that_of_encoder_and_target_apart():
     """Views keep products of features and weights: those of the target are not taken for the encoder's."""
     model = DGI(**SETTINGS | {"epochs": 3, "patience": None}).fit(GRAPH)
     generator = torch.Generator().manual_seed(0)
-    pair = WholeGraph(GRAPH, model.model_.encoder.rule, augment, Backend(torch.device("cpu"))).pair(None, generator)
+    pair = WholeGraph(GRAPH, model.model_.encoder.rule, augment, Backend(torch.device("cpu"))).pair(
+        None, generator
+    )
     found = BGRL().loss(model.model_, pair)[0]
     seen, augmented = model.model_.encoder(*(view.fresh() for view in pair))
     target, other = model.model_.target(*(view.fresh() for view in pair))
     predict = model.model_.predictor
-    mean = cosine_similarity(predict(seen), other).mean() + cosine_similarity(predict(augmented), target).mean()
+    mean = (
+        cosine_similarity(predict(seen), other).mean()
+        + cosine_similarity(predict(augmented), target).mean()
+    )
     torch.testing.assert_close(found, 1 - mean / 2)
     assert not torch.equal(seen, target)
 

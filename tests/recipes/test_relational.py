@@ -14,7 +14,8 @@ from infomax import DGI
 
 DATA = Path(os.environ.get("INFOMAX_DATA", ""), "relational", "f1")
 pytestmark = pytest.mark.skipif(
-    "INFOMAX_DATA" not in os.environ or not DATA.is_dir(), reason="needs relational/f1: set INFOMAX_DATA"
+    "INFOMAX_DATA" not in os.environ or not DATA.is_dir(),
+    reason="needs relational/f1: set INFOMAX_DATA",
 )
 
 
@@ -37,27 +38,37 @@ def test_the_questions_are_as_many_as_relbench_has(found: dict[str, pd.DataFrame
 def test_no_later_row_and_no_answer_reaches_a_vector(found: dict[str, pd.DataFrame]) -> None:
     races = found["races"].query("2001 <= year <= 2006")
     few = {
-        name: table[table["raceId"].isin(races["raceId"])] if "raceId" in table and name != "races" else table
+        name: table[table["raceId"].isin(races["raceId"])]
+        if "raceId" in table and name != "races"
+        else table
         for name, table in (found | {"races": races}).items()
     }
     known = read(few, as_of=str(VALIDATION.date())).target("drivers")
     model = DGI(8, epochs=1).fit(known)
     after = set(races.loc[races["date"] > VALIDATION, "raceId"])
     changed = {name: table.copy() for name, table in few.items()}
-    for name, column in (("results", "positionOrder"), ("results", "statusId"), ("qualifying", "position")):
+    for name, column in (
+        ("results", "positionOrder"),
+        ("results", "statusId"),
+        ("qualifying", "position"),
+    ):
         late = changed[name]["raceId"].isin(after)
         changed[name].loc[late, column] = changed[name].loc[late, column].to_numpy()[::-1]
     drivers = few["results"].loc[~few["results"]["raceId"].isin(after), "driverId"].unique()
     rows = np.arange(4 * len(drivers))
     days = pd.to_datetime(["2003-03-01", "2003-09-01", "2004-04-01", "2005-01-01"])
-    asked = pd.DataFrame({"driverId": np.repeat(drivers, 4), "date": np.tile(days, len(drivers)), "answer": rows % 2})
+    asked = pd.DataFrame(
+        {"driverId": np.repeat(drivers, 4), "date": np.tile(days, len(drivers)), "answer": rows % 2}
+    )
     answers = [model.at(asked, read(one, like=known).target("drivers")) for one in (few, changed)]
     answers.append(model.at(asked.assign(answer=0), read(few, like=known).target("drivers")))
     assert len({one.vectors.tobytes() for one in answers}) == 1
     names = answers[0].names
     assert "answer" not in " ".join(names)
     split = {"train": answers[0].vectors[rows < 80], "test": answers[0].vectors[rows >= 80]}
-    score = fitted_score("did not finish", split, {"train": asked[rows < 80], "test": asked[rows >= 80]}, "test", 1.0)
+    score = fitted_score(
+        "did not finish", split, {"train": asked[rows < 80], "test": asked[rows >= 80]}, "test", 1.0
+    )
     assert 0 <= score <= 100  # the labels are used here alone
 
 

@@ -68,18 +68,30 @@ def test_nodes_and_their_neighbours_are_those_of_the_library(client, model):
     embeddings = model.transform(model.graph_)
     for node in IDS:
         place = f"/nodes/{quote(node, safe='')}"
-        np.testing.assert_allclose(client.get(place).json()["vector"], embeddings[node], rtol=1e-5, atol=1e-7)
-        found, expected = client.get(f"{place}/neighbours?k=3").json(), embeddings.neighbours(node, 3)
-        assert [one["cosine"] for one in found] == pytest.approx([cosine for _, cosine in expected], abs=1e-5)
+        np.testing.assert_allclose(
+            client.get(place).json()["vector"], embeddings[node], rtol=1e-5, atol=1e-7
+        )
+        found, expected = (
+            client.get(f"{place}/neighbours?k=3").json(),
+            embeddings.neighbours(node, 3),
+        )
+        assert [one["cosine"] for one in found] == pytest.approx(
+            [cosine for _, cosine in expected], abs=1e-5
+        )
     assert client.get("/health").json() == {"status": "ok", "nodes": 40, "model": model.hash_}
 
 
 def test_new_nodes_have_the_vectors_of_the_library(client, model):
     row = np.arange(12.0).tolist()
     named = dict(zip(model.feature_names_, row, strict=True))
-    asked = [{"features": row, "neighbours": ["n1", "a/b"]}, {"features": row, "neighbours": {"n2": 2}}]
+    asked = [
+        {"features": row, "neighbours": ["n1", "a/b"]},
+        {"features": row, "neighbours": {"n2": 2}},
+    ]
     expected = model.vectors_of([row, row], [["n1", "a/b"], {"n2": 2}])
-    np.testing.assert_allclose(client.post("/vectors", json=asked).json(), expected, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(
+        client.post("/vectors", json=asked).json(), expected, rtol=1e-4, atol=1e-6
+    )
     one = client.post("/vectors", json=[{"features": named, "neighbours": ["n1"]}]).json()
     np.testing.assert_allclose(one, [model.vector(row, ["n1"])], rtol=1e-4, atol=1e-6)
 
@@ -90,7 +102,9 @@ def test_new_nodes_of_a_run_of_several_types(tmp_path):
     client, joined = TestClient(make_app(tmp_path / "paper")), {"author": [1, 2], "cites": ["5"]}
     asked = [{"features": [0.5] * 7, "neighbours": joined}, {"features": [1.0] * 7}]
     expected = model.vectors_of([[0.5] * 7, [1.0] * 7], [joined, {}])
-    np.testing.assert_allclose(client.post("/vectors", json=asked).json(), expected, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(
+        client.post("/vectors", json=asked).json(), expected, rtol=1e-4, atol=1e-6
+    )
     for wrong in ([1], {"authors": [1]}, {"author": 1}, {"author": [99]}, {"1": {"2": [3]}}):
         answer = client.post("/vectors", json=[{"features": [0.5] * 7, "neighbours": wrong}])
         assert answer.status_code == 422, answer.text
@@ -98,13 +112,44 @@ def test_new_nodes_of_a_run_of_several_types(tmp_path):
 
 def malformed(rng: np.random.Generator) -> dict[str, object]:
     """A request that the server must refuse."""
-    wrong = [None, "x", 1e999, -1, 10**400, [], {}, [[]], "\ud800", True, [1] * 12, {"x0": 1}, {"n1": [2], "n2": 1}]
-    body = [{"features": wrong[rng.integers(13)], "neighbours": wrong[rng.integers(13)]}] * int(rng.integers(0, 3))
+    wrong = [
+        None,
+        "x",
+        1e999,
+        -1,
+        10**400,
+        [],
+        {},
+        [[]],
+        "\ud800",
+        True,
+        [1] * 12,
+        {"x0": 1},
+        {"n1": [2], "n2": 1},
+    ]
+    body = [{"features": wrong[rng.integers(13)], "neighbours": wrong[rng.integers(13)]}] * int(
+        rng.integers(0, 3)
+    )
     text = json.dumps(body).encode()
-    bodies = [b"", b"{", b"\xff\xfe", b"[" * 5000, b"null", text, text[: rng.integers(len(text) + 1)] + b"}"]
+    bodies = [
+        b"",
+        b"{",
+        b"\xff\xfe",
+        b"[" * 5000,
+        b"null",
+        text,
+        text[: rng.integers(len(text) + 1)] + b"}",
+    ]
     if rng.random() < 0.5:
         return {"method": "POST", "url": "/vectors", "content": bodies[rng.integers(len(bodies))]}
-    paths = ["/nodes/nobody", "/nodes/%ff", "/nodes/n1/neighbours?k=0", "/nodes/n1/neighbours?k=1e9", "/nodes/", "/%00"]
+    paths = [
+        "/nodes/nobody",
+        "/nodes/%ff",
+        "/nodes/n1/neighbours?k=0",
+        "/nodes/n1/neighbours?k=1e9",
+        "/nodes/",
+        "/%00",
+    ]
     url = paths[rng.integers(len(paths))] + "x" * int(rng.integers(3))
     return {"method": str(rng.choice(["GET", "PUT", "DELETE"])), "url": url}
 
@@ -126,15 +171,26 @@ def test_mistakes_are_named_and_sizes_are_limited(client, model):
     row = [0.0] * 12
     assert 'found "nobody"' in client.get("/nodes/nobody").json()["detail"]
     unknown = client.post("/vectors", json=[{"features": row, "neighbours": ["nobody"]}])
-    assert (unknown.status_code, "ids of the 40 known nodes" in unknown.json()["detail"]) == (422, True)
+    assert (unknown.status_code, "ids of the 40 known nodes" in unknown.json()["detail"]) == (
+        422,
+        True,
+    )
     for cell in ("x", None, [1], {"y": 1}):
-        wrong = client.post("/vectors", json=[{"features": {**dict.fromkeys(model.feature_names_, 0.0), "x0": cell}}])
+        wrong = client.post(
+            "/vectors",
+            json=[{"features": {**dict.fromkeys(model.feature_names_, 0.0), "x0": cell}}],
+        )
         assert wrong.status_code == 422, wrong.text
-    assert "12 numbers per node" in client.post("/vectors", json=[{"features": [1.0]}]).json()["detail"]
+    assert (
+        "12 numbers per node"
+        in client.post("/vectors", json=[{"features": [1.0]}]).json()["detail"]
+    )
     assert client.get(f"/nodes/n1/neighbours?k={MOST_NEIGHBOURS + 1}").status_code == 422
     assert client.post("/vectors", json=[{"features": row}] * (MOST_NODES + 1)).status_code == 422
     assert client.post("/vectors", content=b" " * (MOST_BYTES + 1)).status_code == 413
-    assert client.post("/vectors", content=iter([b"[", b"]"])).status_code == 413  # of unknown length
+    assert (
+        client.post("/vectors", content=iter([b"[", b"]"])).status_code == 413
+    )  # of unknown length
 
 
 def test_a_body_whose_length_is_said_twice_is_not_read(client):
@@ -149,7 +205,10 @@ def test_a_body_whose_length_is_said_twice_is_not_read(client):
 def cities(tmp_path_factory):
     """A client of a run on a table with numbers, text and names."""
     path, draw = tmp_path_factory.mktemp("cities"), np.random.default_rng(0)
-    rows = [f"c{row},{draw.random()},{'north' if row % 2 else 'south'},City {row:02d}" for row in range(40)]
+    rows = [
+        f"c{row},{draw.random()},{'north' if row % 2 else 'south'},City {row:02d}"
+        for row in range(40)
+    ]
     (path / "nodes.csv").write_text("\n".join(["id,size,text,name", *rows]))
     edges = [f"c{row},c{(3 * row + 1) % 40}" for row in range(40)]
     (path / "edges.csv").write_text("\n".join(["source,target", *edges]))
@@ -162,8 +221,15 @@ def test_cells_that_no_vector_can_hold_are_refused(cities, client, model):
     named = dict.fromkeys(model.feature_names_, 0.0)
     texts = [{"size": 1, "text": cell} for cell in ("\ud800", ["\ud800"], [10**400])]
     numbers = [{"size": cell, "text": "north"} for cell in (3e38, 1e300, 10**400, "\ud800")]
-    plain = [[3e38] * 12, [10**400] * 12, *({**named, "x0": cell} for cell in (3e38, 10**400, "\ud800"))]
-    for one, features in [*((cities, each) for each in texts + numbers), *((client, each) for each in plain)]:
+    plain = [
+        [3e38] * 12,
+        [10**400] * 12,
+        *({**named, "x0": cell} for cell in (3e38, 10**400, "\ud800")),
+    ]
+    for one, features in [
+        *((cities, each) for each in texts + numbers),
+        *((client, each) for each in plain),
+    ]:
         answer = one.post("/vectors", content=json.dumps([{"features": features}]), headers=JSON)
         assert answer.status_code == 422, (features, answer.text)
 
@@ -173,7 +239,10 @@ def test_nodes_are_found_by_name_and_shown_with_it(cities):
     assert cities.get("/nodes/City 07").json() == cities.get("/nodes/c7").json()
     near = cities.get("/nodes/City 07/neighbours?k=3").json()
     assert [list(one) for one in near] == [["id", "name", "cosine"]] * 3
-    new = [{"features": {"size": 1, "text": "north"}, "neighbours": joined} for joined in (["c7"], ["City 07"])]
+    new = [
+        {"features": {"size": 1, "text": "north"}, "neighbours": joined}
+        for joined in (["c7"], ["City 07"])
+    ]
     one, other = cities.post("/vectors", json=new).json()
     assert one == other
     assert cities.post("/vectors", json=[new[0] | {"neighbours": ["City"]}]).status_code == 422

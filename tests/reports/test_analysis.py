@@ -26,7 +26,9 @@ SPLITS = random_splits(CODES, seed=0)
 
 def many_graphs() -> Graph:
     first, second = random_graph(40, seed=1, dense=True), random_graph(25, seed=2, dense=True)
-    edges = np.concatenate([first.adjacency.nonzero(), np.add(second.adjacency.nonzero(), 40)], axis=1)
+    edges = np.concatenate(
+        [first.adjacency.nonzero(), np.add(second.adjacency.nonzero(), 40)], axis=1
+    )
     features = np.concatenate([first.features, second.features])
     return Graph.from_arrays(edges, features, groups=np.repeat([7, 3], [40, 25]))
 
@@ -58,7 +60,9 @@ def test_pairs_are_scored_as_the_discriminator_does(regime):
         np.testing.assert_allclose(pairs.positive_scores, logits, rtol=1e-4, atol=1e-6)
     again = analysis.draw_pairs(model)
     np.testing.assert_array_equal(pairs.negatives, again.negatives)
-    assert (analysis.draw_pairs(model, seed=1).negatives[: len(again.negatives)] != again.negatives).any()
+    assert (
+        analysis.draw_pairs(model, seed=1).negatives[: len(again.negatives)] != again.negatives
+    ).any()
 
 
 def test_pairs_of_many_nodes_are_a_sample(monkeypatch):
@@ -66,7 +70,9 @@ def test_pairs_of_many_nodes_are_a_sample(monkeypatch):
     model = DGI(preset=SMALL, device="cpu", vectors="paper").fit(GRAPH)
     pairs = analysis.draw_pairs(model)
     assert len(pairs.nodes) == len(set(pairs.nodes.tolist())) == 20
-    np.testing.assert_allclose(pairs.positives, model.transform(GRAPH).vectors[pairs.nodes], rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(
+        pairs.positives, model.transform(GRAPH).vectors[pairs.nodes], rtol=1e-4, atol=1e-6
+    )
 
 
 @pytest.mark.parametrize("regime", REGIMES)
@@ -90,14 +96,20 @@ CHAPTERS = ["projections", "scores", "dimensions", "health"]
 @pytest.mark.parametrize("vectors", ["paper", "recipe"])
 def test_a_report_says_of_which_part_of_the_vectors_it_is(tmp_path, monkeypatch, vectors):
     leads = []
-    monkeypatch.setattr(analysis, "write_report", lambda folder, title, lead, chapters: leads.append(lead))
-    analysis.write_analysis(DGI(preset=SMALL, device="cpu", vectors=vectors).fit(GRAPH), tmp_path, [], title="T")
+    monkeypatch.setattr(
+        analysis, "write_report", lambda folder, title, lead, chapters: leads.append(lead)
+    )
+    analysis.write_analysis(
+        DGI(preset=SMALL, device="cpu", vectors=vectors).fit(GRAPH), tmp_path, [], title="T"
+    )
     assert ("about the encoder's own vectors" in leads[0]) == (vectors == "recipe")
 
 
 def test_an_analysis_tells_its_chapters_in_order(tmp_path, monkeypatch):
     pages = []
-    monkeypatch.setattr(analysis, "write_report", lambda *page: pages.append((*page[:-1], list(page[-1]))))
+    monkeypatch.setattr(
+        analysis, "write_report", lambda *page: pages.append((*page[:-1], list(page[-1])))
+    )
     monkeypatch.setattr(pictures, "LATE", 0)
     model = DGI(preset=SMALL, device="cpu", vectors="paper").fit(GRAPH)
     done = []
@@ -113,12 +125,19 @@ def test_an_analysis_tells_its_chapters_in_order(tmp_path, monkeypatch):
     assert " 60 nodes, " in lead
     assert [chapter.name for chapter in chapters] == list(numbers) == CHAPTERS
     computed, drawn = done[: -len(CHAPTERS)], done[-len(CHAPTERS) :]
-    assert list(dict.fromkeys(number for number, _, _ in computed)) == [*range(32 + 17)]  # 8 of either order
+    assert list(dict.fromkeys(number for number, _, _ in computed)) == [
+        *range(32 + 17)
+    ]  # 8 of either order
     assert {total for _, _, total in computed} == {32 + 17}
     assert drawn == [(at, "drawing", len(CHAPTERS)) for at in range(len(CHAPTERS))]
     json.dumps(numbers, allow_nan=False)
-    scored = numbers["dimensions"]["curves"]["least"]["accuracy"][0], numbers["dimensions"]["floors"]["Random-Init"]
-    for score, encoder in zip(scored, (model, DGI(preset=SMALL, epochs=0, device="cpu").fit(GRAPH)), strict=True):
+    scored = (
+        numbers["dimensions"]["curves"]["least"]["accuracy"][0],
+        numbers["dimensions"]["floors"]["Random-Init"],
+    )
+    for score, encoder in zip(
+        scored, (model, DGI(preset=SMALL, epochs=0, device="cpu").fit(GRAPH)), strict=True
+    ):
         assert score == validated_probe(encoder.transform(GRAPH).vectors, CODES, SPLITS[0]).value
 
 

@@ -21,19 +21,27 @@ def model() -> DGI:
 
 @pytest.mark.parametrize(
     ("method", "told"),
-    [("Raw features", "Raw features alone score higher"), ("Random-Init", "The encoder before training scores higher")],
+    [
+        ("Raw features", "Raw features alone score higher"),
+        ("Random-Init", "The encoder before training scores higher"),
+    ],
 )
 def test_what_scores_higher_is_told(method, told):
     other = Row(method, "accuracy", 31, 0, 1, None, 0)
-    assert advice([Row("DGI", "accuracy", 30, 0, 1, None, 0), other]) == [f"{told}: 31.0 against 30.0."]
+    assert advice([Row("DGI", "accuracy", 30, 0, 1, None, 0), other]) == [
+        f"{told}: 31.0 against 30.0."
+    ]
     assert advice([Row("DGI", "accuracy", 32, 0, 1, None, 0), other]) == []
 
 
 def test_a_part_alone_is_named_where_it_is_higher_by_more_than_splits_differ():
     ours, alone = (
-        Row(method, "accuracy", mean, 0, 1, None, 0, 10, 1.5) for method, mean in (("DGI", 83), ("Positions alone", 92))
+        Row(method, "accuracy", mean, 0, 1, None, 0, 10, 1.5)
+        for method, mean in (("DGI", 83), ("Positions alone", 92))
     )
-    told = "Positions alone: 92.0 against 83.0. To write them: infomax embed RUN --vectors positions"
+    told = (
+        "Positions alone: 92.0 against 83.0. To write them: infomax embed RUN --vectors positions"
+    )
     assert advice([ours, alone]) == [told]
     assert advice([ours, dataclasses.replace(alone, mean=84.4)]) == []
 
@@ -41,7 +49,10 @@ def test_a_part_alone_is_named_where_it_is_higher_by_more_than_splits_differ():
 def test_what_is_no_better_than_the_majority_is_told():
     guess = Row("Majority class", "accuracy", 97.04, 0, 1, None, 0)
     (told,) = advice([Row("DGI", "accuracy", 97.02, 0, 1, None, 0, beside={"AUC": 0.81}), guess])
-    assert told == "DGI is no better than the majority: 97.0 against 97.0. Its AUC is 0.81, where guessing has 0.50."
+    assert (
+        told
+        == "DGI is no better than the majority: 97.0 against 97.0. Its AUC is 0.81, where guessing has 0.50."
+    )
     assert advice([Row("DGI", "accuracy", 97.2, 0, 1, None, 0), guess]) == []
 
 
@@ -54,7 +65,9 @@ def test_a_difference_that_is_not_shown_is_not_told():
 def test_the_progress_counts_the_rows_and_raw_features_can_be_left_out(model, options):
     codes, part, told = model.graph_.labels["class"], np.arange(40) % 4, []
     split = {name: part == at for at, name in enumerate(("train", "validation", "test"))}
-    found = compare(model, codes, [split], paper_probe, **options, progress=lambda *step: told.append(step))
+    found = compare(
+        model, codes, [split], paper_probe, **options, progress=lambda *step: told.append(step)
+    )
     methods = [row.method for row in found][:-1]  # that of the majority takes no time
     total = ROW * len(methods)
     assert told[0] == (0, "vectors", total)

@@ -18,7 +18,9 @@ def _calls(count: int = 1200) -> Graph:
     first = draws.integers(0, 60, count)
     second = (first // 30) * 30 + (first + draws.integers(1, 9, count)) % 30
     days = (np.arange(count) * DAY).astype("datetime64[us]")
-    return Graph.from_frames(pa.table({"source": first, "target": second, "when": pa.array(days)}), time="when")
+    return Graph.from_frames(
+        pa.table({"source": first, "target": second, "when": pa.array(days)}), time="when"
+    )
 
 
 def test_later_calls_are_told_by_vectors_of_the_past_and_by_memory() -> None:

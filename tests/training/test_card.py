@@ -42,7 +42,9 @@ def test_the_log_has_every_epoch_once_also_after_an_interruption(tmp_path, monke
     assert [round(row["loss"], 6) for row in found] == model.health_["curve"]["loss"]
     assert set(found[0]) == {"epoch", "loss", "discriminator_accuracy", "summary_spread"}
     DGI(**settings).fit(graph, run=tmp_path / "whole")
-    assert (tmp_path / "whole/metrics.jsonl").read_bytes() == (tmp_path / "run/metrics.jsonl").read_bytes()
+    assert (tmp_path / "whole/metrics.jsonl").read_bytes() == (
+        tmp_path / "run/metrics.jsonl"
+    ).read_bytes()
 
 
 def test_the_page_says_what_the_run_is_and_how_to_load_it(tmp_path, monkeypatch):
@@ -104,7 +106,9 @@ def test_after_an_update_the_page_tells_both_graphs(tmp_path):
         text = (folder / "README.md").read_text()
         trained, taken = text.index("## Trained on"), text.index("## Taken to, by update")
         assert trained < text.index("| nodes | 40 |") < taken < text.index("| nodes | 39 |")
-    twice = DGI.load(run).update(later.part(np.arange(39) > 0), train=True, run=tmp_path / "trained")
+    twice = DGI.load(run).update(
+        later.part(np.arange(39) > 0), train=True, run=tmp_path / "trained"
+    )
     assert twice.model.graph_.num_nodes == 38
     assert "Taken to" not in (tmp_path / "trained/README.md").read_text()
 
@@ -113,5 +117,9 @@ def test_a_name_with_a_bar_stays_in_its_cell(tmp_path):
     graph = random_graph()
     graph = graph.replace(labels={"a|b": graph.labels["class"]})
     DGI(4, epochs=1).fit(graph, run=tmp_path / "run")
-    (row,) = [line for line in (tmp_path / "run" / "README.md").read_text().splitlines() if "a\\|b" in line]
+    (row,) = [
+        line
+        for line in (tmp_path / "run" / "README.md").read_text().splitlines()
+        if "a\\|b" in line
+    ]
     assert len(re.findall(r"(?<!\\)\|", row)) == 3

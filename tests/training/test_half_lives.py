@@ -25,7 +25,9 @@ def _shop(orders: int = 60, seed: int = 0, **options: object) -> Graph:
     who, what, price = draws.integers(0, 7, 60), draws.integers(0, 5, 60), draws.standard_normal(60)
     nodes = {
         "customer": pa.table({"id": np.arange(7), "age": draws.standard_normal(7)}),
-        "product": pa.table({"id": np.arange(5), "size": np.arange(5) * 1.0, "old": draws.standard_normal(5)}),
+        "product": pa.table(
+            {"id": np.arange(5), "size": np.arange(5) * 1.0, "old": draws.standard_normal(5)}
+        ),
         "maker": pa.table({"id": np.arange(2), "staff": [3.0, 8.0]}),
         "order": pa.table(
             {
@@ -37,9 +39,15 @@ def _shop(orders: int = 60, seed: int = 0, **options: object) -> Graph:
         ),
     }
     edges = {
-        ("order", "by", "customer"): pa.table({"source": np.arange(orders), "target": who[:orders]}),
-        ("order", "of", "product"): pa.table({"source": np.arange(orders), "target": what[:orders]}),
-        ("product", "from", "maker"): pa.table({"source": np.arange(5), "target": np.arange(5) % 2}),
+        ("order", "by", "customer"): pa.table(
+            {"source": np.arange(orders), "target": who[:orders]}
+        ),
+        ("order", "of", "product"): pa.table(
+            {"source": np.arange(orders), "target": what[:orders]}
+        ),
+        ("product", "from", "maker"): pa.table(
+            {"source": np.arange(5), "target": np.arange(5) % 2}
+        ),
     }
     return Graph.from_frames(edges, nodes, time="order.date", **options)
 
@@ -52,14 +60,18 @@ def model() -> DGI:
 @pytest.mark.parametrize("kind", ["customer", "product", "order"])
 def test_for_ever_is_plain_means(kind: str) -> None:
     graph = _shop().target(kind)
-    plain, aged = (DGI(4, epochs=0, half_life=life).fit_transform(graph) for life in (None, "forever"))
+    plain, aged = (
+        DGI(4, epochs=0, half_life=life).fit_transform(graph) for life in (None, "forever")
+    )
     assert list(aged.parts) == ["encoder", "own", "pooled forever", "positions"]
     np.testing.assert_allclose(aged.vectors, plain.vectors, atol=1e-5)
 
 
 def test_a_type_whose_paths_lead_to_no_times_has_plain_means() -> None:
     encoder = partial(PathMean, paths=["maker-product"])
-    found = DGI(4, epochs=0, half_life=LIVES, encoder=encoder, preset="types").fit_transform(_shop().target("maker"))
+    found = DGI(4, epochs=0, half_life=LIVES, encoder=encoder, preset="types").fit_transform(
+        _shop().target("maker")
+    )
     assert list(found.parts) == ["encoder", "own", "pooled", "positions"]
 
 
@@ -89,7 +101,9 @@ def test_vectors_as_of_a_day_are_those_of_the_rows_up_to_then(model: DGI) -> Non
     assert not np.allclose(found[0].vectors, found[2].vectors)
 
 
-def test_a_run_a_graph_folder_and_some_rows_give_the_same_vectors(model: DGI, tmp_path: Path) -> None:
+def test_a_run_a_graph_folder_and_some_rows_give_the_same_vectors(
+    model: DGI, tmp_path: Path
+) -> None:
     vectors = model.transform(model.graph_).vectors
     model.save(tmp_path / "run")
     again = DGI.load(tmp_path / "run")
@@ -118,7 +132,9 @@ def test_a_new_node_has_the_pooled_parts_of_a_known_one_with_its_edges(model: DG
     for name in ("own", *(f"pooled {life}" for life in LIVES.split(","))):
         first = known.columns[name].start
         # Orders have two customers now, so what is pooled along order-customer differs; orders and products do not.
-        same = [first + at for at, told in enumerate(known.parts[name]) if "over customer" not in told]
+        same = [
+            first + at for at, told in enumerate(known.parts[name]) if "over customer" not in told
+        ]
         np.testing.assert_allclose(found[same], known.vectors[2, same], atol=1e-5, err_msg=name)
 
 
@@ -137,7 +153,9 @@ def test_rows_without_times_count_for_ever_alone() -> None:
     model = DGI(4, epochs=0, half_life="latest,365d,forever").fit(graph)
     assert np.isfinite(model.transform(graph).vectors).all()
     some = graph.target("order").part(np.arange(60) % 2 == 1).target("customer")
-    aged, known = (model._given(one, model._recipe())["pooled"][np.arange(7)] for one in (graph, some))
+    aged, known = (
+        model._given(one, model._recipe())["pooled"][np.arange(7)] for one in (graph, some)
+    )
     names = ["mean of price over order, latest", "mean of price over order, 365d"]
     parts = model._recipe().parts
     columns = [[*parts["pooled latest"], *parts["pooled 365d"]].index(name) for name in names]
@@ -148,10 +166,26 @@ def test_rows_without_times_count_for_ever_alone() -> None:
 @pytest.mark.parametrize(
     ("options", "graph", "message"),
     [
-        ({}, lambda: _plain(), "half_life: expected a graph whose rows have times, found one without"),
-        ({}, lambda: _plain(times=np.arange(3)), "rows with times that refer to others, in several types, found one"),
-        ({"vectors": "own"}, lambda: _shop().target("customer"), "expected vectors with a pooled part, found own"),
-        ({"half_life": "soon"}, lambda: _shop().target("customer"), "expected half-lives such as 60d"),
+        (
+            {},
+            lambda: _plain(),
+            "half_life: expected a graph whose rows have times, found one without",
+        ),
+        (
+            {},
+            lambda: _plain(times=np.arange(3)),
+            "rows with times that refer to others, in several types, found one",
+        ),
+        (
+            {"vectors": "own"},
+            lambda: _shop().target("customer"),
+            "expected vectors with a pooled part, found own",
+        ),
+        (
+            {"half_life": "soon"},
+            lambda: _shop().target("customer"),
+            "expected half-lives such as 60d",
+        ),
     ],
 )
 def test_half_lives_are_refused_where_they_mean_nothing(options, graph, message) -> None:

@@ -46,7 +46,9 @@ def asked_for(work: Callable[[], object], place: Path) -> int:
             tracemalloc.stop()
     profiler.export_chrome_trace(str(place / "trace.json"))
     events = json.loads((place / "trace.json").read_text())["traceEvents"]
-    changes = sorted((event["ts"], event["args"]["Bytes"]) for event in events if event["name"] == "[memory]")
+    changes = sorted(
+        (event["ts"], event["args"]["Bytes"]) for event in events if event["name"] == "[memory]"
+    )
     return arrays + int(np.max(np.cumsum([change for _, change in changes]), initial=0))
 
 
@@ -79,7 +81,9 @@ def test_estimates_are_within_a_factor_of_two(name: str, tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("n", "degree", "entries"), [(30_000, 6, 1 << 12), (30_000, 6, 1 << 17), (3_000, 150, 1 << 17)]
 )
-def test_the_estimate_for_positions_is_within_a_factor_of_two(n, degree, entries, tmp_path, monkeypatch) -> None:
+def test_the_estimate_for_positions_is_within_a_factor_of_two(
+    n, degree, entries, tmp_path, monkeypatch
+) -> None:
     monkeypatch.setattr("infomax.arrays.positions.ENTRIES", entries)
     monkeypatch.setattr("infomax.arrays.positions.LAST", 2)  # hops take turns in the same tables
     graph = graph_of(n, degree, 1)
@@ -91,5 +95,8 @@ def test_positions_that_do_not_fit_are_refused(monkeypatch: pytest.MonkeyPatch) 
     edges = np.array([[0, 1, 2], [1, 2, 3]])
     monkeypatch.setattr("infomax.memory.free_bytes", lambda: 10_000)
     assert Graph.from_arrays(edges, "degrees").num_features == 32
-    with pytest.raises(InputError, match=r"24.7 kB free, to make positions of 4 nodes, found 10.0 kB. Take --features"):
+    with pytest.raises(
+        InputError,
+        match=r"24.7 kB free, to make positions of 4 nodes, found 10.0 kB. Take --features",
+    ):
         Graph.from_arrays(edges, "positions")

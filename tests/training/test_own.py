@@ -49,7 +49,9 @@ def test_a_hundred_thousand_features_need_no_square_of_them():
 @pytest.mark.parametrize("wide", [False, True])
 def test_the_own_part_is_the_same_on_every_device(device, make, wide):
     rng = np.random.default_rng(0)
-    x = (rng.random((400, 300)) * (rng.random((400, 300)) < 0.1) * np.geomspace(1, 0.01, 300)).astype(np.float32)
+    x = (
+        rng.random((400, 300)) * (rng.random((400, 300)) < 0.1) * np.geomspace(1, 0.01, 300)
+    ).astype(np.float32)
     x = x if wide else x[:, :100]
     backend = Backend(torch.device(device), small=True)
     projection = own_projection(Table(make(x)), np.arange(400), backend)

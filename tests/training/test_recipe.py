@@ -60,18 +60,28 @@ def test_vectors_are_what_the_definition_says(features, block, monkeypatch):
     expected = {"encoder": smoothed, "own": own, "pooled": twice @ own}
     length = LENGTHS | {"own": lengths(graph, model.health_["resemblance"])["own"]}
     for name, part in expected.items():
-        mine, theirs = found.vectors[:, found.columns[name]], balanced(part, length[name], rows.any(axis=1))
-        np.testing.assert_allclose(mine @ mine.T, theirs @ theirs.T, atol=2e-4, err_msg=name)  # whatever the signs
+        mine, theirs = (
+            found.vectors[:, found.columns[name]],
+            balanced(part, length[name], rows.any(axis=1)),
+        )
+        np.testing.assert_allclose(
+            mine @ mine.T, theirs @ theirs.T, atol=2e-4, err_msg=name
+        )  # whatever the signs
     if features == 12:
         assert list(found.parts["own"]) == list(graph.feature_names)
         assert found.parts["pooled"][0] == f"mean of {graph.feature_names[0]} over two hops"
     else:
-        assert (found.parts["own"][0], found.parts["pooled"][0]) == ("own 1 of 128", "pooled 1 of 128")
+        assert (found.parts["own"][0], found.parts["pooled"][0]) == (
+            "own 1 of 128",
+            "pooled 1 of 128",
+        )
 
 
 def test_pooled_columns_of_types_say_what_they_are_a_mean_of():
     columns = DGI(4, epochs=0).fit_transform(typed_graph()).parts["pooled"]
-    assert {"mean of x0 over author", "mean of x6 over paper", "mean of x2 over subject"} <= {*columns}
+    assert {"mean of x0 over author", "mean of x6 over paper", "mean of x2 over subject"} <= {
+        *columns
+    }
 
 
 def test_positions_are_eigenvectors_of_the_normalised_graph_as_hops_weigh_them(graph):
@@ -92,15 +102,23 @@ def test_all_types_stand_in_one_space():
     nodes = {"user": Nodes.of(60, rng.random((60, 3))), "film": Nodes.of(40, rng.random((40, 3)))}
     relation = Relation.of("user", "rated", "film", sparse.csr_array(rated.astype(np.float32)))
     graph = Graph(nodes, (relation,), kind="user")
-    models = [DGI(4, epochs=0, vectors="positions").fit(graph.target(kind)) for kind in ("user", "film")]
+    models = [
+        DGI(4, epochs=0, vectors="positions").fit(graph.target(kind)) for kind in ("user", "film")
+    ]
     near, far = (model.transform(model.graph_).vectors for model in models)
     nearest = np.argsort(-(near @ far.T), axis=1)[:, :5]
     assert (nearest % 4 == users[:, None] % 4).mean() > 0.9
-    v = np.concatenate([models[0].singular_vectors(kind).vectors for kind in ("film", "user")])[:, :8]
+    v = np.concatenate([models[0].singular_vectors(kind).vectors for kind in ("film", "user")])[
+        :, :8
+    ]
     np.testing.assert_allclose(v.T @ v, np.eye(8), atol=1e-4)
-    scale = 1 / np.sqrt(rated.sum() / 50 * 0.1 + np.concatenate([rated.sum(axis=0), rated.sum(axis=1)]))
+    scale = 1 / np.sqrt(
+        rated.sum() / 50 * 0.1 + np.concatenate([rated.sum(axis=0), rated.sum(axis=1)])
+    )
     normalised = scale[:40, None] * rated.T * scale[40:]
-    np.testing.assert_allclose(normalised @ v[40:], v[:40] * models[0]._places.values[1:9], atol=1e-3)
+    np.testing.assert_allclose(
+        normalised @ v[40:], v[:40] * models[0]._places.values[1:9], atol=1e-3
+    )
 
 
 def test_parts_have_the_stated_widths_and_lengths_and_are_centred(graph):
@@ -116,14 +134,18 @@ def test_parts_have_the_stated_widths_and_lengths_and_are_centred(graph):
 
 
 def test_the_papers_vectors_are_the_encoders_to_the_bit(graph):
-    plain, all_parts = (DGI(8, epochs=3, vectors=vectors).fit(graph) for vectors in ("paper", "recipe"))
+    plain, all_parts = (
+        DGI(8, epochs=3, vectors=vectors).fit(graph) for vectors in ("paper", "recipe")
+    )
     expected = plain.transform(graph).vectors
     assert expected.shape == (40, 8)
     np.testing.assert_array_equal(all_parts.transform(graph, vectors="paper").vectors, expected)
     with torch.no_grad():
         from infomax.views import WholeView
 
-        view = WholeView.of(graph.scaled(plain.scaler_), plain.model_.encoder.rule, Backend(torch.device("cpu")))
+        view = WholeView.of(
+            graph.scaled(plain.scaler_), plain.model_.encoder.rule, Backend(torch.device("cpu"))
+        )
         np.testing.assert_allclose(plain.model_.encoder(view)[0].numpy(), expected, atol=1e-5)
 
 
@@ -132,7 +154,9 @@ def test_some_parts_are_those_of_all(graph):
     whole, some = model.transform(graph), model.transform(graph, vectors="positions, own")
     assert list(some.parts) == ["own", "positions"]
     for name, columns in some.columns.items():
-        np.testing.assert_allclose(some.vectors[:, columns], whole.vectors[:, whole.columns[name]], atol=1e-6)
+        np.testing.assert_allclose(
+            some.vectors[:, columns], whole.vectors[:, whole.columns[name]], atol=1e-6
+        )
     with pytest.raises(InputError, match="parts that this model has: encoder,own"):
         DGI(8, epochs=0, vectors="own,encoder").fit(graph).transform(graph, vectors="positions")
     for wrong in ("smooth", "", 5, "paper,own"):
@@ -142,9 +166,14 @@ def test_some_parts_are_those_of_all(graph):
 
 def test_relabelled_nodes_have_the_same_vectors(graph):
     order = np.random.default_rng(0).permutation(40)
-    again = Graph.from_scipy(graph.adjacency[order][:, order], graph.features[order], ids=graph.ids[order])
+    again = Graph.from_scipy(
+        graph.adjacency[order][:, order], graph.features[order], ids=graph.ids[order]
+    )
     for vectors in ("own", "pooled", "positions"):
-        one, other = (DGI(8, epochs=0, vectors=vectors).fit_transform(which).vectors for which in (graph, again))
+        one, other = (
+            DGI(8, epochs=0, vectors=vectors).fit_transform(which).vectors
+            for which in (graph, again)
+        )
         np.testing.assert_allclose(np.abs(other), np.abs(one[order]), atol=1e-5)
 
 
@@ -167,7 +196,9 @@ def test_unseen_nodes_decide_nothing():
     other[~seen] *= rng.random(9) * 5
     graph, changed = (Graph.from_arrays(ends, x, splits={"seen": seen}) for x in (features, other))
     one, two = (DGI(8, epochs=2).fit(one) for one in (graph, changed))
-    np.testing.assert_allclose(one.transform(graph).vectors, two.transform(graph).vectors, atol=1e-6)
+    np.testing.assert_allclose(
+        one.transform(graph).vectors, two.transform(graph).vectors, atol=1e-6
+    )
 
 
 def test_a_graph_folder_has_the_vectors_of_the_graph_in_memory(tmp_path, monkeypatch):
@@ -182,12 +213,18 @@ def test_a_graph_folder_has_the_vectors_of_the_graph_in_memory(tmp_path, monkeyp
     expected = DGI(8, **options).fit(graph).transform(graph).vectors
     np.testing.assert_allclose(model.transform(folder).vectors, expected, atol=1e-5)
     some = np.array([2, 9, 40])
-    np.testing.assert_allclose(model.transform(folder, rows=some).vectors, expected[some], atol=1e-5)
+    np.testing.assert_allclose(
+        model.transform(folder, rows=some).vectors, expected[some], atol=1e-5
+    )
     for out in ("v.npy", "parts"):
         DGI.load(tmp_path / "run", device="cpu").write_vectors(folder, tmp_path / out)
     np.testing.assert_allclose(np.load(tmp_path / "v.npy"), expected, atol=1e-5)
-    np.testing.assert_allclose(StoredEmbeddings.open(tmp_path / "parts").vectors[:], expected, atol=1e-5)
-    assert Embeddings.read(tmp_path / "parts").parts == {k: list(v) for k, v in model.transform(folder).parts.items()}
+    np.testing.assert_allclose(
+        StoredEmbeddings.open(tmp_path / "parts").vectors[:], expected, atol=1e-5
+    )
+    assert Embeddings.read(tmp_path / "parts").parts == {
+        k: list(v) for k, v in model.transform(folder).parts.items()
+    }
     with pytest.raises(InputError):  # those of other vectors
         model.write_vectors(folder, tmp_path / "parts", vectors="own")
 
@@ -203,7 +240,9 @@ def test_a_run_holds_it_and_gives_the_same_bytes(graph, tmp_path):
     expected.save(tmp_path / "v.parquet")
     read = Embeddings.read(tmp_path / "v.parquet")
     assert {name: tuple(one) for name, one in read.parts.items()} == dict(expected.parts)
-    assert json.loads((tmp_path / "run/health.json").read_text())["parts"]["own"] == len(expected.parts["own"])
+    assert json.loads((tmp_path / "run/health.json").read_text())["parts"]["own"] == len(
+        expected.parts["own"]
+    )
 
 
 def test_other_positions_are_refused(graph, tmp_path):
@@ -216,7 +255,9 @@ def test_other_positions_are_refused(graph, tmp_path):
 def test_the_own_part_is_longer_where_neighbours_are_not_alike():
     rng = np.random.default_rng(0)
     kind, ends = np.arange(300) % 3, rng.integers(300, size=(2, 12_000))
-    features = (rng.random((300, 12)) < 0.1 + 0.6 * np.repeat(np.eye(3), 4, axis=1)[kind]).astype(np.float32)
+    features = (rng.random((300, 12)) < 0.1 + 0.6 * np.repeat(np.eye(3), 4, axis=1)[kind]).astype(
+        np.float32
+    )
     same = kind[ends[0]] == kind[ends[1]]
     for like, length in ((True, HALF), (False, LONG)):
         found = DGI(8, epochs=1).fit_transform(Graph.from_arrays(ends[:, same == like], features))
@@ -232,14 +273,18 @@ def test_lengths_are_those_at_the_nodes_that_have_features(vectors):
     graph = Graph.from_arrays(rng.integers(300, size=(2, 900)), features)
     model = DGI(8, epochs=1, scale="rows", vectors=vectors).fit(graph)
     found, expected = model.transform(graph), lengths(graph, model.health_["resemblance"])
-    length = {name: np.linalg.norm(found.vectors[:, at], axis=1) for name, at in found.columns.items()}
+    length = {
+        name: np.linalg.norm(found.vectors[:, at], axis=1) for name, at in found.columns.items()
+    }
     for name, each in length.items():
         some = each if name == "positions" else each[:30]
         assert some.mean() == pytest.approx(expected[name], rel=1e-3), name
     assert length["encoder"][30:].mean() < 0.9
 
 
-@pytest.mark.parametrize(("resemblance", "length"), [(-0.0009, LONG), (0.0010, HALF), (0.0091, HALF), (None, HALF)])
+@pytest.mark.parametrize(
+    ("resemblance", "length"), [(-0.0009, LONG), (0.0010, HALF), (0.0091, HALF), (None, HALF)]
+)
 def test_the_own_part_is_as_long_as_actors_chameleons_and_proteins_want_it(resemblance, length):
     pairs = np.random.default_rng(0).integers(300, size=(2, 12_000))
     found = lengths(Graph.from_arrays(pairs, np.ones((300, 2))), resemblance)
@@ -270,9 +315,15 @@ def test_positions_take_the_place_of_what_nodes_without_features_say(graph):
     found = DGI(4, epochs=0).fit_transform(bare)
     length = np.linalg.norm(found.vectors[:, found.columns["positions"]], axis=1)
     assert length.mean() == pytest.approx(1, abs=1e-3)
-    typed = typed_graph().with_nodes(lambda kind, one: without_features(one) if kind == "paper" else one)
+    typed = typed_graph().with_nodes(
+        lambda kind, one: without_features(one) if kind == "paper" else one
+    )
     papers = Graph.of(typed.with_edge_features({"paper": "positions"}))
-    assert parts_for(papers, "recipe")[0] == ("encoder", "pooled", "positions")  # authors have features
+    assert parts_for(papers, "recipe")[0] == (
+        "encoder",
+        "pooled",
+        "positions",
+    )  # authors have features
     typed = typed_graph().with_nodes(lambda _, one: without_features(one))
     nothing = Graph.of(typed.with_edge_features(dict.fromkeys(typed.nodes, "positions")))
     assert parts_for(nothing, "recipe")[0] == ("encoder", "positions")
@@ -294,7 +345,9 @@ def test_a_part_that_is_the_same_at_every_node_is_not_its_rounding():
     connected = graph.degrees() > 0
     for name in ("encoder", "own", "pooled"):
         assert np.ptp(found.vectors[connected][:, found.columns[name]], axis=0).max() < 1e-6, name
-    assert np.linalg.norm(found.vectors[:, found.columns["positions"]], axis=1).mean() == pytest.approx(HALF, abs=1e-3)
+    assert np.linalg.norm(
+        found.vectors[:, found.columns["positions"]], axis=1
+    ).mean() == pytest.approx(HALF, abs=1e-3)
 
 
 @pytest.mark.parametrize("asked", ["own", "encoder,positions", "recipe"])
@@ -310,4 +363,6 @@ def test_an_id_decides_where_the_search_for_positions_begins():
     assert {*rows.ravel()} == {-1.0, 1.0}
     np.testing.assert_array_equal(rows[-1], rows[7])  # text files have no types
     np.testing.assert_array_equal(rows[-2], start_rows(["ann"], 160)[0])
-    np.testing.assert_allclose(rows.T @ rows / len(rows), np.eye(160), atol=0.08)  # five standard errors
+    np.testing.assert_allclose(
+        rows.T @ rows / len(rows), np.eye(160), atol=0.08
+    )  # five standard errors

@@ -45,18 +45,24 @@ def forge(run: Path, change) -> None:
 
 
 class TestOneWriter:
-    def test_a_second_training_into_the_folder_is_refused_and_the_first_ends_well(self, tmp_path, graph):
+    def test_a_second_training_into_the_folder_is_refused_and_the_first_ends_well(
+        self, tmp_path, graph
+    ):
         refusals = []
 
         def second(training):
-            with pytest.raises(InputError, match="a place that no other process is writing") as caught:
+            with pytest.raises(
+                InputError, match="a place that no other process is writing"
+            ) as caught:
                 DGI(dim=8, epochs=1, seed=1).fit(graph, run=tmp_path / "run")
             refusals.append(caught.value.where)
 
         first = DGI(dim=4, epochs=2).fit(graph, run=tmp_path / "run", progress=second)
         assert set(refusals) == {str(tmp_path / "run")}
         loaded = DGI.load(tmp_path / "run")
-        np.testing.assert_array_equal(loaded.transform(graph).vectors, first.transform(graph).vectors)
+        np.testing.assert_array_equal(
+            loaded.transform(graph).vectors, first.transform(graph).vectors
+        )
         assert sorted(path.name for path in (tmp_path / "run").iterdir()) == [
             "README.md", "config.json", "graph.npz", "health.json", "metrics.jsonl", "model.safetensors",
             "positions.npy", "vectors.npy",
@@ -76,7 +82,10 @@ class TestOneWriter:
         command = [sys.executable, "-c", script, str(lock)]
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
             assert holder.stdout.readline() == b"held\n"
-            with pytest.raises(InputError, match="no other process is writing"), locked(lock, tmp_path):
+            with (
+                pytest.raises(InputError, match="no other process is writing"),
+                locked(lock, tmp_path),
+            ):
                 pytest.fail("held by two")
             holder.kill()
         with locked(lock, tmp_path):
@@ -145,7 +154,9 @@ class TestFilesBelongTogether:
             DGI.load(run)
 
     @pytest.mark.parametrize(
-        "content", ["[" * 100_000, '{"a":' * 100_000, "[]", "\x00", '{"format": 4}', "{}"], ids=lambda text: text[:6]
+        "content",
+        ["[" * 100_000, '{"a":' * 100_000, "[]", "\x00", '{"format": 4}', "{}"],
+        ids=lambda text: text[:6],
     )
     def test_a_config_that_is_none(self, run, content):
         (run / runs.CONFIG).write_text(content)
@@ -155,9 +166,18 @@ class TestFilesBelongTogether:
     @pytest.mark.parametrize(
         ("change", "found"),
         [
-            (lambda c: c["settings"]["encoder"].update(depth=2), "the settings of the model in the run"),
-            (lambda c: c["settings"]["encoder"].pop("part"), "the settings of the model in the run"),
-            (lambda c: c["settings"].update(encoder={"part": "os.system"}), "expected a part of infomax"),
+            (
+                lambda c: c["settings"]["encoder"].update(depth=2),
+                "the settings of the model in the run",
+            ),
+            (
+                lambda c: c["settings"]["encoder"].pop("part"),
+                "the settings of the model in the run",
+            ),
+            (
+                lambda c: c["settings"].update(encoder={"part": "os.system"}),
+                "expected a part of infomax",
+            ),
             (lambda c: c["settings"].update(encoder=[]), "the settings of the model in the run"),
             (lambda c: c["settings"].update(more=1), "the settings of the model in the run"),
             (lambda c: c.update(settings=[]), "the settings of the model in the run"),
@@ -178,7 +198,8 @@ class TestFilesBelongTogether:
             DGI.load(run)
 
     @pytest.mark.parametrize(
-        "verdict", [None, "good", {}, {"verdict": "weak", "reason": "", "causes": ["a"], "next": []}]
+        "verdict",
+        [None, "good", {}, {"verdict": "weak", "reason": "", "causes": ["a"], "next": []}],
     )
     def test_a_report_without_its_verdict_is_refused(self, run, verdict):
         edit(run / runs.HEALTH, verdict=verdict)
@@ -187,5 +208,7 @@ class TestFilesBelongTogether:
 
     def test_a_missing_graph_is_told(self, run):
         (run / runs.GRAPH).unlink()
-        with pytest.raises(InputError, match=r"graph\.npz: expected the graph of the run, found no such file"):
+        with pytest.raises(
+            InputError, match=r"graph\.npz: expected the graph of the run, found no such file"
+        ):
             DGI.load(run)

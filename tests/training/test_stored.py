@@ -50,7 +50,11 @@ def folder(path: Path, graph: Graph, *, halved: bool = False) -> Graph:
 def a_graph(*, sparse: bool = False, **changes: bool) -> Graph:
     """A graph whose features are dense, or sparse: 36 of 600 columns in a row."""
     graph = random_graph(n=120, f=600 if sparse else 12, dense=not sparse, **changes)
-    return graph.replace(features=graph.features.multiply(np.arange(600) % 5 == 0).tocsr()) if sparse else graph
+    return (
+        graph.replace(features=graph.features.multiply(np.arange(600) % 5 == 0).tocsr())
+        if sparse
+        else graph
+    )
 
 
 @pytest.mark.parametrize(
@@ -75,7 +79,9 @@ def test_vectors_are_those_of_the_graph_in_memory(
     graph = a_graph(**changes)
     disk = folder(tmp_path / "g.graph", graph)
     assert disk.table.sparse == changes.get("sparse", False)
-    mine, theirs = (DGI(8, preset="batches", encoder=ENCODERS[encoder], epochs=3).fit(g) for g in (disk, graph))
+    mine, theirs = (
+        DGI(8, preset="batches", encoder=ENCODERS[encoder], epochs=3).fit(g) for g in (disk, graph)
+    )
     # In memory sparse features are multiplied by the weights before they are pooled, so sums are in another order.
     for vectors, atol in (("paper", 2e-5 if disk.table.sparse else 2e-6), ("recipe", 1e-5)):
         expected = theirs.transform(graph, vectors=vectors)
@@ -86,7 +92,9 @@ def test_vectors_are_those_of_the_graph_in_memory(
         some = mine.transform(disk, vectors=vectors, rows=rows)
         np.testing.assert_allclose(some.vectors, expected.vectors[rows], atol=atol)
         assert some.ids.tolist() == graph.ids[rows].tolist()
-    assert mine.health_["effective_rank"] == pytest.approx(theirs.health_["effective_rank"], abs=0.02)
+    assert mine.health_["effective_rank"] == pytest.approx(
+        theirs.health_["effective_rank"], abs=0.02
+    )
 
 
 @pytest.mark.parametrize("kind", ["auto", "rows", "columns", "none"])
@@ -108,12 +116,17 @@ def test_rows_are_scaled_as_they_are_read(tmp_path: Path, kind: Any, halved: boo
 def test_auto_takes_batches_and_other_presets_read_the_graph(tmp_path: Path) -> None:
     graph = random_graph(n=60, dense=True)
     disk = folder(tmp_path / "g.graph", graph)
-    assert DGI().choose_preset(disk, choose_device("cpu")) == ("batches", "the graph is read from disk")
+    assert DGI().choose_preset(disk, choose_device("cpu")) == (
+        "batches",
+        "the graph is read from disk",
+    )
     model = DGI(4, epochs=2).fit(disk)
     assert model.preset_.views is Batches
     whole = DGI(4, preset="whole-graph", epochs=2)
     np.testing.assert_allclose(
-        whole.fit(disk).transform(disk).vectors, whole.fit(graph).transform(graph).vectors, atol=1e-5
+        whole.fit(disk).transform(disk).vectors,
+        whole.fit(graph).transform(graph).vectors,
+        atol=1e-5,
     )
 
 
@@ -131,7 +144,9 @@ def test_unseen_nodes_change_nothing(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("changes", [{}, {"directed": True, "weighted": True}], ids=["plain", "directed, weighted"])
+@pytest.mark.parametrize(
+    "changes", [{}, {"directed": True, "weighted": True}], ids=["plain", "directed, weighted"]
+)
 def test_a_part_of_a_graph_folder_is_that_of_the_graph(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, bool]
 ) -> None:
@@ -152,10 +167,16 @@ def test_what_does_not_fit_into_memory_is_refused_before_it_is_read(
     monkeypatch.setattr(memory, "free_bytes", lambda: 1000)
     for attempt, remedy in (
         (lambda: disk.hold_out_edges(0.1), "Take edges out of the table before infomax prepare"),
-        (lambda: disk.part(np.arange(60) < 40), "Make a graph folder of these nodes alone: infomax prepare"),
+        (
+            lambda: disk.part(np.arange(60) < 40),
+            "Make a graph folder of these nodes alone: infomax prepare",
+        ),
         (disk.loaded, "Use --preset batches"),
     ):
-        with pytest.raises(InputError, match=rf"graph folder: expected .* free, to read .*, found 1.0 kB\. {remedy}"):
+        with pytest.raises(
+            InputError,
+            match=rf"graph folder: expected .* free, to read .*, found 1.0 kB\. {remedy}",
+        ):
             attempt()
 
 
@@ -170,7 +191,9 @@ def test_a_run_names_its_graph_folder_and_resumes_in_the_same_bytes(
     disk = folder(tmp_path / "g.graph", random_graph(n=60, dense=True))
     model = DGI(4, epochs=6).fit(disk, run=tmp_path / "whole")
     ahead: list[NextPair] = []
-    monkeypatch.setattr(NextPair, "_read", lambda self, read=NextPair._read: (ahead.append(self), read(self)))
+    monkeypatch.setattr(
+        NextPair, "_read", lambda self, read=NextPair._read: (ahead.append(self), read(self))
+    )
     monkeypatch.setattr(tables, "ROOM", 1 if fits else 0)
 
     def stop(training: Any) -> None:
@@ -187,14 +210,19 @@ def test_a_run_names_its_graph_folder_and_resumes_in_the_same_bytes(
     assert not (tmp_path / "whole" / runs.GRAPH).exists()
     loaded = DGI.load(tmp_path / "whole")
     assert loaded.graph_.folder == (tmp_path / "g.graph").resolve()
-    np.testing.assert_array_equal(loaded.transform(loaded.graph_).vectors, model.transform(disk).vectors)
+    np.testing.assert_array_equal(
+        loaded.transform(loaded.graph_).vectors, model.transform(disk).vectors
+    )
 
 
 def test_a_graph_folder_that_moved_or_changed_is_told(tmp_path: Path) -> None:
     disk = folder(tmp_path / "g.graph", random_graph(n=60, dense=True))
     DGI(4, epochs=1).fit(disk, run=tmp_path / "run")
     (tmp_path / "g.graph").rename(tmp_path / "moved.graph")
-    with pytest.raises(InputError, match=r'g\.graph: expected the graph folder .* found none there\. .*"graph_folder"'):
+    with pytest.raises(
+        InputError,
+        match=r'g\.graph: expected the graph folder .* found none there\. .*"graph_folder"',
+    ):
         DGI.load(tmp_path / "run")
     config = tmp_path / "run" / runs.CONFIG
     values = json.loads(config.read_text())
@@ -237,8 +265,14 @@ def test_a_gpu_computes_the_same_vectors(
         model.device = "cpu"
         expected = model.transform(disk, vectors=vectors).vectors
         model.device = "cuda"
-        np.testing.assert_allclose(model.transform(disk, vectors=vectors).vectors, expected, atol=5e-3)
+        np.testing.assert_allclose(
+            model.transform(disk, vectors=vectors).vectors, expected, atol=5e-3
+        )
         model.write_vectors(disk, tmp_path / f"vectors-{vectors}", vectors=vectors)
-        tables = [read(path)["vector"] for path in sorted((tmp_path / f"vectors-{vectors}").glob("part*"))]
-        written = np.concatenate([np.stack(table.to_numpy(zero_copy_only=False)) for table in tables])
+        tables = [
+            read(path)["vector"] for path in sorted((tmp_path / f"vectors-{vectors}").glob("part*"))
+        ]
+        written = np.concatenate(
+            [np.stack(table.to_numpy(zero_copy_only=False)) for table in tables]
+        )
         np.testing.assert_allclose(written, expected, atol=5e-3)

@@ -31,12 +31,21 @@ def stored(place: Path, seed: int = 0) -> Graph:
 
 def untrained(graph: Graph, **settings: Any) -> DGI:
     """A model with its initial weights, which depend on the seed and the number of features alone."""
-    return DGI(**{"dim": 4, "preset": "batches", "epochs": 0, "scale": "columns"} | settings).fit(graph)
+    return DGI(**{"dim": 4, "preset": "batches", "epochs": 0, "scale": "columns"} | settings).fit(
+        graph
+    )
 
 
 @pytest.mark.parametrize(
     "settings",
-    [{"scale": "none"}, {"scale": "rows"}, {"seed": 1}, {"vectors": "own"}, {"half": True}, {"edges": 1}],
+    [
+        {"scale": "none"},
+        {"scale": "rows"},
+        {"seed": 1},
+        {"vectors": "own"},
+        {"half": True},
+        {"edges": 1},
+    ],
     ids=str,
 )
 def test_parts_of_other_vectors_are_refused(tmp_path: Path, settings: dict[str, Any]) -> None:
@@ -49,7 +58,9 @@ def test_parts_of_other_vectors_are_refused(tmp_path: Path, settings: dict[str, 
     with pytest.raises(InputError, match=r"vectors: expected .*parts of the same vectors"):
         model.write_vectors(other, out, **options)
     untrained(graph).write_vectors(graph, out)  # the same again: nothing is written
-    assert {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in out.iterdir()} == before
+    assert {
+        path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in out.iterdir()
+    } == before
 
 
 class Stopped(KeyboardInterrupt):
@@ -98,7 +109,9 @@ def test_stopped_at_any_moment_it_ends_in_the_same_bytes_and_nothing_is_computed
         assert pooled.count == 4 * 3 - stop // 3 * 3
 
 
-def test_layers_of_an_earlier_attempt_with_another_encoder_are_not_used(tmp_path: Path, pooled: Counted) -> None:
+def test_layers_of_an_earlier_attempt_with_another_encoder_are_not_used(
+    tmp_path: Path, pooled: Counted
+) -> None:
     graph = stored(tmp_path / "g.graph")
     first, second = (untrained(graph, encoder=partial(GCN, layers=2), seed=seed) for seed in (0, 1))
     pooled.count, pooled.last = 0, 3
@@ -122,7 +135,9 @@ def test_parts_that_are_missing_are_written_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("out", ["vectors", "vectors.npy"])
-def test_a_graph_is_let_go_with_its_files_when_its_vectors_are_written(tmp_path: Path, out: str) -> None:
+def test_a_graph_is_let_go_with_its_files_when_its_vectors_are_written(
+    tmp_path: Path, out: str
+) -> None:
     graph = typed_graph()
     model = DGI(4, epochs=0, vectors="encoder,own,pooled").fit(graph)
     graph.save(tmp_path / "typed.graph")

@@ -86,7 +86,10 @@ def test_a_negative_graph_is_let_go_of_when_its_step_is_over(monkeypatch):
     flipped = followed(monkeypatch, operands.SparseOperand)
     alive = []
     flips = DGI(dim=4, epochs=10, device="cpu", corruption=partial(flip_edges, rho=0.01))
-    flips.fit(random_graph(50, 5), progress=lambda training: alive.append(sum(one() is not None for one in flipped)))
+    flips.fit(
+        random_graph(50, 5),
+        progress=lambda training: alive.append(sum(one() is not None for one in flipped)),
+    )
     assert len(flipped) > 10
     assert max(alive) == min(alive)
 
@@ -105,10 +108,16 @@ def followed(monkeypatch, kind):
 
 def test_the_bar_of_a_training_has_a_total_that_it_reaches():
     """With patience it is where the training ends if the loss falls no more, at most the last epoch."""
-    for settings in ({"epochs": 6, "patience": None}, {"epochs": 300, "patience": 3}, {"epochs": 4, "patience": 20}):
+    for settings in (
+        {"epochs": 6, "patience": None},
+        {"epochs": 300, "patience": 3},
+        {"epochs": 4, "patience": 20},
+    ):
         told = []
         model = DGI(8, **settings, lr=0.1, device="cpu")
-        model.fit(random_graph(40), progress=lambda training, told=told: told.append(position(training)))
+        model.fit(
+            random_graph(40), progress=lambda training, told=told: told.append(position(training))
+        )
         totals = [total for _, _, total in told]
         assert all(done <= total <= settings["epochs"] for done, _, total in told)
         assert totals == sorted(totals)

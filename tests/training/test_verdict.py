@@ -24,7 +24,9 @@ def communities(n=N, seed=0, k=3):
     draws = np.random.default_rng(seed)
     of = draws.integers(0, k, n)
     joined = np.triu(draws.random((n, n)) < np.where(of[:, None] == of, 0.15, 0.01), 1)
-    return np.array(np.nonzero(joined)), (draws.normal(size=(k, 16))[of] + draws.normal(size=(n, 16)))
+    return np.array(np.nonzero(joined)), (
+        draws.normal(size=(k, 16))[of] + draws.normal(size=(n, 16))
+    )
 
 
 EDGES, FEATURES = communities()
@@ -36,14 +38,39 @@ IDS = np.random.default_rng(1).permutation(N)[:, None].astype(float)
 
 WRONG = {
     "constant features": (EDGES, np.ones((N, 4)), {}, "The features are the same at every node."),
-    "constant words": (EDGES, np.eye(4)[np.zeros(N, dtype=int)], {}, "The features are the same at every node."),
+    "constant words": (
+        EDGES,
+        np.eye(4)[np.zeros(N, dtype=int)],
+        {},
+        "The features are the same at every node.",
+    ),
     "zeros": (EDGES, np.zeros((N, 4)), {}, "The features are the same at every node."),
     "ids": (EDGES, IDS, {}, "A feature is another whole number at every node, as ids are: x0."),
-    "one end": (STAR, FEATURES, {}, "100 % of the edges are at node 0: two tables may have been joined wrongly."),
-    "no edges": (NONE, FEATURES, {}, "No edge joins two of the nodes, so shuffling changes nothing."),
+    "one end": (
+        STAR,
+        FEATURES,
+        {},
+        "100 % of the edges are at node 0: two tables may have been joined wrongly.",
+    ),
+    "no edges": (
+        NONE,
+        FEATURES,
+        {},
+        "No edge joins two of the nodes, so shuffling changes nothing.",
+    ),
     "too fast": (EDGES, FEATURES, {"lr": 10.0}, "The learning rate of 10 is large."),
-    "too slow": (EDGES, FEATURES, {"lr": 1e-12}, "The weights have hardly changed, in 60 steps with a"),
-    "huge": (EDGES, 1e9 * FEATURES, {"scale": "none"}, "The features are large: the loss begins at"),
+    "too slow": (
+        EDGES,
+        FEATURES,
+        {"lr": 1e-12},
+        "The weights have hardly changed, in 60 steps with a",
+    ),
+    "huge": (
+        EDGES,
+        1e9 * FEATURES,
+        {"scale": "none"},
+        "The features are large: the loss begins at",
+    ),
     "one node": (NONE, FEATURES[:1], {}, "There is only 1 node."),
     "pairs": (
         np.arange(4000).reshape(2, 2000),
@@ -57,12 +84,21 @@ WRONG = {
         {},
         "Every edge has an end that has no",
     ),
-    "nodes as edges": (np.stack([np.arange(N), N + np.arange(N)]), None, {}, "There are no features, and the degrees"),
+    "nodes as edges": (
+        np.stack([np.arange(N), N + np.arange(N)]),
+        None,
+        {},
+        "There are no features, and the degrees",
+    ),
 }
 
 
 def verdict_of(graph, **options):
-    return DGI(16, device="cpu", **({"epochs": 60, "patience": 20} | options)).fit(graph).health_["verdict"]
+    return (
+        DGI(16, device="cpu", **({"epochs": 60, "patience": 20} | options))
+        .fit(graph)
+        .health_["verdict"]
+    )
 
 
 @pytest.mark.filterwarnings("ignore::infomax.errors.InputWarning")
@@ -70,13 +106,17 @@ def verdict_of(graph, **options):
 def test_a_training_that_goes_wrong_says_why(name):
     edges, features, options, cause = WRONG[name]
     found = verdict_of(Graph.from_arrays(edges, features), **options)
-    assert found["verdict"] in (("weak",) if name in ("ids", "one end", "huge") else ("learnt nothing", "weak"))
+    assert found["verdict"] in (
+        ("weak",) if name in ("ids", "one end", "huge") else ("learnt nothing", "weak")
+    )
     assert found["causes"][0].startswith(cause)
     assert len(found["next"]) == len(found["causes"])
     assert words(found).split("\n")[1] == f"{found['causes'][0]} {found['next'][0]}"
 
 
-@pytest.mark.parametrize("name", ["constant features", "constant words", "zeros", "no edges", "one node"])
+@pytest.mark.parametrize(
+    "name", ["constant features", "constant words", "zeros", "no edges", "one node"]
+)
 @pytest.mark.filterwarnings("ignore::infomax.errors.InputWarning")
 def test_what_cannot_learn_has_learnt_nothing(name):
     edges, features, options, _ = WRONG[name]
@@ -86,13 +126,24 @@ def test_what_cannot_learn_has_learnt_nothing(name):
 def test_edges_count_among_the_nodes_that_are_seen():
     found = verdict_of(Graph.from_arrays(APART, FEATURES, splits={"seen": SEEN}))
     assert found["verdict"] == "learnt nothing"
-    assert found["causes"] == ["No edge joins two of the nodes that training sees, so shuffling changes nothing."]
-    assert verdict_of(Graph.from_arrays(EDGES, FEATURES, splits={"seen": SEEN}))["verdict"] == "good"
+    assert found["causes"] == [
+        "No edge joins two of the nodes that training sees, so shuffling changes nothing."
+    ]
+    assert (
+        verdict_of(Graph.from_arrays(EDGES, FEATURES, splits={"seen": SEEN}))["verdict"] == "good"
+    )
 
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"seed": 1}, {"lr": 0.01}, {"preset": "batches"}, {"preset": "mean-pool"}, {"seed": 2, "epochs": 100}],
+    [
+        {},
+        {"seed": 1},
+        {"lr": 0.01},
+        {"preset": "batches"},
+        {"preset": "mean-pool"},
+        {"seed": 2, "epochs": 100},
+    ],
     ids=str,
 )
 def test_a_training_that_is_fine_is_good(options):
@@ -105,7 +156,9 @@ def test_a_training_that_is_fine_is_good(options):
 def test_the_loss_is_held_against_that_of_guessing_by_the_same_objective(objective):
     from infomax.parts import objectives
 
-    model = DGI(16, objective=getattr(objectives, objective), epochs=60).fit(Graph.from_arrays(EDGES, FEATURES))
+    model = DGI(16, objective=getattr(objectives, objective), epochs=60).fit(
+        Graph.from_arrays(EDGES, FEATURES)
+    )
     times = 2 if objective == "jensen_shannon" else 1
     assert model.health_["guessing_loss"] == pytest.approx(times * np.log(2))
     assert model.health_["verdict"]["verdict"] == "good"
@@ -118,9 +171,25 @@ def test_random_init_is_not_trained():
 
 def report(**changes):
     """A report with the figures of PPI's third epoch, where vectors are useful already."""
-    figures = {"epochs": 3, "steps": 60, "kept_epoch": 3, "stopped_early": False, "lr": 0.001, "guessing_loss": 0.6931}
-    figures |= {"loss": 0.6778, "discriminator_accuracy": 0.5366, "effective_rank": 25.0, "resemblance": 0.1}
-    return figures | {"dead_dimensions": 0, "dimensions": 32, "curve": {"loss": [0.69, 0.685, 0.6778]}} | changes
+    figures = {
+        "epochs": 3,
+        "steps": 60,
+        "kept_epoch": 3,
+        "stopped_early": False,
+        "lr": 0.001,
+        "guessing_loss": 0.6931,
+    }
+    figures |= {
+        "loss": 0.6778,
+        "discriminator_accuracy": 0.5366,
+        "effective_rank": 25.0,
+        "resemblance": 0.1,
+    }
+    return (
+        figures
+        | {"dead_dimensions": 0, "dimensions": 32, "curve": {"loss": [0.69, 0.685, 0.6778]}}
+        | changes
+    )
 
 
 @pytest.mark.parametrize(
@@ -128,10 +197,22 @@ def report(**changes):
     [
         ({}, "weak"),
         ({"loss": 0.6608, "discriminator_accuracy": 0.593}, "good"),
-        ({"loss": 0.6608, "discriminator_accuracy": 0.475}, "weak"),  # of few nodes the loss may fall all the same
-        ({"loss": 0.6849, "discriminator_accuracy": 0.5027}, "weak"),  # its second epoch: the loss has fallen
-        ({"loss": 0.6743, "curve": {"loss": [0.6808, 0.6743]}}, "weak"),  # luck of the first weights is not learnt
-        ({"loss": 0.299, "curve": {"loss": [0.3, 0.299]}}, "good"),  # a first epoch of many steps has learnt
+        (
+            {"loss": 0.6608, "discriminator_accuracy": 0.475},
+            "weak",
+        ),  # of few nodes the loss may fall all the same
+        (
+            {"loss": 0.6849, "discriminator_accuracy": 0.5027},
+            "weak",
+        ),  # its second epoch: the loss has fallen
+        (
+            {"loss": 0.6743, "curve": {"loss": [0.6808, 0.6743]}},
+            "weak",
+        ),  # luck of the first weights is not learnt
+        (
+            {"loss": 0.299, "curve": {"loss": [0.3, 0.299]}},
+            "good",
+        ),  # a first epoch of many steps has learnt
         ({"loss": 0.3, "epochs": 1, "curve": {"loss": [0.3]}}, "good"),
         ({"loss": 0.6925, "discriminator_accuracy": 0.53}, "weak"),
         ({"loss": 0.6925, "discriminator_accuracy": 0.50}, "learnt nothing"),
@@ -150,10 +231,17 @@ def test_a_training_that_ended_while_it_learnt_should_be_longer():
     found = judge(report(), Graph.from_arrays(EDGES, FEATURES))
     assert found["causes"] == ["The loss was falling when it ended, after 3 epochs."]
     short = judge(report(steps=3), Graph.from_arrays(EDGES, FEATURES))
-    assert short["causes"][0] == "The weights have hardly changed, in 3 steps with a learning rate of 0.001."
-    assert short["next"] == ["Train longer, by --epochs or --steps."]  # the rate is the usual one already
+    assert (
+        short["causes"][0]
+        == "The weights have hardly changed, in 3 steps with a learning rate of 0.001."
+    )
+    assert short["next"] == [
+        "Train longer, by --epochs or --steps."
+    ]  # the rate is the usual one already
     once = judge(report(steps=1), Graph.from_arrays(EDGES, FEATURES))
-    assert once["causes"] == ["The weights have hardly changed, in 1 step with a learning rate of 0.001."]
+    assert once["causes"] == [
+        "The weights have hardly changed, in 1 step with a learning rate of 0.001."
+    ]
     stopped = judge(report(stopped_early=True), Graph.from_arrays(EDGES, FEATURES))
     assert stopped["causes"] == ["The cause is not evident."]
 
@@ -162,7 +250,10 @@ def test_neighbours_that_differ_are_a_cause():
     found = judge(report(stopped_early=True, resemblance=0.004), Graph.from_arrays(EDGES, FEATURES))
     assert found["causes"] == ["The features of neighbours do not resemble each other (0.004)."]
     assert found["next"] == ["Keep a node's own: leave out --vectors."]
-    kept = judge(report(stopped_early=True, resemblance=0.004, parts={"own": 128}), Graph.from_arrays(EDGES, FEATURES))
+    kept = judge(
+        report(stopped_early=True, resemblance=0.004, parts={"own": 128}),
+        Graph.from_arrays(EDGES, FEATURES),
+    )
     assert kept["causes"] == ["The cause is not evident."]
 
 
@@ -171,7 +262,9 @@ def test_isolated_nodes_are_told_whatever_the_verdict_is():
     apart = np.random.default_rng(0).normal(size=(30, 16))
     found = verdict_of(Graph.from_arrays(edges, np.concatenate([features, apart])))
     assert found["verdict"] == "good"
-    assert found["causes"] == ["30 of 330 nodes are isolated: their vectors are of their own features alone."]
+    assert found["causes"] == [
+        "30 of 330 nodes are isolated: their vectors are of their own features alone."
+    ]
     apart = np.random.default_rng(0).normal(size=(400, 16))
     found = verdict_of(Graph.from_arrays(edges, np.concatenate([features, apart])))
     assert found["verdict"] == "weak"
@@ -180,13 +273,18 @@ def test_isolated_nodes_are_told_whatever_the_verdict_is():
 
 def test_isolated_nodes_of_a_type_have_one_vector_and_that_is_told():
     graph = typed_graph()
-    few = dataclasses.replace(graph, relations=tuple(one for one in graph.relations if one.name == "by"))
+    few = dataclasses.replace(
+        graph, relations=tuple(one for one in graph.relations if one.name == "by")
+    )
     alone = np.flatnonzero(few.degrees() == 0)
     assert len(alone) > 3
     model = DGI(8, epochs=2, vectors="paper").fit(few)
     assert np.ptp(model.transform(few).vectors[alone], axis=0).max() == 0
     told = model.health_["verdict"]["causes"][-1]
-    assert told == f"{len(alone)} of 40 nodes of type paper are isolated: the encoder gives all of them one vector."
+    assert (
+        told
+        == f"{len(alone)} of 40 nodes of type paper are isolated: the encoder gives all of them one vector."
+    )
 
 
 def test_columns_that_no_part_holds_are_told():

@@ -45,7 +45,9 @@ def test_a_padded_pair_has_the_loss_and_the_gradients_of_the_pair(one, other):
         pair = views.pair(torch.tensor([one, other]), torch.Generator())
         assert isinstance(pair[0], PaddedView) == pad
         record = DeepGraphInfomax().loss(model, pair)
-        outcomes.append([record.detach(), *torch.autograd.grad(record[0], list(model.parameters()))])
+        outcomes.append(
+            [record.detach(), *torch.autograd.grad(record[0], list(model.parameters()))]
+        )
     for a, b in zip(*outcomes, strict=True):
         torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-7)
 
@@ -55,7 +57,11 @@ def test_all_pairs_have_one_shape_and_an_epoch_is_the_same():
     padded.pad()
     drawn = [list(views.batches(torch.Generator().manual_seed(3))) for views in (padded, plain)]
     assert torch.equal(torch.stack(drawn[0]), torch.stack(drawn[1]))
-    shapes = {padded.pair(batch, torch.Generator())[side].features.shape for batch in drawn[0] for side in (0, 1)}
+    shapes = {
+        padded.pair(batch, torch.Generator())[side].features.shape
+        for batch in drawn[0]
+        for side in (0, 1)
+    }
     assert shapes == {(1, 24, 5)}
 
 
@@ -66,11 +72,15 @@ def test_a_shuffle_leaves_padding_where_it_is():
     shuffled = positive.shuffled(torch.Generator().manual_seed(0))
     assert not torch.equal(shuffled.features, positive.features)
     assert not shuffled.features[0, 13:].any()
-    rows, before = (sorted(map(tuple, view.features[0, :13].tolist())) for view in (shuffled, positive))
+    rows, before = (
+        sorted(map(tuple, view.features[0, :13].tolist())) for view in (shuffled, positive)
+    )
     assert rows == before
 
 
-@pytest.mark.parametrize("sizes", [{"a": 20}, {f"{k}": 5 for k in range(9)} | {"large": 200}], ids=["one", "uneven"])
+@pytest.mark.parametrize(
+    "sizes", [{"a": 20}, {f"{k}": 5 for k in range(9)} | {"large": 200}], ids=["one", "uneven"]
+)
 def test_graphs_that_are_not_padded(sizes):
     graph = random_graph(20, 5, dense=True) if len(sizes) == 1 else graphs(sizes)
     views = ManyGraphs(graph, MEAN, drop_features, Backend(CPU))

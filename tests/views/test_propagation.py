@@ -27,15 +27,21 @@ def test_equals_the_formula(rule, directed, weighted):
         expected = received / np.sqrt(np.outer(degree, degree))
     else:
         expected = received / degree[:, None]
-    found = Propagation.of(graph, rule, Backend(CPU), torch.float64) @ torch.eye(graph.num_nodes, dtype=torch.float64)
+    found = Propagation.of(graph, rule, Backend(CPU), torch.float64) @ torch.eye(
+        graph.num_nodes, dtype=torch.float64
+    )
     np.testing.assert_allclose(found.numpy(), expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize("directed", [False, True])
 @pytest.mark.parametrize("rule", [SYMMETRIC, MEAN], ids=["symmetric", "mean"])
 def test_gradient_is_the_transpose(rule, directed):
-    propagation = Propagation.of(random_graph(9, directed=directed), rule, Backend(CPU), torch.float64)
-    y = torch.randn(9, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0), requires_grad=True)
+    propagation = Propagation.of(
+        random_graph(9, directed=directed), rule, Backend(CPU), torch.float64
+    )
+    y = torch.randn(
+        9, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0), requires_grad=True
+    )
     assert gradcheck(lambda y: propagation @ y, (y,))
 
 
@@ -51,7 +57,9 @@ def test_equals_pygs_normalisation():
     norm = pytest.importorskip("torch_geometric.nn.conv.gcn_conv")
     graph = random_graph(weighted=True)
     coo = graph.adjacency.tocoo()
-    index, weight = norm.gcn_norm(torch.tensor(np.array([coo.row, coo.col])), torch.tensor(coo.data), graph.num_nodes)
+    index, weight = norm.gcn_norm(
+        torch.tensor(np.array([coo.row, coo.col])), torch.tensor(coo.data), graph.num_nodes
+    )
     expected = torch.zeros(graph.num_nodes, graph.num_nodes).index_put((index[1], index[0]), weight)
     found = Propagation.of(graph, SYMMETRIC, Backend(CPU)) @ torch.eye(graph.num_nodes)
     torch.testing.assert_close(found, expected)
@@ -61,5 +69,7 @@ def test_sparse_features_multiply_and_back_propagate():
     graph = random_graph(9)
     features = operand(graph.features, Backend(CPU), torch.float64)
     weight = torch.randn(graph.num_features, 4, dtype=torch.float64, requires_grad=True)
-    torch.testing.assert_close(features @ weight, torch.from_numpy(graph.features.toarray()).double() @ weight)
+    torch.testing.assert_close(
+        features @ weight, torch.from_numpy(graph.features.toarray()).double() @ weight
+    )
     assert gradcheck(lambda weight: features @ weight, (weight,))

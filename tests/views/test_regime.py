@@ -37,7 +37,9 @@ def stop(training) -> None:
 
 
 @pytest.mark.parametrize("views", [MyBatches, None], ids=["own", "infomax's"])
-def test_a_training_is_resumed_with_the_preset_that_it_was_begun_with(tmp_path, graph, monkeypatch, views):
+def test_a_training_is_resumed_with_the_preset_that_it_was_begun_with(
+    tmp_path, graph, monkeypatch, views
+):
     """Also where less memory is free by then, so that another would be chosen."""
     DGI(dim=8, patience=2, views=views).fit(graph, run=tmp_path / "whole")
     with pytest.raises(KeyboardInterrupt):
@@ -53,7 +55,10 @@ def test_a_training_is_resumed_with_the_preset_that_it_was_begun_with(tmp_path, 
 
 def test_a_run_names_its_preset(tmp_path, graph):
     DGI(dim=8, preset="batches", epochs=1).fit(graph, run=tmp_path / "run")
-    assert json.loads((tmp_path / "run" / "config.json").read_text())["settings"]["preset"] == "batches"
+    assert (
+        json.loads((tmp_path / "run" / "config.json").read_text())["settings"]["preset"]
+        == "batches"
+    )
     assert DGI.load(tmp_path / "run").preset_.name == "batches"
 
 
@@ -77,8 +82,12 @@ def test_a_regime_estimates_its_own_memory(graph, monkeypatch):
 
 
 def test_a_regime_says_which_corruptions_fit_it(graph):
-    with pytest.raises(InputError, match="corruption: expected shuffle_features, for Greedy, found flip_edges"):
-        DGI(dim=8, views=partial(Greedy, appetite=1), corruption=partial(flip_edges, rho=0.1)).fit(graph)
+    with pytest.raises(
+        InputError, match="corruption: expected shuffle_features, for Greedy, found flip_edges"
+    ):
+        DGI(dim=8, views=partial(Greedy, appetite=1), corruption=partial(flip_edges, rho=0.1)).fit(
+            graph
+        )
     own = partial(lambda view, generator, rate: shuffle_features(view, generator), rate=1)
     DGI(dim=8, views=partial(Greedy, appetite=1), corruption=own, epochs=1).fit(graph)
 
@@ -88,11 +97,20 @@ def test_a_regime_is_a_subclass_of_views(graph):
         def __init__(self, graph, rule, corruption, device):
             pass
 
-    for views in (Bare, lambda graph, rule, corruption, backend: WholeGraph(graph, rule, corruption, backend)):
-        with pytest.raises(InputError, match=r"^views: expected a subclass of infomax.views.Views, found "):
+    for views in (
+        Bare,
+        lambda graph, rule, corruption, backend: WholeGraph(graph, rule, corruption, backend),
+    ):
+        with pytest.raises(
+            InputError, match=r"^views: expected a subclass of infomax.views.Views, found "
+        ):
             DGI(dim=8, views=views).fit(graph)
 
 
 def test_a_regime_that_does_not_divide_its_steps_runs_in_one_process():
-    with pytest.raises(InputError, match=r"training in 3 processes: .* found WholeGraph, which runs in one process"):
-        WholeGraph(random_graph(), MEAN, shuffle_features, Backend(torch.device("cpu"))).divide(Ranks(0, 3))
+    with pytest.raises(
+        InputError, match=r"training in 3 processes: .* found WholeGraph, which runs in one process"
+    ):
+        WholeGraph(random_graph(), MEAN, shuffle_features, Backend(torch.device("cpu"))).divide(
+            Ranks(0, 3)
+        )

@@ -46,7 +46,9 @@ def mapped(tmp_path):
 @pytest.mark.parametrize("precision", [np.float32, np.float16])
 def test_pooled_from_the_file_and_in_parts(kind, weighted, cap, precision, mapped, generator):
     graph, mapped = random_graph(60, weighted=weighted), mapped.astype(precision, copy=False)
-    hoods, compiled = (read_neighbourhoods(graph, SYMMETRIC, backend, cap) for backend in (PLAIN, COMPILED))
+    hoods, compiled = (
+        read_neighbourhoods(graph, SYMMETRIC, backend, cap) for backend in (PLAIN, COMPILED)
+    )
     table = StoredTable(Table(mapped, scaler=Scaler.fit(np.array(mapped), kind), mapped=True))
     nodes = torch.randperm(60, generator=generator)[:40]
     offsets = torch.rand(40, generator=generator)
@@ -62,7 +64,9 @@ def test_pooled_from_the_file_and_in_parts(kind, weighted, cap, precision, mappe
 @pytest.mark.parametrize("kind", ["none", "columns", "rows"])
 @pytest.mark.parametrize("precision", [np.float32, np.float16])
 @pytest.mark.parametrize("large", [False, True])
-def test_rows_that_are_stored_sparse_are_read_as_dense_ones(kind, precision, large, monkeypatch, generator):
+def test_rows_that_are_stored_sparse_are_read_as_dense_ones(
+    kind, precision, large, monkeypatch, generator
+):
     """Whatever the scaler: one that was fitted to dense features has a centre."""
     draws = np.random.default_rng(1)
     x = (draws.integers(1, 9, (60, 7)) * (draws.random((60, 7)) < 0.3)).astype(precision)
@@ -77,21 +81,35 @@ def test_rows_that_are_stored_sparse_are_read_as_dense_ones(kind, precision, lar
         tables[1].large = large
         expected, found = (table.pool(hoods, nodes, offsets, permutation) for table in tables)
         torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
-        torch.testing.assert_close(on_one_thread(tables[1]._pool_parts, hoods, nodes, offsets, permutation), expected)
-    monkeypatch.setattr(operands, "available_bytes", lambda device: 1 << 30)  # the table for a GPU, made here
+        torch.testing.assert_close(
+            on_one_thread(tables[1]._pool_parts, hoods, nodes, offsets, permutation), expected
+        )
+    monkeypatch.setattr(
+        operands, "available_bytes", lambda device: 1 << 30
+    )  # the table for a GPU, made here
     for_gpu = [operands._table(table.table, PLAIN, torch.float32)[0] for table in tables]
     torch.testing.assert_close(*for_gpu)
 
 
 def test_each_row_has_the_same_bits_among_few_and_among_many(mapped, generator):
-    table, hoods = StoredTable(Table(mapped, mapped=True)), read_neighbourhoods(random_graph(60), MEAN, COMPILED, 2)
-    nodes, offsets, rows = torch.arange(60), torch.rand(60, generator=generator), Permutation.draw(60, generator)
+    table, hoods = (
+        StoredTable(Table(mapped, mapped=True)),
+        read_neighbourhoods(random_graph(60), MEAN, COMPILED, 2),
+    )
+    nodes, offsets, rows = (
+        torch.arange(60),
+        torch.rand(60, generator=generator),
+        Permutation.draw(60, generator),
+    )
     few = [table.pool(hoods, some, offsets[some], rows) for some in nodes.split(5)]
     assert torch.equal(torch.cat(few), table.pool(hoods, nodes, offsets, rows))
 
 
 def test_rows_without_a_sample_are_kept(mapped, generator):
-    table, hoods = StoredTable(Table(mapped, mapped=True)), read_neighbourhoods(random_graph(60), MEAN, COMPILED, 3)
+    table, hoods = (
+        StoredTable(Table(mapped, mapped=True)),
+        read_neighbourhoods(random_graph(60), MEAN, COMPILED, 3),
+    )
     kept = KnownRows.none(60, 7)
     for nodes in torch.randperm(60, generator=generator).repeat(2).split(40):
         offsets = torch.rand(len(nodes), generator=generator)
@@ -110,10 +128,14 @@ def test_parts_take_the_memory_allowed_and_no_more(cap, expected, monkeypatch):
     """Nodes whose neighbourhoods, the nodes themselves included, have no node in common; at most 6 rows are read."""
     counts, most = [3, 1, 5, 0, 9, 2, 2, 6, 1], 6
     leaves = np.arange(sum(counts)) + len(counts)
-    graph = Graph.from_arrays([np.repeat(np.arange(len(counts)), counts), leaves], np.eye(38, 4, dtype=np.float32))
+    graph = Graph.from_arrays(
+        [np.repeat(np.arange(len(counts)), counts), leaves], np.eye(38, 4, dtype=np.float32)
+    )
     table, read = StoredTable(Table(graph.features, mapped=True)), []
     monkeypatch.setattr(
-        StoredTable, "gather", lambda self, rows, gather=table.gather: read.append(len(rows)) or gather(rows)
+        StoredTable,
+        "gather",
+        lambda self, rows, gather=table.gather: read.append(len(rows)) or gather(rows),
     )
     monkeypatch.setattr("infomax.views.stored.BYTES", most * 4 * 4)
     nodes = torch.arange(len(counts))
@@ -140,7 +162,9 @@ def test_numba_reads_the_file_where_it_can(mapped, monkeypatch):
 @pytest.mark.parametrize("precision", [np.float32, np.float16])
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 @pytest.mark.parametrize("rule", [MEAN, NEIGHBOURS], ids=["with itself", "neighbours alone"])
-def test_what_is_not_finite_is_refused_where_it_is_read(precision, value, rule, mapped, tmp_path, monkeypatch):
+def test_what_is_not_finite_is_refused_where_it_is_read(
+    precision, value, rule, mapped, tmp_path, monkeypatch
+):
     x = np.array(mapped, precision)
     x[17, 3] = value
     np.save(tmp_path / "y.npy", x)
@@ -148,7 +172,9 @@ def test_what_is_not_finite_is_refused_where_it_is_read(precision, value, rule, 
     features = Table(np.load(tmp_path / "y.npy", mmap_mode="c"), scaler=scaler, mapped=True)
     hoods = read_neighbourhoods(random_graph(60), rule, COMPILED, 1000)
     monkeypatch.setattr(StoredTable, "_pool_parts", lambda *_: "in parts")
-    monkeypatch.setattr(operands, "available_bytes", lambda device: 1 << 30)  # the table for a GPU, made here
+    monkeypatch.setattr(
+        operands, "available_bytes", lambda device: 1 << 30
+    )  # the table for a GPU, made here
     ways = {
         "numba": lambda: StoredTable(features).pool(hoods, torch.arange(60), torch.zeros(60)),
         "for a GPU": lambda: operands._table(features, PLAIN, torch.half),
@@ -162,9 +188,13 @@ def test_what_is_not_finite_is_refused_where_it_is_read(precision, value, rule, 
 def test_every_number_of_half_precision_is_read_as_it_is(monkeypatch):
     bits = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
     x = np.append(bits[np.isfinite(bits)], [0] * 8).astype(np.float16)[:, None]
-    hoods = read_neighbourhoods(Graph.from_arrays(np.empty((0, 2), np.int64), np.float32(x)), MEAN, COMPILED, 1000)
+    hoods = read_neighbourhoods(
+        Graph.from_arrays(np.empty((0, 2), np.int64), np.float32(x)), MEAN, COMPILED, 1000
+    )
     monkeypatch.setattr(StoredTable, "_pool_parts", lambda *_: "in parts")
-    pooled = StoredTable(Table(x, mapped=True)).pool(hoods, torch.arange(len(x)), torch.zeros(len(x)))
+    pooled = StoredTable(Table(x, mapped=True)).pool(
+        hoods, torch.arange(len(x)), torch.zeros(len(x))
+    )
     np.testing.assert_array_equal(pooled.numpy(), x.astype(np.float32))
 
 

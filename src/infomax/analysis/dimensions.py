@@ -49,8 +49,12 @@ def removal(
         kept = np.sort(order[count:])
         if accuracy is not None:
             curve["accuracy"].append(accuracy(kept))
-        curve["bad_positives"].append(int((pairs.positive_terms[:, kept].sum(axis=1) + pairs.bias <= 0).sum()))
-        curve["bad_negatives"].append(int((pairs.negative_terms[:, kept].sum(axis=1) + pairs.bias >= 0).sum()))
+        curve["bad_positives"].append(
+            int((pairs.positive_terms[:, kept].sum(axis=1) + pairs.bias <= 0).sum())
+        )
+        curve["bad_negatives"].append(
+            int((pairs.negative_terms[:, kept].sum(axis=1) + pairs.bias >= 0).sum())
+        )
     return curve
 
 
@@ -89,7 +93,10 @@ def dimensions(
         "examples": {"positives": len(pairs.positives), "negatives": len(pairs.negatives)},
         "curves": curves,
         "removable": {
-            name: {end: removable(counts.tolist(), curve["accuracy"], floor) for end, curve in curves.items()}
+            name: {
+                end: removable(counts.tolist(), curve["accuracy"], floor)
+                for end, curve in curves.items()
+            }
             for name, floor in floors.items()
         },
         "floors": floors,
@@ -98,10 +105,18 @@ def dimensions(
     facts = [["accuracy stays above", *ENDS.values()]] if floors else []
     for name, floor in floors.items():
         ends = [numbers["removable"][name][end] for end in ENDS]
-        told = [f"without {gone} of {d} ({100 * gone / d:.0f} %)" if gone is not None else _NEVER for gone in ends]
+        told = [
+            f"without {gone} of {d} ({100 * gone / d:.0f} %)" if gone is not None else _NEVER
+            for gone in ends
+        ]
         facts.append([f"{name} ({100 * floor:.1f} %)", *told])
     return Chapter(
-        "dimensions", "How many dimensions are needed", _story(numbers, d), numbers, partial(_draw, numbers, d), facts
+        "dimensions",
+        "How many dimensions are needed",
+        _story(numbers, d),
+        numbers,
+        partial(_draw, numbers, d),
+        facts,
     )
 
 
@@ -141,12 +156,22 @@ def _draw(numbers: dict[str, Any], d: int, stacked: bool) -> Any:
             percent = 100 * np.array(curve["accuracy"])
             axes[0].plot(gone, percent, color=colour, marker="o", markersize=5, label=ENDS[end])
         for who, style in (("positives", "-"), ("negatives", DASHED)):
-            axes[-1].plot(gone, curve[f"bad_{who}"], color=colour, linestyle=style, label=f"{who}, {end} first")
+            axes[-1].plot(
+                gone,
+                curve[f"bad_{who}"],
+                color=colour,
+                linestyle=style,
+                label=f"{who}, {end} first",
+            )
     if probed:
         for (name, floor), style in zip(numbers["floors"].items(), cycle((DASHED, DOTTED))):
-            axes[0].axhline(100 * floor, color=BASELINE, linewidth=1.6, linestyle=style, label=name, zorder=0)
+            axes[0].axhline(
+                100 * floor, color=BASELINE, linewidth=1.6, linestyle=style, label=name, zorder=0
+            )
         axes[0].set(title=f"The {numbers['probe']} probe", ylabel="accuracy on test nodes (%)")
-    axes[-1].set(title="Errors of the discriminator", ylabel="misclassified examples", ylim=(0, None))
+    axes[-1].set(
+        title="Errors of the discriminator", ylabel="misclassified examples", ylim=(0, None)
+    )
     for panel in axes:
         panel.set(xlim=(0, d), xlabel=f"dimensions removed, of {d}")
         panel.legend(**BELOW)

@@ -55,12 +55,20 @@ def _draw(numbers: dict[str, Any], stacked: bool) -> Any:
     figure, axes = panels(len(curves) + 1, stacked, height=3.4 if curves else 4.4)
     for panel, (name, values) in zip(axes, curves.items(), strict=False):
         title, unit = CURVES[name]
-        panel.plot(range(1, len(values) + 1), np.array(values) * (100 if "%" in unit else 1), color=COLOURS[0])
-        panel.axvline(numbers["kept_epoch"], color=BASELINE, linewidth=1.4, linestyle=DASHED, zorder=0)
+        panel.plot(
+            range(1, len(values) + 1),
+            np.array(values) * (100 if "%" in unit else 1),
+            color=COLOURS[0],
+        )
+        panel.axvline(
+            numbers["kept_epoch"], color=BASELINE, linewidth=1.4, linestyle=DASHED, zorder=0
+        )
         panel.set(title=title, xlabel="epoch", ylabel=unit)
     spectrum = np.array(numbers["singular_values"])
     alive = spectrum > 0
     axes[-1].semilogy(1 + np.flatnonzero(alive), spectrum[alive], color=COLOURS[0])
-    axes[-1].axvline(numbers["effective_rank"], color=BASELINE, linewidth=1.4, linestyle=DASHED, zorder=0)
+    axes[-1].axvline(
+        numbers["effective_rank"], color=BASELINE, linewidth=1.4, linestyle=DASHED, zorder=0
+    )
     axes[-1].set(title="Spectrum", xlabel="direction", ylabel="singular value (log axis)")
     return figure

@@ -68,11 +68,15 @@ def _principal(vectors: Any, seed: int) -> NDArray[Any]:
     if min(n, d) < 2:
         raise InputError("vectors", "at least two rows and two columns", f"shape [{n}, {d}]")
     if (vectors.max(axis=0) - vectors.min(axis=0)).max() <= ROUNDING * abs(vectors).max():
-        return np.zeros((n, 2), np.float32)  # all equal: t-SNE would divide by their deviation, 0 or rounding
+        return np.zeros(
+            (n, 2), np.float32
+        )  # all equal: t-SNE would divide by their deviation, 0 or rounding
     if sparse.issparse(vectors) and min(n, d) <= COMPONENTS:
         vectors = vectors.toarray()  # small, and the sparse solver cannot compute all components
     solver = "arpack" if sparse.issparse(vectors) else "auto"
-    components: NDArray[Any] = PCA(min(COMPONENTS, n, d), svd_solver=solver, random_state=seed).fit_transform(vectors)
+    components: NDArray[Any] = PCA(
+        min(COMPONENTS, n, d), svd_solver=solver, random_state=seed
+    ).fit_transform(vectors)
     return components
 
 
@@ -92,7 +96,9 @@ def scatter(points: NDArray[Any], groups: NDArray[Any], path: str | Path, title:
     axes.set_title(title, loc="left", fontsize=19, fontweight="bold", color=INK, pad=10)
     draw_points(axes, points, names, colours)
     write_legend(figure, entries, "outside right center", fontsize=13.5)
-    write_names(axes, [(name, _heart(points[names == name]), colour) for name, colour in colours.items()])
+    write_names(
+        axes, [(name, _heart(points[names == name]), colour) for name, colour in colours.items()]
+    )
     with replacing(Path(path)) as temporary:
         figure.savefig(temporary, format="png")
 
@@ -101,8 +107,12 @@ def colour_groups(names: NDArray[Any]) -> tuple[dict[str, str], list[tuple[str, 
     """Colours for the largest groups of ``[n]`` names, and the legend's entries (colour, text) for all groups."""
     sizes = Counter(names.tolist())
     unknown = sizes.pop("", 0)
-    colours = {name: colour for (name, _), colour in zip(sizes.most_common(), COLOURS, strict=False)}
-    entries = [(colour, f"{shorten_middle(name)}  ({sizes[name]:,})") for name, colour in colours.items()]
+    colours = {
+        name: colour for (name, _), colour in zip(sizes.most_common(), COLOURS, strict=False)
+    }
+    entries = [
+        (colour, f"{shorten_middle(name)}  ({sizes[name]:,})") for name, colour in colours.items()
+    ]
     if others := [size for name, size in sizes.items() if name not in colours]:
         entries.append((GREY, f"{len(others)} smaller groups  ({sum(others):,})"))
     if unknown:
@@ -110,24 +120,37 @@ def colour_groups(names: NDArray[Any]) -> tuple[dict[str, str], list[tuple[str, 
     return colours, entries
 
 
-def draw_points(axes: Any, points: NDArray[Any], names: NDArray[Any], colours: dict[str, str]) -> None:
+def draw_points(
+    axes: Any, points: NDArray[Any], names: NDArray[Any], colours: dict[str, str]
+) -> None:
     """Draw points ``[n, 2]`` in the colours of their groups; in random order, so that no group covers another."""
     order = np.random.default_rng(0).permutation(len(points))
     order = order[np.argsort([names[row] in colours for row in order], kind="stable")]
-    _dots(axes, points[order], alpha=0.85, c=[colours.get(name, GREY if name else PALE) for name in names[order]])
+    _dots(
+        axes,
+        points[order],
+        alpha=0.85,
+        c=[colours.get(name, GREY if name else PALE) for name in names[order]],
+    )
 
 
-def draw_values(axes: Any, points: NDArray[Any], values: NDArray[Any], limits: tuple[float, float]) -> Any:
+def draw_values(
+    axes: Any, points: NDArray[Any], values: NDArray[Any], limits: tuple[float, float]
+) -> Any:
     """Draw points ``[n, 2]`` coloured by values ``[n]``, the highest on top; returns the input of a colour bar."""
     order = np.argsort(values, kind="stable")
-    return _dots(axes, points[order], c=values[order], cmap=SEQUENTIAL, vmin=limits[0], vmax=limits[1])
+    return _dots(
+        axes, points[order], c=values[order], cmap=SEQUENTIAL, vmin=limits[0], vmax=limits[1]
+    )
 
 
 def _dots(axes: Any, points: NDArray[Any], **paint: Any) -> Any:
     """Draw dots in a square, their size chosen by their number; as pixels, so that an SVG stays small."""
     low, high = points.min(axis=0), points.max(axis=0)
     # All panels are squares. Points that are all equal have no extent.
-    (left, bottom), (right, top) = ((low + high) / 2 + side * ((high - low).max() or 1) for side in (-0.53, 0.53))
+    (left, bottom), (right, top) = (
+        (low + high) / 2 + side * ((high - low).max() or 1) for side in (-0.53, 0.53)
+    )
     axes.set(xticks=[], yticks=[], aspect="equal", xlim=(left, right), ylim=(bottom, top))
     axes.spines[:].set_visible(False)
     reach = axes.get_position().width * axes.figure.get_figwidth()
@@ -147,11 +170,20 @@ def _heart(points: NDArray[Any]) -> NDArray[Any]:
 def shorten_middle(name: str, width: int = 24) -> str:
     """A name without control characters, and a long one without its middle: ids often differ at their ends."""
     name = visible(name)
-    return name if len(name) <= width else f"{name[: width // 2]}\N{HORIZONTAL ELLIPSIS}{name[1 - width // 2 :]}"
+    return (
+        name
+        if len(name) <= width
+        else f"{name[: width // 2]}\N{HORIZONTAL ELLIPSIS}{name[1 - width // 2 :]}"
+    )
 
 
 def write_legend(
-    figure: Any, entries: list[tuple[str, str]], place: str, *, columns: int = 1, fontsize: float = 12
+    figure: Any,
+    entries: list[tuple[str, str]],
+    place: str,
+    *,
+    columns: int = 1,
+    fontsize: float = 12,
 ) -> None:
     """Write a legend outside the axes: one dot and one text per entry."""
     from matplotlib.lines import Line2D
@@ -159,14 +191,24 @@ def write_legend(
     shape: dict[str, Any] = {"linestyle": "", "marker": "o", "markersize": 8}
     dots = [Line2D([], [], color=colour, label=text, **shape) for colour, text in entries]
     legend = figure.legend(
-        handles=dots, loc=place, frameon=False, fontsize=fontsize, labelcolor=INK, handletextpad=0, ncols=columns
+        handles=dots,
+        loc=place,
+        frameon=False,
+        fontsize=fontsize,
+        labelcolor=INK,
+        handletextpad=0,
+        ncols=columns,
     )
     for text in legend.get_texts():
         text.set_parse_math(False)  # a name may contain dollar signs
 
 
 def write_names(
-    axes: Any, names: Sequence[tuple[str, NDArray[Any], str]], *, fontsize: float = 14, lift: float = 0
+    axes: Any,
+    names: Sequence[tuple[str, NDArray[Any], str]],
+    *,
+    fontsize: float = 14,
+    lift: float = 0,
 ) -> None:
     """Write names, each given with its place and colour, at their places or ``lift`` points above.
 
@@ -182,25 +224,57 @@ def write_names(
     pixel = 72 / axes.figure.dpi  # in points, so that the layout does not depend on dpi
     spots = axes.transData.transform([place for _, place, _ in names])
     # A place whose name is above it must not be covered by another name.
-    taken = [Bbox.from_bounds(x, y, 0, 0).padded(lift / 2 / pixel) for x, y in spots] if lift else []
+    taken = (
+        [Bbox.from_bounds(x, y, 0, 0).padded(lift / 2 / pixel) for x, y in spots] if lift else []
+    )
     turns = np.radians([0, 45, -45, 90, -90, 135, -135, 180])
-    steps = [reach / pixel * np.array([np.sin(a), np.cos(a)]) for reach in np.arange(lift, 200, 2) for a in turns]
-    for (name, place, colour), spot in sorted(zip(names, spots, strict=True), key=lambda item: float(item[1][1])):
+    steps = [
+        reach / pixel * np.array([np.sin(a), np.cos(a)])
+        for reach in np.arange(lift, 200, 2)
+        for a in turns
+    ]
+    for (name, place, colour), spot in sorted(
+        zip(names, spots, strict=True), key=lambda item: float(item[1][1])
+    ):
         shade = INK if colour == INK else to_hex(tuple(0.6 * part for part in to_rgb(colour)))  # type: ignore[arg-type]
-        text = axes.annotate(shorten_middle(name), place, (0, 0), textcoords="offset points", ha="center", va="center")
+        text = axes.annotate(
+            shorten_middle(name),
+            place,
+            (0, 0),
+            textcoords="offset points",
+            ha="center",
+            va="center",
+        )
         halo = [withStroke(linewidth=4, foreground=PAPER)]
         text.set(
-            fontsize=fontsize, fontweight="bold", color=shade, path_effects=halo, in_layout=False, parse_math=False
+            fontsize=fontsize,
+            fontweight="bold",
+            color=shade,
+            path_effects=halo,
+            in_layout=False,
+            parse_math=False,
         )
-        start = text.get_window_extent().padded(fontsize / 4 / pixel, 0)  # keeps a gap between names side by side
+        start = text.get_window_extent().padded(
+            fontsize / 4 / pixel, 0
+        )  # keeps a gap between names side by side
         for step in steps:
             box = start.translated(*step)
-            box = box.translated(*(np.maximum(page.min - box.min, 0) + np.minimum(page.max - box.max, 0)))
+            box = box.translated(
+                *(np.maximum(page.min - box.min, 0) + np.minimum(page.max - box.max, 0))
+            )
             if not any(box.overlaps(other) for other in taken):
                 break
         taken.append(box)
         text.xyann = pixel * (box.min - start.min)
         edge = pixel * (np.clip(spot, box.min, box.max) - spot)
         if np.hypot(*edge) > lift:
-            line = {"arrowstyle": "-", "color": shade, "linewidth": 0.8, "shrinkA": 0, "shrinkB": lift / 3}
-            axes.annotate("", place, edge, textcoords="offset points", arrowprops=line, in_layout=False)
+            line = {
+                "arrowstyle": "-",
+                "color": shade,
+                "linewidth": 0.8,
+                "shrinkA": 0,
+                "shrinkB": lift / 3,
+            }
+            axes.annotate(
+                "", place, edge, textcoords="offset points", arrowprops=line, in_layout=False
+            )

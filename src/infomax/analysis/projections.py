@@ -39,7 +39,9 @@ def projections(
         "close together."
     ]
     if len(points) > 1:
-        story.append(f"The vectors are those of {', '.join(points)}; seed and colours are the same in all panels.")
+        story.append(
+            f"The vectors are those of {', '.join(points)}; seed and colours are the same in all panels."
+        )
     if scores:
         found = ", ".join(f"{source} {score:.3f}" for source, score in scores.items())
         story.append(
@@ -57,14 +59,22 @@ def _draw(
     stacked: bool,
 ) -> Any:
     figure, axes = panels(len(points), stacked)
-    names = np.full(len(next(iter(points.values()))), "nodes", dtype=object) if groups is None else groups
+    names = (
+        np.full(len(next(iter(points.values()))), "nodes", dtype=object)
+        if groups is None
+        else groups
+    )
     colours, entries = colour_groups(names)
     for panel, (source, places) in zip(axes, points.items(), strict=True):
         panel.set_title(source)
-        score = f", silhouette {scores[source]:.3f}".replace("-", "\N{MINUS SIGN}") if scores else ""
+        score = (
+            f", silhouette {scores[source]:.3f}".replace("-", "\N{MINUS SIGN}") if scores else ""
+        )
         panel.set_xlabel(method + score)
         draw_points(panel, places, names, colours if groups is not None else {"nodes": COLOURS[0]})
     if groups is not None:
         most, longest = 2 if stacked else 4, max(len(text) for _, text in entries)
-        write_legend(figure, entries, "outside lower center", columns=min(most, 28 * most // longest))
+        write_legend(
+            figure, entries, "outside lower center", columns=min(most, 28 * most // longest)
+        )
     return figure

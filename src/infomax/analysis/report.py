@@ -53,11 +53,22 @@ def write_chapter(folder: Path, chapter: Chapter) -> str:
                 write_png(figure, folder / f"{chapter.name}.png")
     write_text(folder / f"{chapter.name}.svg", drawings["wide"])
     write_text(folder / f"{chapter.name}.json", json.dumps(chapter.numbers) + "\n")
-    pictures = [f'<div class="{name}">{_inline(drawing, chapter.title)}</div>' for name, drawing in drawings.items()]
-    return section(chapter.name, chapter.title, chapter.story, chapter.facts, f"<figure>{''.join(pictures)}</figure>")
+    pictures = [
+        f'<div class="{name}">{_inline(drawing, chapter.title)}</div>'
+        for name, drawing in drawings.items()
+    ]
+    return section(
+        chapter.name,
+        chapter.title,
+        chapter.story,
+        chapter.facts,
+        f"<figure>{''.join(pictures)}</figure>",
+    )
 
 
-def section(name: str, title: str, story: Iterable[str], facts: Sequence[Sequence[str]], figure: str = "") -> str:
+def section(
+    name: str, title: str, story: Iterable[str], facts: Sequence[Sequence[str]], figure: str = ""
+) -> str:
     """A section of a page: its heading, paragraphs, a figure in HTML and a table, whose first row is its heading."""
     paragraphs = "".join(f"<p>{_text(paragraph)}</p>" for paragraph in story)
     return f'<section id="{name}"><h2>{escape(title)}</h2>{paragraphs}{figure}{_table(facts, title)}</section>'
@@ -66,7 +77,9 @@ def section(name: str, title: str, story: Iterable[str], facts: Sequence[Sequenc
 def page(title: str, lead: str, headings: Mapping[str, str], sections: Iterable[str]) -> str:
     """An HTML page that loads nothing, with a list of its sections: their names, and the headings."""
     style = (files("infomax.analysis") / "report.css").read_text(encoding="utf-8")
-    listed = "".join(f'<li><a href="#{name}">{escape(heading)}</a></li>' for name, heading in headings.items())
+    listed = "".join(
+        f'<li><a href="#{name}">{escape(heading)}</a></li>' for name, heading in headings.items()
+    )
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -86,7 +99,9 @@ def write_report(folder: Path, title: str, lead: str, chapters: Iterable[Chapter
 
 def _inline(drawing: str, title: str) -> str:
     """An SVG for use inside the page: as wide as the page, in the page's font, without metadata."""
-    drawing = re.sub(r"<metadata>.*?</metadata>", "", drawing[drawing.index("<svg") :], flags=re.DOTALL)
+    drawing = re.sub(
+        r"<metadata>.*?</metadata>", "", drawing[drawing.index("<svg") :], flags=re.DOTALL
+    )
     head, body = drawing.split(">", 1)
     box = re.findall(r'viewBox="[^"]*"', head)[0]
     body = body.replace("'DejaVu Sans'", "system-ui")

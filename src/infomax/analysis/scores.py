@@ -72,7 +72,10 @@ def scores(
     numbers = {
         "positive_scores": np.round(positive, 4).tolist(),
         "negative_scores": np.round(negative, 4).tolist(),
-        "correct": {"positives": float((positive > 0).mean()), "negatives": float((negative < 0).mean())},
+        "correct": {
+            "positives": float((positive > 0).mean()),
+            "negatives": float((negative < 0).mean()),
+        },
         "highest": [
             {"id": ids[[node]].tolist()[0], "score": float(score), "degree": int(degrees[node])}
             | ({} if called is None else {"name": called[node]})
@@ -80,19 +83,26 @@ def scores(
         ],
         "false_positives": int(mistaken.sum()),
         "median_degree": {
-            "false_positives": float(np.median(degrees[pairs.places[mistaken]])) if mistaken.any() else None,
+            "false_positives": float(np.median(degrees[pairs.places[mistaken]]))
+            if mistaken.any()
+            else None,
             "all_negatives": float(np.median(degrees[pairs.places])),
         },
     }
     columns: dict[str, Sequence[Any]] = {"highest-scored node": names}
     columns |= {} if called is None else {"id": ids[nodes].tolist()}
     columns |= {} if groups is None else {"class": groups[nodes].tolist()}
-    columns |= {"neighbours": degrees[nodes].tolist(), "score": [f"{score:.1f}" for score in positive[highest]]}
+    columns |= {
+        "neighbours": degrees[nodes].tolist(),
+        "score": [f"{score:.1f}" for score in positive[highest]],
+    }
     rows = zip(*columns.values(), strict=True)
     facts = [list(columns), *([shorten_middle(str(cell)) for cell in row] for row in rows)]
     places = list(zip(map(str, names), positive_points[highest], strict=True))
     drawing = partial(_draw, (positive_points, negative_points), (positive, negative), places)
-    return Chapter("scores", "Scores of the discriminator", _story(numbers), numbers, drawing, facts)
+    return Chapter(
+        "scores", "Scores of the discriminator", _story(numbers), numbers, drawing, facts
+    )
 
 
 def _story(numbers: dict[str, Any]) -> list[str]:
@@ -126,12 +136,26 @@ def _draw(
     # The colour scale ends where only a few scores lie beyond, so that these do not use it up.
     low, high = np.quantile(np.concatenate(values), [0.1, 0.995])
     limits = float(low) - 0.01, float(high) + 0.01  # never equal, even if all scores are
-    for panel, places, value, title in zip(axes, points, values, ("The graph", "A negative sample"), strict=True):
+    for panel, places, value, title in zip(
+        axes, points, values, ("The graph", "A negative sample"), strict=True
+    ):
         panel.set_title(title)
         dots = draw_values(panel, places, value, limits)
-    place = {"location": "bottom", "shrink": 0.9, "aspect": 30} if stacked else {"location": "right", "shrink": 0.8}
-    bar = figure.colorbar(dots, ax=axes, extend="both", label="score (log-odds of being real)", pad=0.02, **place)
+    place = (
+        {"location": "bottom", "shrink": 0.9, "aspect": 30}
+        if stacked
+        else {"location": "right", "shrink": 0.8}
+    )
+    bar = figure.colorbar(
+        dots, ax=axes, extend="both", label="score (log-odds of being real)", pad=0.02, **place
+    )
     bar.outline.set_visible(False)
-    axes[0].scatter(*np.array([place for _, place in highest]).T, s=60, facecolor="none", edgecolor=INK, linewidth=1.4)
+    axes[0].scatter(
+        *np.array([place for _, place in highest]).T,
+        s=60,
+        facecolor="none",
+        edgecolor=INK,
+        linewidth=1.4,
+    )
     write_names(axes[0], [(name, place, INK) for name, place in highest], fontsize=11, lift=11)
     return figure

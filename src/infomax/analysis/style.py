@@ -21,7 +21,12 @@ COLOURS = (
 GREY, PALE, INK, PAPER = "#c7c7c7", "#e4e4e4", "#2b2b2b", "#ffffff"
 BASELINE = "#8a8a8a"
 SEQUENTIAL, DIVERGING = "viridis", "PuOr_r"
-BELOW: dict[str, Any] = {"loc": "upper center", "bbox_to_anchor": (0.45, -0.17), "ncols": 2, "fontsize": 12}
+BELOW: dict[str, Any] = {
+    "loc": "upper center",
+    "bbox_to_anchor": (0.45, -0.17),
+    "ncols": 2,
+    "fontsize": 12,
+}
 """Places a legend below the axes, where it covers nothing."""
 DPI = 180
 DASHED, DOTTED = (0, (4, 2.5)), (0, (1, 1.5))
@@ -35,12 +40,19 @@ def matplotlib() -> Any:
 @contextmanager
 def in_style() -> Iterator[None]:
     """A context in which to draw and save figures."""
-    with matplotlib().rc_context(fname=Path(__file__).with_name("figures.mplstyle")), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Glyph .* missing from font")  # of a name in another script, or with an emoji
+    with (
+        matplotlib().rc_context(fname=Path(__file__).with_name("figures.mplstyle")),
+        warnings.catch_warnings(),
+    ):
+        warnings.filterwarnings(
+            "ignore", "Glyph .* missing from font"
+        )  # of a name in another script, or with an emoji
         yield
 
 
-def panels(count: int, stacked: bool, *, height: float = 4.4, ratios: tuple[float, ...] | None = None) -> Any:
+def panels(
+    count: int, stacked: bool, *, height: float = 4.4, ratios: tuple[float, ...] | None = None
+) -> Any:
     """A figure and its axes: side by side, 11 inches wide, or ``stacked`` one above another, for a phone.
 
     The height is that of one panel, in inches; ``ratios`` are the relative widths of panels that are side by side.

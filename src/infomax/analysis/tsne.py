@@ -45,7 +45,9 @@ def descend(
     from infomax.analysis.compiled import attract
 
     n = len(start)
-    attraction = np.empty_like(start)  # of each point: the sum over its edges of p_ij (y_i - y_j) / (1 + |y_i - y_j|^2)
+    attraction = np.empty_like(
+        start
+    )  # of each point: the sum over its edges of p_ij (y_i - y_j) / (1 + |y_i - y_j|^2)
     places = 1e-4 * np.ascontiguousarray(start)
     speed = np.zeros_like(start)
     gain = np.ones_like(start)
@@ -55,7 +57,9 @@ def descend(
         pull, momentum = (12, 0.5) if step < early else (1, 0.8)
         share(attract, (even(forces[0]), places, *forces, attraction))
         gradient = pull * attraction - _repulsion(places, fine)
-        gain = np.maximum(np.where(gradient * speed > 0, 0.8 * gain, gain + 0.2), 0.01).astype(np.float32)
+        gain = np.maximum(np.where(gradient * speed > 0, 0.8 * gain, gain + 0.2), 0.01).astype(
+            np.float32
+        )
         speed = momentum * speed - n / pull * gain * gradient
         places = places + speed
         progress(step + 1, "layout", early + late)
@@ -76,7 +80,10 @@ def affinities(vectors: NDArray[Any], perplexity: float) -> sparse.csr_array:
     distances, rows = NearestNeighbors(n_neighbors=k).fit(vectors).kneighbors()
     squares = distances**2 - distances[:, :1] ** 2
     squares /= np.maximum(squares.mean(axis=1, keepdims=True), 1e-30)
-    low, high = np.full((n, 1), -20.0), np.full((n, 1), 20.0)  # the logarithm of 1 / variance, by bisection
+    low, high = (
+        np.full((n, 1), -20.0),
+        np.full((n, 1), 20.0),
+    )  # the logarithm of 1 / variance, by bisection
     for _ in range(30):
         middle = (low + high) / 2
         shares = np.exp(-np.exp(middle) * squares)
@@ -95,7 +102,10 @@ def _repulsion(points: Places, fine: bool) -> Places:
     cell, degree = CELL, 1
     if fine:
         reach = max(float(np.ptp(points, axis=0).max()), 0.1)
-        cell, degree = min(CELL, 2.0 ** math.floor(math.log2(reach / CELLS))), 3  # a power of 2: few kernels
+        cell, degree = (
+            min(CELL, 2.0 ** math.floor(math.log2(reach / CELLS))),
+            3,
+        )  # a power of 2: few kernels
     # A point is shared among the corners around it; it reads the field from them with the same shares.
     grid = (points - points.min(axis=0)) / np.float32(cell)
     side = int(grid.max()) + degree + 1
@@ -114,7 +124,9 @@ def _repulsion(points: Places, fine: bool) -> Places:
 
 
 @lru_cache(maxsize=1)
-def _kernels(size: int, cell: float, degree: int) -> tuple[NDArray[np.float32], NDArray[np.complex64]]:
+def _kernels(
+    size: int, cell: float, degree: int
+) -> tuple[NDArray[np.float32], NDArray[np.complex64]]:
     """Spectra of 1 / (1 + |z|^2) and z / (1 + |z|^2)^2 on the grid, corrected for the sharing.
 
     Both are the half ``[size, size // 2 + 1]`` that a real function needs, the second for each of two coordinates. The

@@ -30,12 +30,16 @@ class Senders(NamedTuple):
     @classmethod
     def of_matrix(cls, received: sparse.csr_array) -> Senders:
         """Those of a matrix with a row per node that receives."""
-        return cls(received.indptr, received.indices, received.data if (received.data != 1).any() else None)
+        return cls(
+            received.indptr, received.indices, received.data if (received.data != 1).any() else None
+        )
 
     def matrix(self, width: int) -> sparse.csr_array:
         """The matrix ``[N, width]`` of them, in memory."""
         data = np.ones(len(self.indices), np.float32) if self.data is None else self.data
-        return sparse.csr_array((data, self.indices, self.indptr), shape=(len(self.indptr) - 1, width))
+        return sparse.csr_array(
+            (data, self.indices, self.indptr), shape=(len(self.indptr) - 1, width)
+        )
 
     def sums(self) -> NDArray[np.float64]:
         """The sum of the weights that each node receives, ``[N]``."""
@@ -46,7 +50,9 @@ class Senders(NamedTuple):
         for first in range(0, len(counts), step):
             last = min(first + step, len(counts))
             owner = np.repeat(np.arange(last - first), counts[first:last])
-            out[first:last] = np.bincount(owner, self.data[self.indptr[first] : self.indptr[last]], last - first)
+            out[first:last] = np.bincount(
+                owner, self.data[self.indptr[first] : self.indptr[last]], last - first
+            )
         return out
 
     def of(self, nodes: NDArray[np.int64]) -> Entries:
@@ -57,7 +63,9 @@ class Senders(NamedTuple):
         return owner, self.indices[at].astype(np.int64), weights
 
 
-def spans(first: NDArray[np.int64], count: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def spans(
+    first: NDArray[np.int64], count: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The places of n spans, each so many from a first one on: the number of the span, and the place ``[E]``."""
     owner = np.repeat(np.arange(len(first)), count)
     return owner, np.arange(len(owner)) + np.repeat(first - (np.cumsum(count) - count), count)
@@ -121,7 +129,9 @@ class Adjacency:
     def strength(self, nodes: NDArray[np.int64]) -> NDArray[np.float64]:
         """The sum of the weights that some nodes receive, ``[n]``."""
         if self.senders.data is None:
-            return np.asarray(self.senders.indptr[nodes + 1] - self.senders.indptr[nodes]).astype(np.float64)
+            return np.asarray(self.senders.indptr[nodes + 1] - self.senders.indptr[nodes]).astype(
+                np.float64
+            )
         place, _, weights = self.received(nodes)
         return np.bincount(place, weights, len(nodes)).astype(np.float64)
 
@@ -130,7 +140,9 @@ class Adjacency:
         degrees = np.diff(self.senders.indptr).astype(np.int64)
         if self.directed:
             for first in range(0, self.nnz, 1 << 24):
-                degrees += np.bincount(self.senders.indices[first : first + (1 << 24)], minlength=len(degrees))
+                degrees += np.bincount(
+                    self.senders.indices[first : first + (1 << 24)], minlength=len(degrees)
+                )
         return degrees
 
     def matrix(self) -> sparse.csr_array:
@@ -147,7 +159,9 @@ class Adjacency:
             return 0
         if rows is None:
             return 20 * self.nnz
-        return 40 * int((self.senders.indptr[rows + 1].astype(np.int64) - self.senders.indptr[rows]).sum())
+        return 40 * int(
+            (self.senders.indptr[rows + 1].astype(np.int64) - self.senders.indptr[rows]).sum()
+        )
 
     def loaded(self) -> Adjacency:
         """The same edges in memory."""
@@ -159,7 +173,9 @@ class MappedAdjacency(Adjacency):
 
     in_memory = False
 
-    def __init__(self, senders: Senders, directed: bool = False, receivers: Senders | None = None) -> None:
+    def __init__(
+        self, senders: Senders, directed: bool = False, receivers: Senders | None = None
+    ) -> None:
         self.senders, self.directed = senders, directed
         if receivers is not None:
             self.receivers = receivers
@@ -258,12 +274,18 @@ class Grown(Adjacency):
     def received(self, nodes: NDArray[np.int64]) -> Entries:
         """Who sends to some nodes; an edge in both is listed twice."""
         old = np.flatnonzero(nodes < self.known.shape[1])
-        return _joined(old, self.known.received(nodes[old]), _at(self.targets, self.sources, self.weights, nodes))
+        return _joined(
+            old,
+            self.known.received(nodes[old]),
+            _at(self.targets, self.sources, self.weights, nodes),
+        )
 
     def sent(self, nodes: NDArray[np.int64]) -> Entries:
         """Whom some nodes send to; an edge in both is listed twice."""
         old = np.flatnonzero(nodes < self.known.shape[0])
-        return _joined(old, self.known.sent(nodes[old]), _at(self.sources, self.targets, self.weights, nodes))
+        return _joined(
+            old, self.known.sent(nodes[old]), _at(self.sources, self.targets, self.weights, nodes)
+        )
 
     def strength(self, nodes: NDArray[np.int64]) -> NDArray[np.float64]:
         """The sum of the weights that some nodes receive."""
@@ -274,7 +296,9 @@ class Grown(Adjacency):
         return total
 
 
-def _at(ends: NDArray[np.int64], others: NDArray[np.int64], weights: NDArray[np.float32], nodes: Any) -> Entries:
+def _at(
+    ends: NDArray[np.int64], others: NDArray[np.int64], weights: NDArray[np.float32], nodes: Any
+) -> Entries:
     """The edges ``[E]`` that have some nodes at one end: the place of each node, the other end, and the weight."""
     order = np.argsort(ends, kind="stable")
     first, last = (np.searchsorted(ends[order], nodes, side) for side in ("left", "right"))

@@ -27,12 +27,17 @@ def row_blocks(table: Any) -> Iterator[Any]:
 def unit(vectors: NDArray[Any]) -> NDArray[np.float32]:
     """Vectors ``[n, d]`` of length 1; zeros stay zeros."""
     length = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))[:, None]
-    out: NDArray[np.float32] = (vectors / np.where(length > 0, length, 1)).astype(np.float32, copy=False)
+    out: NDArray[np.float32] = (vectors / np.where(length > 0, length, 1)).astype(
+        np.float32, copy=False
+    )
     return out
 
 
 def require_room(needed: int, use: str, remedy: str = "", where: str = "graph folder") -> None:
     """Refuse to read more of a graph folder into memory than is free, or to make more of a graph in memory."""
     if needed and needed > (free := memory.free_bytes()):
-        remedy = remedy or "Use --preset batches, which reads a graph folder row by row; or allow more memory."
+        remedy = (
+            remedy
+            or "Use --preset batches, which reads a graph folder row by row; or allow more memory."
+        )
         raise InputError(where, f"{size(needed)} free, to {use}", size(free), remedy)

@@ -27,14 +27,21 @@ MOST_WEIGHT = 1e24
 WEIGHT = f"a weight of zero or more, at most {MOST_WEIGHT:g}"
 
 
-def check_array(name: str, values: Any, kinds: str, expected: str, dtype: Any = None) -> NDArray[Any]:
+def check_array(
+    name: str, values: Any, kinds: str, expected: str, dtype: Any = None
+) -> NDArray[Any]:
     """The values as an array of ``dtype``; refuse values of other kinds of dtype and rows of unequal length."""
     try:
         array = np.asarray(values)
         if array.size and array.dtype.kind not in kinds:
             raise TypeError(f"dtype {array.dtype}")
         return np.asarray(array, dtype=dtype)
-    except (OverflowError, RuntimeError, TypeError, ValueError) as error:  # RuntimeError: a tensor with gradients
+    except (
+        OverflowError,
+        RuntimeError,
+        TypeError,
+        ValueError,
+    ) as error:  # RuntimeError: a tensor with gradients
         raise InputError(name, expected, str(error).rstrip(".")) from None
 
 
@@ -48,7 +55,9 @@ def check_ids(ids: ArrayLike, n: int) -> NDArray[Any]:
     """Ids ``[N]`` as int64 or as str objects; unique, and all of one type."""
     column = ids if isinstance(ids, np.ndarray) else np.asarray(ids, dtype=object)
     if column.shape != (n,):
-        raise InputError("ids", f"{number_of(n, 'id')}, one per node", f"shape {list(column.shape)}")
+        raise InputError(
+            "ids", f"{number_of(n, 'id')}, one per node", f"shape {list(column.shape)}"
+        )
     text = False
     if column.dtype.kind not in "iu" or column.dtype == np.uint64:
         column = column.astype(object)
@@ -60,9 +69,13 @@ def check_ids(ids: ArrayLike, n: int) -> NDArray[Any]:
     try:
         column = column if text else column.astype(np.int64)
     except OverflowError as error:
-        raise InputError("ids", "integers of 64 bits with their sign", str(error), "Make all of them text.") from None
+        raise InputError(
+            "ids", "integers of 64 bits with their sign", str(error), "Make all of them text."
+        ) from None
     # Sorting needs far less memory than a set of Python's integers; text is not worth sorting.
-    distinct = len(set(column.tolist())) if text else 1 + int(np.count_nonzero(np.diff(np.sort(column))))
+    distinct = (
+        len(set(column.tolist())) if text else 1 + int(np.count_nonzero(np.diff(np.sort(column))))
+    )
     if distinct < n:
         twice, count = Counter(column.tolist()).most_common(1)[0]
         raise InputError("ids", "each id once", f"{shorten(twice)} {count} times")
@@ -100,7 +113,9 @@ def check_ends(edges: ArrayLike) -> NDArray[Any]:
     return array
 
 
-def check_links(edges: NDArray[Any], weight: ArrayLike | None, shape: tuple[int, int]) -> sparse.coo_array:
+def check_links(
+    edges: NDArray[Any], weight: ArrayLike | None, shape: tuple[int, int]
+) -> sparse.coo_array:
     """The matrix ``[S, T]`` of edges ``[2, E]`` from S to T nodes, with weights ``[E]`` or 1."""
     most = np.array(shape)[:, None]
     if edges.size and (edges.min() < 0 or (edges.max(axis=1, keepdims=True) >= most).any()):
@@ -109,11 +124,19 @@ def check_links(edges: NDArray[Any], weight: ArrayLike | None, shape: tuple[int,
         expected = f"row numbers from 0 to {shape[int(np.argmax(outside[:, bad]))] - 1}"
         raise InputError(f"edges, column {bad}", expected, str(edges[:, bad].tolist()))
     ones = np.ones(edges.shape[1], dtype=bool)
-    values = ones if weight is None else check_array("weight", weight, NUMBERS, "numbers", np.float32)
+    values = (
+        ones if weight is None else check_array("weight", weight, NUMBERS, "numbers", np.float32)
+    )
     if values.shape != ones.shape:
-        raise InputError("weight", f"{number_of(len(ones), 'number')}, one per edge", f"shape {list(values.shape)}")
+        raise InputError(
+            "weight",
+            f"{number_of(len(ones), 'number')}, one per edge",
+            f"shape {list(values.shape)}",
+        )
     # Half the memory, and the time, of 64 bits; those without a sign are the same numbers.
-    rows, columns = edges.view(np.int32) if edges.dtype == np.uint32 else edges.astype(np.int32, copy=False)
+    rows, columns = (
+        edges.view(np.int32) if edges.dtype == np.uint32 else edges.astype(np.int32, copy=False)
+    )
     return sparse.coo_array((values, (rows, columns)), shape=shape)
 
 
@@ -128,11 +151,15 @@ def clean(
     if not sparse.issparse(adjacency):
         adjacency = check_array("adjacency", adjacency, NUMBERS, "numbers", np.float32)
     coo = sparse.coo_array(adjacency)
-    values = check_array("adjacency", coo.data, NUMBERS, "numbers", bool if coo.dtype == bool else np.float32)
+    values = check_array(
+        "adjacency", coo.data, NUMBERS, "numbers", bool if coo.dtype == bool else np.float32
+    )
     good = np.True_ if values.dtype == bool else (values >= 0) & (values <= MOST_WEIGHT)
     if not good.all():
         bad = int(np.argmin(good))
-        raise InputError(f"edge {int(coo.row[bad])} -> {int(coo.col[bad])}", WEIGHT, str(values[bad]))
+        raise InputError(
+            f"edge {int(coo.row[bad])} -> {int(coo.col[bad])}", WEIGHT, str(values[bad])
+        )
     looped = np.zeros(len(values), bool) if loops else coo.row == coo.col
     left_out = looped if binary else looped | (values == 0)
     self_loops, dropped = (int(np.count_nonzero(mask)) for mask in (looped, left_out))
@@ -149,7 +176,11 @@ def clean(
         matrix = sparse.csr_array(matrix.maximum(matrix.T))
     matrix.data = matrix.data.astype(np.float32, copy=False)
     matrix.sort_indices()
-    return matrix, {"self_loops": self_loops, "duplicates": duplicates, "zero_weights": dropped - self_loops}
+    return matrix, {
+        "self_loops": self_loops,
+        "duplicates": duplicates,
+        "zero_weights": dropped - self_loops,
+    }
 
 
 def check_features(features: Any, n: int) -> Any:
@@ -161,15 +192,21 @@ def check_features(features: Any, n: int) -> Any:
         values.eliminate_zeros()
         numbers = values.data
     else:
-        values = np.ascontiguousarray(check_array("features", features, NUMBERS, "numbers", np.float32))
+        values = np.ascontiguousarray(
+            check_array("features", features, NUMBERS, "numbers", np.float32)
+        )
         numbers = values
     if values.ndim != 2 or values.shape[0] != n:
         raise InputError("features", f"an array of shape [{n}, F]", f"shape {list(values.shape)}")
     if n == 0:
         raise InputError("graph", "at least one node", "none")
     if not 0 < values.shape[1] <= MOST_FEATURES:
-        remedy = "Pass None, to make them of the edges; or fewer, for example hashed or projected ones."
-        raise InputError("features", f"1 to {MOST_FEATURES:,} columns", f"{values.shape[1]:,}", remedy)
+        remedy = (
+            "Pass None, to make them of the edges; or fewer, for example hashed or projected ones."
+        )
+        raise InputError(
+            "features", f"1 to {MOST_FEATURES:,} columns", f"{values.shape[1]:,}", remedy
+        )
     if not all_finite(numbers):
         bad = sparse.coo_array(values).data
         at = int(np.argmax(~np.isfinite(bad)))
@@ -178,7 +215,9 @@ def check_features(features: Any, n: int) -> Any:
     return values
 
 
-def check_feature_names(where: str, found: tuple[str, ...], expected: tuple[str, ...], remedy: str = "") -> None:
+def check_feature_names(
+    where: str, found: tuple[str, ...], expected: tuple[str, ...], remedy: str = ""
+) -> None:
     """Refuse feature columns that differ from the expected ones or their order; the message names one."""
     if found == expected:
         return
@@ -202,19 +241,25 @@ def check_groups(groups: ArrayLike, adjacency: sparse.csr_array) -> NDArray[np.i
     return column
 
 
-def check_columns(name: str, columns: Any, n: int, check: Callable[[str, Any, int], Any]) -> dict[str, NDArray[Any]]:
+def check_columns(
+    name: str, columns: Any, n: int, check: Callable[[str, Any, int], Any]
+) -> dict[str, NDArray[Any]]:
     """A mapping of names to columns, each of them checked; empty for None."""
     if not isinstance(columns, Mapping | None):
         raise InputError(name, "a mapping of names to columns", type(columns).__name__)
     return {key: check(f"{name}[{key!r}]", column, n) for key, column in (columns or {}).items()}
 
 
-def check_column(name: str, column: Any, n: int, kinds: str, expected: str, dtype: Any = None) -> NDArray[Any]:
+def check_column(
+    name: str, column: Any, n: int, kinds: str, expected: str, dtype: Any = None
+) -> NDArray[Any]:
     """A column ``[N]``; for the other arguments see `check_array`."""
     values = check_array(name, column, kinds, expected, dtype)
     if values.shape != (n,):
         remedy = "Choose one of its columns." if values.ndim == 2 else ""
-        raise InputError(name, f"{number_of(n, 'value')}, one per node", f"shape {list(values.shape)}", remedy)
+        raise InputError(
+            name, f"{number_of(n, 'value')}, one per node", f"shape {list(values.shape)}", remedy
+        )
     return values
 
 
@@ -232,11 +277,18 @@ def check_labels(name: str, column: ArrayLike, n: int) -> NDArray[Any]:
     values = check_array(name, column, "biufOUSTMm", "text or numbers")
     if values.dtype.kind not in "biuf":
         values = check_column(name, np.asarray(column, dtype=object), n, "O", "text")
-        return np.array([str(i) if isinstance(i, str) or str(i) not in _MISSING else "" for i in values], dtype=object)
+        return np.array(
+            [str(i) if isinstance(i, str) or str(i) not in _MISSING else "" for i in values],
+            dtype=object,
+        )
     if values.ndim not in (1, 2) or len(values) != n:
-        raise InputError(name, f"{number_of(n, 'row')}, one per node", f"shape {list(values.shape)}")
+        raise InputError(
+            name, f"{number_of(n, 'row')}, one per node", f"shape {list(values.shape)}"
+        )
     missing = np.isnan(values)
-    if missing.any() and (values[~missing] % 1 == 0).all():  # integers stored as floats, since integers have no NaN
+    if (
+        missing.any() and (values[~missing] % 1 == 0).all()
+    ):  # integers stored as floats, since integers have no NaN
         return np.where(missing, -1, values).astype(np.int64)
     return values
 

@@ -16,7 +16,10 @@ from infomax.arrays.positions import FIRST, LAST, POSITION_NAMES, WIDTH, positio
 EdgeFeatures = Literal["degrees", "positions"]
 DEGREE_NAMES = tuple(f"degree {2**b - 1}-{2 ** (b + 1) - 2}" for b in range(32))
 """The names of the features of `degree_features`."""
-EDGE_FEATURE_NAMES: dict[EdgeFeatures, tuple[str, ...]] = {"degrees": DEGREE_NAMES, "positions": POSITION_NAMES}
+EDGE_FEATURE_NAMES: dict[EdgeFeatures, tuple[str, ...]] = {
+    "degrees": DEGREE_NAMES,
+    "positions": POSITION_NAMES,
+}
 _IN_WORDS: dict[EdgeFeatures, str] = {
     "degrees": "no features: 32 bins of degrees",
     "positions": f"no features: {WIDTH} positions in the graph (signs by id, averaged over {FIRST} to {LAST} hops)",
@@ -30,7 +33,9 @@ def from_edges(names: Sequence[str]) -> EdgeFeatures | None:
 
 def asked_edge_features(names: Sequence[str]) -> EdgeFeatures | None:
     """Those that are asked for: as one word, by their names or by no name. None: other features are."""
-    return next((word for word, known in EDGE_FEATURE_NAMES.items() if set(names) <= {word, *known}), None)
+    return next(
+        (word for word, known in EDGE_FEATURE_NAMES.items() if set(names) <= {word, *known}), None
+    )
 
 
 def edge_features_in_words(names: Sequence[str]) -> str:
@@ -44,7 +49,9 @@ def default_edge_features(several: bool) -> EdgeFeatures:
     return "degrees" if several else "positions"
 
 
-def make_edge_features(word: EdgeFeatures, edges: Adjacency, ids: Any, seen: NDArray[np.bool_] | None) -> Any:
+def make_edge_features(
+    word: EdgeFeatures, edges: Adjacency, ids: Any, seen: NDArray[np.bool_] | None
+) -> Any:
     """The features ``[N, F]`` of the edges in memory; training sees the nodes of a mask ``[N]``, or all."""
     if word == "degrees":
         return degree_features(edges.degrees())

@@ -63,7 +63,9 @@ def map_folder(path: Path) -> tuple[dict[str, Any], MappedAdjacency, dict[str, A
         if about["format"] != FORMAT:
             raise ValueError(f"format {about['format']}")
         files = about["files"]
-        expected = {STARTS, NEIGHBOURS, FEATURES, NODES} | ({WEIGHTS} if about["weighted"] else set())
+        expected = {STARTS, NEIGHBOURS, FEATURES, NODES} | (
+            {WEIGHTS} if about["weighted"] else set()
+        )
         if {*files} - {FEATURE_STARTS, FEATURE_COLUMNS} != expected:
             raise ValueError(f"entries for {', '.join(sorted(files))}")
         n = about["nodes"]
@@ -71,7 +73,12 @@ def map_folder(path: Path) -> tuple[dict[str, Any], MappedAdjacency, dict[str, A
         width = len(about["feature_names"])
         arrays = map_files(path, files, sides(n, entries))
         features, of_features = map_features(path, files, (n, width))
-        check_once(path, files, folder_hash(path), [(arrays, n), *([(of_features, width)] if of_features else [])])
+        check_once(
+            path,
+            files,
+            folder_hash(path),
+            [(arrays, n), *([(of_features, width)] if of_features else [])],
+        )
         senders = Senders(arrays[STARTS], arrays[NEIGHBOURS], arrays.get(WEIGHTS))
         told = {
             "dropped": dict(about["dropped"]),
@@ -87,10 +94,18 @@ def _map_nodes(path: Path, about: dict[str, Any], features: Any) -> dict[str, An
     n = about["nodes"]
     names = tuple(about["feature_names"])
     ids = stored_ids(path / NODES)
-    wanted = {"id", *(LABEL + name for name in about["labels"]), *(SPLIT + name for name in about["splits"])}
+    wanted = {
+        "id",
+        *(LABEL + name for name in about["labels"]),
+        *(SPLIT + name for name in about["splits"]),
+    }
     if len(ids) != n or not wanted <= set(ids.names) or str(ids.type) not in ("int64", "string"):
-        expected = f"{number_of(n, 'row')} of {', '.join(sorted(wanted))}, with ids of int64 or string"
-        raise InputError(str(path / NODES), expected, f"{len(ids)} of {', '.join(ids.names)}", AGAIN)
+        expected = (
+            f"{number_of(n, 'row')} of {', '.join(sorted(wanted))}, with ids of int64 or string"
+        )
+        raise InputError(
+            str(path / NODES), expected, f"{len(ids)} of {', '.join(ids.names)}", AGAIN
+        )
     statistics = Statistics.from_json(about["statistics"])
     numbers = np.stack([statistics.mean, statistics.variance])
     if numbers.shape[1] != len(names) or not names or not np.isfinite(numbers).all():
@@ -124,14 +139,22 @@ def map_features(
 def compare_hashes(path: Path, files: dict[str, dict[str, Any]]) -> None:
     """Refuse a file whose SHA-256 is not that of its entry."""
     with ThreadPoolExecutor(len(files)) as pool:
-        for name, found in zip(files, pool.map(lambda name: file_hash(path / name), files), strict=True):
+        for name, found in zip(
+            files, pool.map(lambda name: file_hash(path / name), files), strict=True
+        ):
             if found != files[name].get("sha256"):
-                raise InputError(str(path / name), "the file that graph.json describes", "another", AGAIN)
+                raise InputError(
+                    str(path / name), "the file that graph.json describes", "another", AGAIN
+                )
 
 
 def sides(n: int, entries: int) -> dict[str, tuple[list[int], list[str]]]:
     """The shapes and types of the arrays that tell who sends to each of n nodes."""
-    return {STARTS: ([n + 1], ["int64"]), NEIGHBOURS: ([entries], ["int32"]), WEIGHTS: ([entries], ["float32"])}
+    return {
+        STARTS: ([n + 1], ["int64"]),
+        NEIGHBOURS: ([entries], ["int32"]),
+        WEIGHTS: ([entries], ["float32"]),
+    }
 
 
 def map_files(
@@ -144,9 +167,16 @@ def map_files(
             array = arrays[name] = map_array(path / name)
             found = [list(array.shape), str(array.dtype)]
             told = [entry.get("shape"), entry.get("dtype")]
-            if found[0] != shape or found[1] not in kinds or told != found or not array.flags.c_contiguous:
+            if (
+                found[0] != shape
+                or found[1] not in kinds
+                or told != found
+                or not array.flags.c_contiguous
+            ):
                 expected = f"{' or '.join(kinds)} of shape {shape}, and the same told in {ABOUT}"
-                raise InputError(str(path / name), expected, f"{found[1]} of shape {found[0]}", AGAIN)
+                raise InputError(
+                    str(path / name), expected, f"{found[1]} of shape {found[0]}", AGAIN
+                )
     return arrays
 
 

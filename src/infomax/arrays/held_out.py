@@ -22,8 +22,12 @@ def draw_edges(adjacency: sparse.csr_array, share: float, seed: int) -> NDArray[
     count = round(share * len(pairs)) if 0 < share < 1 else 0
     if not 0 < count < len(pairs):
         expected = f"a share between 0 and 1 that divides the {number_of(len(pairs), 'pair')} of joined nodes in two"
-        raise InputError("share of edges to hold out", expected, str(share), "Use 0.1, for example.")
-    return np.stack(np.divmod(np.sort(np.random.default_rng(seed).choice(pairs, count, replace=False)), n))
+        raise InputError(
+            "share of edges to hold out", expected, str(share), "Use 0.1, for example."
+        )
+    return np.stack(
+        np.divmod(np.sort(np.random.default_rng(seed).choice(pairs, count, replace=False)), n)
+    )
 
 
 def without_edges(
@@ -36,7 +40,9 @@ def without_edges(
     links = matrix.tocoo()
     keys = _keys(np.stack(links.coords).astype(np.int64) + np.array(first)[:, None], n)
     keep = ~np.isin(keys, _keys(held_out, n))
-    return sparse.csr_array((links.data[keep], (links.row[keep], links.col[keep])), shape=links.shape)
+    return sparse.csr_array(
+        (links.data[keep], (links.row[keep], links.col[keep])), shape=links.shape
+    )
 
 
 def _keys(ends: NDArray[Any], n: int) -> NDArray[np.int64]:
@@ -47,10 +53,15 @@ def _keys(ends: NDArray[Any], n: int) -> NDArray[np.int64]:
 
 def check_held_out(held_out: ArrayLike, adjacency: sparse.csr_array) -> NDArray[np.int64]:
     """Edges ``[2, H]`` that were held out; refuse one that is an edge of the graph all the same."""
-    edges, n = check_array("held_out", held_out, "iu", "row numbers (integers)", np.int64), adjacency.shape[0]
+    edges, n = (
+        check_array("held_out", held_out, "iu", "row numbers (integers)", np.int64),
+        adjacency.shape[0],
+    )
     if edges.ndim != 2 or edges.shape[0] != 2 or (edges < 0).any() or (edges >= n).any():
         found = f"shape {list(edges.shape)}, or rows outside"
-        raise InputError("held_out", f"an array of shape [2, H] with row numbers from 0 to {n - 1}", found)
+        raise InputError(
+            "held_out", f"an array of shape [2, H] with row numbers from 0 to {n - 1}", found
+        )
     joined = are_joined(adjacency, edges)
     if joined.any():
         source, target = edges[:, int(np.argmax(joined))].tolist()

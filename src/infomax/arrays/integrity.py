@@ -42,7 +42,9 @@ def check_once(
     ``files`` is what graph.json says of each file, ``described`` its hash. Each of the ``matrices`` is as in
     `check_values`.
     """
-    state = json.dumps([described, {name: file_state(folder / name) for name in files}], sort_keys=True)
+    state = json.dumps(
+        [described, {name: file_state(folder / name) for name in files}], sort_keys=True
+    )
     with suppress(OSError):
         if state in _known or (folder / CHECKED).read_bytes() == state.encode():
             return
@@ -72,7 +74,9 @@ def check_values(folder: Path, arrays: dict[str, NDArray[Any]], width: int) -> N
         return bool((part[1:] < part[:-1]).any())
 
     def highest(array: NDArray[Any], at: int) -> int:
-        return int(_piece(array, at, _PIECE).view(np.uint32).max())  # negative numbers are larger than all others
+        return int(
+            _piece(array, at, _PIECE).view(np.uint32).max()
+        )  # negative numbers are larger than all others
 
     with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
         if starts[0] != 0 or starts[-1] != entries or any(pool.map(falls, range(0, n, _PIECE))):
@@ -84,14 +88,18 @@ def check_values(folder: Path, arrays: dict[str, NDArray[Any]], width: int) -> N
             for at, found in zip(places, pool.map(partial(highest, array), places), strict=True):
                 if found >= limit:
                     at += int(np.argmax(array[at : at + _PIECE].view(np.uint32) >= limit))
-                    raise InputError(f"{folder / name}, entry {at + 1}", expected, str(array[at]), AGAIN)
+                    raise InputError(
+                        f"{folder / name}, entry {at + 1}", expected, str(array[at]), AGAIN
+                    )
 
 
 def _piece(array: NDArray[Any], at: int, count: int) -> NDArray[Any]:
     """At most ``count`` values from one on; a mapped file is read, since page faults would take longer."""
     if not isinstance(array, np.memmap) or array.filename is None:
         return array[at : at + count]
-    return np.fromfile(array.filename, array.dtype, count, offset=array.offset + at * array.itemsize)
+    return np.fromfile(
+        array.filename, array.dtype, count, offset=array.offset + at * array.itemsize
+    )
 
 
 def refuse_not_finite(array: Any) -> None:

@@ -45,7 +45,11 @@ class StoredRows:
     @cached_property
     def _groups(self) -> list[tuple[int, int]]:
         """The file and the number of each row group."""
-        return [(at, group) for at, file in enumerate(self._files) for group in range(file.metadata.num_row_groups)]
+        return [
+            (at, group)
+            for at, file in enumerate(self._files)
+            for group in range(file.metadata.num_row_groups)
+        ]
 
     @cached_property
     def _starts(self) -> NDArray[np.int64]:
@@ -99,16 +103,29 @@ class StoredRows:
         for at, groups in groupby(self._groups[first : last + 1], itemgetter(0)):
             with readable(self.paths[at], remedy=_AGAIN):
                 # A reader of its own, since several threads may read at a time.
-                reader = parquet.ParquetFile(self.paths[at], metadata=self._files[at].metadata, **_CHECKED)
-                table = reader.read_row_groups([group for _, group in groups], columns=[self.column])
+                reader = parquet.ParquetFile(
+                    self.paths[at], metadata=self._files[at].metadata, **_CHECKED
+                )
+                table = reader.read_row_groups(
+                    [group for _, group in groups], columns=[self.column]
+                )
                 chunks += table[self.column].chunks
-        return pa.chunked_array(chunks, self.type).slice(start - self._starts[first], stop - start).combine_chunks()
+        return (
+            pa.chunked_array(chunks, self.type)
+            .slice(start - self._starts[first], stop - start)
+            .combine_chunks()
+        )
 
     def batches(self, rows: int) -> Iterator[Any]:
         """All values as pyarrow arrays of at most so many rows; a long row group is not read at once."""
-        for at, group in self._groups:  # one by one: a reader of all groups would keep what it has read
+        for (
+            at,
+            group,
+        ) in self._groups:  # one by one: a reader of all groups would keep what it has read
             with readable(self.paths[at], remedy=_AGAIN):
-                for batch in self._files[at].iter_batches(rows, row_groups=[group], columns=[self.column]):
+                for batch in self._files[at].iter_batches(
+                    rows, row_groups=[group], columns=[self.column]
+                ):
                     yield batch.column(0)
 
     def blocks(self) -> Iterator[NDArray[Any]]:
@@ -195,5 +212,7 @@ def _as_array(column: Any) -> NDArray[Any]:
         words: NDArray[Any] = np.array([*column.dictionary.to_pylist(), ""], dtype=object)
         return words[:-1][column.indices.to_numpy(zero_copy_only=False)]  # type: ignore[no-any-return]
     if types.is_fixed_size_list(column.type):
-        return np.asarray(column.flatten().to_numpy(zero_copy_only=False)).reshape(-1, column.type.list_size)
+        return np.asarray(column.flatten().to_numpy(zero_copy_only=False)).reshape(
+            -1, column.type.list_size
+        )
     return np.asarray(column.to_numpy(zero_copy_only=False))

@@ -61,7 +61,9 @@ def fill_positions(
     for rows in _rows(total):
         now[rows], total[rows] = signs(ids[rows].tolist()), 0
     strength = _strength(edges, seen)
-    parts = None if isinstance(now, np.memmap) else list(_parts(edges, strength, seen))  # in memory once for all hops
+    parts = (
+        None if isinstance(now, np.memmap) else list(_parts(edges, strength, seen))
+    )  # in memory once for all hops
     for hop in range(1, LAST + 1):
         _add_parts(parts or _parts(edges, strength, seen), now, then)
         now, then = then, now
@@ -101,8 +103,12 @@ def attached(links: sparse.csr_array, known: Any) -> Rows:
 def signs(ids: Sequence[Any], width: int = WIDTH) -> Rows:
     """Random rows ``[n, width]`` of 1 and -1: the bits of BLAKE2b of the text of each id, the same on every machine."""
     words = (str(identifier).encode("utf-8", "surrogatepass") for identifier in ids)
-    bits = np.frombuffer(b"".join(blake2b(word, digest_size=WIDTH // 8).digest() for word in words), np.uint8)
-    return np.unpackbits(bits.reshape(-1, WIDTH // 8), axis=1, count=width).astype(np.float32) * 2 - 1
+    bits = np.frombuffer(
+        b"".join(blake2b(word, digest_size=WIDTH // 8).digest() for word in words), np.uint8
+    )
+    return (
+        np.unpackbits(bits.reshape(-1, WIDTH // 8), axis=1, count=width).astype(np.float32) * 2 - 1
+    )
 
 
 def _rows(table: Rows) -> Iterator[slice]:
@@ -112,7 +118,9 @@ def _rows(table: Rows) -> Iterator[slice]:
         yield slice(first, first := first + len(block))
 
 
-def entries(senders: Any) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]]:
+def entries(
+    senders: Any,
+) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]]:
     """The receivers, senders and weights of edges in CSR form, some at a time."""
     indptr, indices, data = senders
     for first in range(0, len(indices), ENTRIES):
@@ -165,8 +173,13 @@ def _part_of(
     receiver: NDArray[np.int64], sender: NDArray[np.int64], weight: NDArray[np.float64]
 ) -> tuple[Any, Any, sparse.csr_array]:
     """Each receiver and each sender once, and the weights between them; each row is then read and written once."""
-    (to, rows), (of, columns) = (np.unique(ends, return_inverse=True) for ends in (receiver, sender))
+    (to, rows), (of, columns) = (
+        np.unique(ends, return_inverse=True) for ends in (receiver, sender)
+    )
     block = sparse.csr_array((weight, (rows, columns)), shape=(len(to), len(of)))
     # A range of rows need not be copied.
-    first, second = (slice(at[0], at[-1] + 1) if len(at) and at[-1] - at[0] + 1 == len(at) else at for at in (to, of))
+    first, second = (
+        slice(at[0], at[-1] + 1) if len(at) and at[-1] - at[0] + 1 == len(at) else at
+        for at in (to, of)
+    )
     return first, second, block

@@ -34,7 +34,9 @@ class Relation:
     """``[S, T]``, in memory or mapped."""
 
     @classmethod
-    def of(cls, source: str, name: str, target: str, matrix: sparse.csr_array, directed: bool = False) -> Relation:
+    def of(
+        cls, source: str, name: str, target: str, matrix: sparse.csr_array, directed: bool = False
+    ) -> Relation:
         """The relation of a clean matrix ``[S, T]``; of one type, ``A[i, j]`` is the edge i -> j."""
         return cls(source, name, target, Adjacency(matrix, directed or source != target))
 
@@ -64,7 +66,9 @@ class Relation:
         if self.within:
             return replace(self, edges=self.edges.part(rows))
         matrix = self.edges.matrix()
-        return Relation.of(*self.ends, sparse.csr_array(matrix[rows] if kind == self.source else matrix[:, rows]))
+        return Relation.of(
+            *self.ends, sparse.csr_array(matrix[rows] if kind == self.source else matrix[:, rows])
+        )
 
 
 @dataclass(frozen=True)
@@ -99,7 +103,9 @@ class Step:
 
 def steps(relations: Sequence[Relation], kind: str) -> list[Step]:
     """The steps that nodes of a type can receive by."""
-    return [Step(relation, kind) for relation in relations if kind in (relation.source, relation.target)]
+    return [
+        Step(relation, kind) for relation in relations if kind in (relation.source, relation.target)
+    ]
 
 
 def path_name(path: Sequence[Step], relations: Sequence[Relation]) -> str:
@@ -111,33 +117,52 @@ def path_name(path: Sequence[Step], relations: Sequence[Relation]) -> str:
     return name
 
 
-def find_paths(relations: Sequence[Relation], kind: str, hops: int, ends: Collection[str]) -> dict[str, list[Step]]:
+def find_paths(
+    relations: Sequence[Relation], kind: str, hops: int, ends: Collection[str]
+) -> dict[str, list[Step]]:
     """The paths of up to so many steps from a type to one of the ``ends``, by name."""
     found: dict[str, list[Step]] = {}
     grown: list[list[Step]] = [[]]
     for _ in range(hops):
-        longer = [[*path, step] for path in grown for step in steps(relations, path[-1].sender if path else kind)]
+        longer = [
+            [*path, step]
+            for path in grown
+            for step in steps(relations, path[-1].sender if path else kind)
+        ]
         found |= {path_name(path, relations): path for path in longer if path[-1].sender in ends}
         grown = longer
         if len(found) > MOST_PATHS:
             remedy = "Name those that matter (--paths), or take fewer steps (--hops)."
-            raise InputError(f"paths from {kind}", f"at most {MOST_PATHS}", f"{len(found)} of {hops} steps", remedy)
+            raise InputError(
+                f"paths from {kind}",
+                f"at most {MOST_PATHS}",
+                f"{len(found)} of {hops} steps",
+                remedy,
+            )
     return found
 
 
 def named_path(relations: Sequence[Relation], name: str) -> list[Step]:
     """The path of a name, as `path_name` writes it; raise InputError where there is none."""
-    kind, *words = re.split(r"-(?:\[(.*?)\]-)?", name)  # a type, then a relation or None, and a type, and so on
+    kind, *words = re.split(
+        r"-(?:\[(.*?)\]-)?", name
+    )  # a type, then a relation or None, and a type, and so on
     path: list[Step] = []
     for wanted, sender in zip(words[::2], words[1::2], strict=True):
         joining = [step for step in steps(relations, kind) if step.sender == sender]
         fitting = [step for step in joining if wanted in (None, step.relation.name)]
         if len(fitting) != 1:
             choices = [f"{kind}-[{step.relation.name}]-{sender}" for step in joining]
-            choices = choices or sorted({f"{kind}-{step.sender}" for step in steps(relations, kind)})
-            expected = f"a step such as {', '.join(choices)}" if choices else "a type that has edges"
+            choices = choices or sorted(
+                {f"{kind}-{step.sender}" for step in steps(relations, kind)}
+            )
+            expected = (
+                f"a step such as {', '.join(choices)}" if choices else "a type that has edges"
+            )
             raise InputError(f"path {shorten(name)}", expected, shorten(f"{kind}-{sender}"))
         path, kind = [*path, fitting[0]], sender
     if not path:
-        raise InputError("path", "types joined by hyphens, such as paper-author-paper", shorten(name))
+        raise InputError(
+            "path", "types joined by hyphens, such as paper-author-paper", shorten(name)
+        )
     return path

@@ -43,7 +43,11 @@ def _among(most: int, table: Table, edges: Adjacency, scaler: Scaler, seed: int)
         return None
     senders = edges.senders
     few = edges.nnz <= most
-    drawn = np.arange(edges.nnz) if few else np.sort(np.random.default_rng(seed).integers(edges.nnz, size=most))
+    drawn = (
+        np.arange(edges.nnz)
+        if few
+        else np.sort(np.random.default_rng(seed).integers(edges.nnz, size=most))
+    )
     near = np.searchsorted(senders.indptr, drawn, side="right") - 1
     far = np.asarray(senders.indices[drawn], np.int64)
     centre = _centre(table, scaler, most)

@@ -52,7 +52,9 @@ class Statistics(NamedTuple):
             negative = negative or bool((values < 0).any())
         mean = total / n
         squares = (n - known) * mean**2  # of the zeros that are not stored
-        for block in whole or row_blocks(features):  # by squared deviations: a difference of squares would cancel
+        for block in whole or row_blocks(
+            features
+        ):  # by squared deviations: a difference of squares would cancel
             if sparse.issparse(block):
                 squares += np.bincount(block.indices, (block.data - mean[block.indices]) ** 2, f)
             else:
@@ -97,7 +99,9 @@ class Scaler:
         return cls.of(Statistics.of(features), features.shape, sparse.issparse(features), kind)
 
     @classmethod
-    def of(cls, statistics: Statistics, shape: tuple[int, int], is_sparse: bool, kind: Scale = "auto") -> Scaler:
+    def of(
+        cls, statistics: Statistics, shape: tuple[int, int], is_sparse: bool, kind: Scale = "auto"
+    ) -> Scaler:
         """Fit to the statistics of features ``[N, F]``, which may be sparse.
 
         ``auto`` means rows if nothing is negative and half the entries are zero, else columns.
@@ -119,7 +123,9 @@ class Scaler:
         """Scaled features ``[N, F]``; sparse features stay sparse."""
         if self.kind == "rows":
             total = np.asarray(features.sum(axis=1)).reshape(-1, 1)
-            factor = np.divide(1, total, out=np.zeros_like(total), where=total != 0).astype(np.float32)
+            factor = np.divide(1, total, out=np.zeros_like(total), where=total != 0).astype(
+                np.float32
+            )
             return _times(features, factor)
         if self.kind == "columns" and self.mean is not None and self.deviation is not None:
             if sparse.issparse(features) and self.keeps_zeros:
@@ -136,7 +142,9 @@ def check_scale(kind: Scale) -> Scale:
     return kind
 
 
-def _standardised(x: NDArray[Any], mean: NDArray[np.float32], deviation: NDArray[np.float32]) -> NDArray[np.float32]:
+def _standardised(
+    x: NDArray[Any], mean: NDArray[np.float32], deviation: NDArray[np.float32]
+) -> NDArray[np.float32]:
     """``(X - mean) / deviation``, ``[N, F]``, computed on all cores."""
     if x.size <= SMALL:  # not worth the time to import torch; the bits are the same
         return np.divide(x - mean, deviation, dtype=np.float32)
@@ -144,10 +152,16 @@ def _standardised(x: NDArray[Any], mean: NDArray[np.float32], deviation: NDArray
     import torch
 
     out = np.empty(x.shape, np.float32)  # NumPy's allocator uses large pages
-    torch.sub(torch.from_numpy(x), torch.from_numpy(mean), out=torch.from_numpy(out)).div_(torch.from_numpy(deviation))
+    torch.sub(torch.from_numpy(x), torch.from_numpy(mean), out=torch.from_numpy(out)).div_(
+        torch.from_numpy(deviation)
+    )
     return out
 
 
 def _times(features: Any, factor: NDArray[Any]) -> Any:
-    product: Any = sparse.csr_array(features.multiply(factor)) if sparse.issparse(features) else features * factor
+    product: Any = (
+        sparse.csr_array(features.multiply(factor))
+        if sparse.issparse(features)
+        else features * factor
+    )
     return product

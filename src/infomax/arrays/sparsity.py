@@ -27,12 +27,17 @@ def stack(blocks: Sequence[Any]) -> Any:
 
 def dense(features: Any) -> NDArray[np.float32]:
     """The features as a dense array."""
-    array: NDArray[np.float32] = features if isinstance(features, np.ndarray) else features.toarray()
+    array: NDArray[np.float32] = (
+        features if isinstance(features, np.ndarray) else features.toarray()
+    )
     return array
 
 
 def mostly_zero(blocks: Sequence[Any]) -> bool:
     """Whether rows ``[N, F]`` in blocks, dense or sparse, have so few entries that they are stored sparse."""
-    nonzero = sum(int(np.count_nonzero(block if isinstance(block, np.ndarray) else block.data)) for block in blocks)
+    nonzero = sum(
+        int(np.count_nonzero(block if isinstance(block, np.ndarray) else block.data))
+        for block in blocks
+    )
     cells = sum(int(block.shape[0] * block.shape[1]) for block in blocks)
     return nonzero < SPARSE_BELOW * cells

@@ -47,7 +47,11 @@ class Table:
     def __getitem__(self, rows: Any) -> Features:
         if not self.mapped:
             return self.values[rows]
-        take = isinstance(self.values, np.ndarray) and isinstance(rows, np.ndarray) and rows.dtype != bool
+        take = (
+            isinstance(self.values, np.ndarray)
+            and isinstance(rows, np.ndarray)
+            and rows.dtype != bool
+        )
         # numpy takes four times as long to index by rows as to take them.
         found = self.values.take(rows, 0) if take else self.values[rows]
         block = found if self.sparse else np.asarray(dense(found), dtype=np.float32)
@@ -145,7 +149,12 @@ class SparseRows:
 
     def arrays(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], int]:
         """Starts, columns, entries and F, as plain arrays, mapped ones as well."""
-        return np.asarray(self.starts, np.int64), np.asarray(self.columns), np.asarray(self.entries), self.width
+        return (
+            np.asarray(self.starts, np.int64),
+            np.asarray(self.columns),
+            np.asarray(self.entries),
+            self.width,
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,7 +202,11 @@ class Appended:
         known = dense(known) if sparse.issparse(known) else known
         out = np.empty((len(rows), *self.new.shape[1:]), self.new.dtype)
         # Beside new ids that are text, integers are text too.
-        out[~late] = list(map(str, known.tolist())) if self.new.dtype == object and known.dtype != object else known
+        out[~late] = (
+            list(map(str, known.tolist()))
+            if self.new.dtype == object and known.dtype != object
+            else known
+        )
         out[late] = new
         return out
 
@@ -226,7 +239,10 @@ class Patched:
 
     def __getitem__(self, some: slice) -> NDArray[np.float32]:
         first, last, _ = some.indices(len(self.known))
-        found, new = self.earlier.take(self.known[some], 0), slice(*np.searchsorted(self.rows, (first, last)))
+        found, new = (
+            self.earlier.take(self.known[some], 0),
+            slice(*np.searchsorted(self.rows, (first, last))),
+        )
         found[self.rows[new] - first] = self.new[new]
         return found
 
@@ -259,6 +275,9 @@ def warn_if_zero(scaled: Table, scaler: Scaler) -> None:
         return
     reason, remedy = "all features are zero", ""
     if scaler.kind == "columns":
-        reason, remedy = "every column of the features is constant, so scaling makes it zero", ', or use scale="none"'
+        reason, remedy = (
+            "every column of the features is constant, so scaling makes it zero",
+            ', or use scale="none"',
+        )
     told = f"{reason}: what the encoder makes of them will be zero."
     warn(f"{told} Leave the features out, to use positions instead{remedy}.")

@@ -47,7 +47,9 @@ def parse_time(word: Any, where: str = "time") -> int:
     except ValueError:
         raise InputError(where, WRITTEN, shorten(text)) from None
     found = found.replace(tzinfo=found.tzinfo or datetime.UTC)
-    return (found - datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)) // datetime.timedelta(microseconds=1)
+    return (found - datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)) // datetime.timedelta(
+        microseconds=1
+    )
 
 
 def told_time(time: int) -> str:
@@ -69,6 +71,10 @@ def parse_half_lives(words: str | Sequence[str], where: str = "half_life") -> di
     for word in words.split(",") if isinstance(words, str) else words:
         match = re.fullmatch(r"(\d+(?:\.\d+)?)([hdwy])", word.strip())
         if word.strip() not in _ENDS and (match is None or not float(match[1])):
-            raise InputError(where, "half-lives such as 60d, 12h, 2w, 1y, latest or forever", shorten(word))
-        found[word.strip()] = _ENDS[word.strip()] if match is None else float(match[1]) * _UNITS[match[2]]
+            raise InputError(
+                where, "half-lives such as 60d, 12h, 2w, 1y, latest or forever", shorten(word)
+            )
+        found[word.strip()] = (
+            _ENDS[word.strip()] if match is None else float(match[1]) * _UNITS[match[2]]
+        )
     return found

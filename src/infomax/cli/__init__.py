@@ -50,7 +50,13 @@ GONE = {
 }
 """Options of earlier versions, and what took their place."""
 
-OUT_OF_MEMORY = ("allocate memory", "not enough memory", "out of memory", "failed to map segment", "start new thread")
+OUT_OF_MEMORY = (
+    "allocate memory",
+    "not enough memory",
+    "out of memory",
+    "failed to map segment",
+    "start new thread",
+)
 """Words by which libraries and the system say that memory is used up; few of them raise a MemoryError."""
 
 
@@ -69,7 +75,9 @@ NEW_OBJECTS = 1_000_000
 def run() -> None:
     """Run the command line as a program, which ends without freeing its memory bit by bit: 0.2 to 0.5 s with torch."""
     for name in ("stdin", "stdout", "stderr"):
-        if getattr(sys, name) is None:  # closed: else the next file takes its number, and what libraries print to it
+        if (
+            getattr(sys, name) is None
+        ):  # closed: else the next file takes its number, and what libraries print to it
             setattr(sys, name, Path(os.devnull).open("r+", encoding="utf-8"))  # noqa: SIM115
     try:
         main()
@@ -89,13 +97,17 @@ def main() -> None:
     gc.set_threshold(NEW_OBJECTS)
     end_on_signals()
     warnings.showwarning = show.warning
-    if isinstance(sys.stdout, io.TextIOWrapper):  # as stderr does: a result is not lost for a sign that cannot be shown
+    if isinstance(
+        sys.stdout, io.TextIOWrapper
+    ):  # as stderr does: a result is not lost for a sign that cannot be shown
         sys.stdout.reconfigure(errors="backslashreplace")
     show.start_clock()
     show.hush(not first_here())
     try:
         for word in sys.argv[1:]:
-            if re.search("[\ud800-\udfff]", word):  # bytes that Python could not decode, nor most libraries write
+            if re.search(
+                "[\ud800-\udfff]", word
+            ):  # bytes that Python could not decode, nor most libraries write
                 remedy = "Rename it; in a locale without UTF-8, set PYTHONUTF8=1."
                 raise InputError("command line", "names in UTF-8", shorten(word), remedy)
         # An int is an exit code: 130 after a Ctrl-C.
@@ -133,7 +145,9 @@ def end_on_signals() -> None:
             return
         code = dropped.exc_value.code if isinstance(dropped.exc_value, SystemExit) else None
         number = code - 128 if isinstance(code, int) and code > 128 else signal.SIGINT
-        send = getattr(signal, "pthread_kill", lambda _, number: signal.raise_signal(number))  # Windows has none
+        send = getattr(
+            signal, "pthread_kill", lambda _, number: signal.raise_signal(number)
+        )  # Windows has none
         again = threading.Timer(AGAIN, send, (threading.main_thread().ident, number))
         again.daemon = True
         again.start()
@@ -151,7 +165,11 @@ def _failure(error: Exception) -> str:
     reason = str(error).partition("\n")[0] or type(error).__name__
     if isinstance(error, MemoryError) or any(words in reason for words in OUT_OF_MEMORY):
         remedy = "Lower the dimension (--dim), or allow more memory."
-        return str(InputError("memory", "enough for this command", f"too little ({reason.rstrip('.')})", remedy))
+        return str(
+            InputError(
+                "memory", "enough for this command", f"too little ({reason.rstrip('.')})", remedy
+            )
+        )
     if not isinstance(error, OSError):
         return ""
     if error.filename or not error.strerror:

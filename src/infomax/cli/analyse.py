@@ -32,12 +32,15 @@ def analyse(
     labels: Annotated[
         str | None,
         option(
-            "SOURCE:COLUMN", "The classes, from a node table or any GRAPH (graph.npz:COLUMN); or COLUMN of the run."
+            "SOURCE:COLUMN",
+            "The classes, from a node table or any GRAPH (graph.npz:COLUMN); or COLUMN of the run.",
         ),
     ] = None,
     *,
     out: Annotated[Path, option("FOLDER", "Where to write.")],
-    projection: Annotated[Literal["tsne", "umap"], typer.Option(help="How to place the nodes in the plane.")] = "tsne",
+    projection: Annotated[
+        Literal["tsne", "umap"], typer.Option(help="How to place the nodes in the plane.")
+    ] = "tsne",
     device: Device = "auto",
     type: OfType = None,
     threads: Threads = None,
@@ -56,11 +59,15 @@ def analyse(
     model = DGI.load(run, device=device)
     rows, drawn = _sample(model, labels)
     column = classes(model.graph_, labels, rows)
-    parts = {name: mask if rows is None else mask[rows] for name, mask in model.graph_.splits.items()}
+    parts = {
+        name: mask if rows is None else mask[rows] for name, mask in model.graph_.splits.items()
+    }
     splits = [] if column is None else splits_for(encode_labels(column)[0], parts)[0]
     make_folder(out)
     with show.Steps("analysis", None) as steps:
-        chapters = analysis.analyse(model, column, splits, projection=projection, rows=rows, progress=steps.at)
+        chapters = analysis.analyse(
+            model, column, splits, projection=projection, rows=rows, progress=steps.at
+        )
         title = f"What was learnt: {run.resolve().name}"
         analysis.write_analysis(model, out, chapters, title=title, drawn=drawn, progress=steps.at)
     show.wrote(f"{out}/{FILES}")
@@ -83,7 +90,9 @@ def _sample(model: DGI, labels: str | None) -> tuple[NDArray[np.int64] | None, s
     return rows, drawn
 
 
-def classes(graph: Graph, labels: str | None, rows: NDArray[np.int64] | None = None) -> NDArray[Any] | None:
+def classes(
+    graph: Graph, labels: str | None, rows: NDArray[np.int64] | None = None
+) -> NDArray[Any] | None:
     """The labels of the nodes ``[N]``: from a file, a label column, or the first usable one; None: there is none.
 
     With ``rows`` only of these nodes.
@@ -95,13 +104,21 @@ def classes(graph: Graph, labels: str | None, rows: NDArray[np.int64] | None = N
     if labels is None:
         for column in graph.labels.values():
             own: NDArray[Any] = column[some]
-            with suppress(InputError):  # names and constants cannot be divided into three parts by class
+            with suppress(
+                InputError
+            ):  # names and constants cannot be divided into three parts by class
                 random_splits(encode_labels(own)[0], seed=0)
                 return own
         return None
     source, name = source_column(labels, graph) or ("", labels)
     found = read_source(source, [name], graph)
-    column = aligned(graph.ids[some], found.ids, found.labels[name]) if source else found.labels[name][some]
+    column = (
+        aligned(graph.ids[some], found.ids, found.labels[name])
+        if source
+        else found.labels[name][some]
+    )
     if column.ndim != 1:
-        raise InputError("--labels", "a column with one label per node", f"{column.shape[1]} in {labels}")
+        raise InputError(
+            "--labels", "a column with one label per node", f"{column.shape[1]} in {labels}"
+        )
     return column

@@ -31,8 +31,15 @@ def added_commands() -> dict[str, EntryPoint]:
     from importlib.metadata import EntryPoint, entry_points
 
     project = Path(__file__).parents[3] / "pyproject.toml"
-    listed = tomllib.loads(project.read_text("utf-8"))["project"]["entry-points"] if project.exists() else {}
-    here = {name: EntryPoint(name, value, ENTRY_POINTS) for name, value in listed.get(ENTRY_POINTS, {}).items()}
+    listed = (
+        tomllib.loads(project.read_text("utf-8"))["project"]["entry-points"]
+        if project.exists()
+        else {}
+    )
+    here = {
+        name: EntryPoint(name, value, ENTRY_POINTS)
+        for name, value in listed.get(ENTRY_POINTS, {}).items()
+    }
     return here | {entry.name: entry for entry in entry_points(group=ENTRY_POINTS)}
 
 
@@ -41,7 +48,9 @@ class Commands(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         """The names of all commands."""
-        return sorted([*self.commands, *added_commands()], key=lambda name: (*ORDER, name).index(name))
+        return sorted(
+            [*self.commands, *added_commands()], key=lambda name: (*ORDER, name).index(name)
+        )
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """The command of a name; None if there is none."""
@@ -60,7 +69,11 @@ class Grouped(TyperCommand):
         for parameter in self.get_params(ctx):
             if record := parameter.get_help_record(ctx):
                 argument = parameter.param_type_name == "argument"
-                heading = "Arguments" if argument else getattr(parameter, "rich_help_panel", None) or "Options"
+                heading = (
+                    "Arguments"
+                    if argument
+                    else getattr(parameter, "rich_help_panel", None) or "Options"
+                )
                 headings.setdefault(heading, []).append(record)
         for heading, records in headings.items():
             with formatter.section(heading):
@@ -89,11 +102,16 @@ def _print_version(asked: bool) -> None:
 @app.callback()
 def start(
     version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
+        ),
     ] = False,
 ) -> None:
     """Deep Graph Infomax: learn one vector per node of a graph, without labels."""
     for name, value in IDLE.items():
         os.environ.setdefault(name, value)
-    if memory.has_limit():  # torch's allocator would reserve 1 GB at a time (mimalloc, on aarch64); in kB
+    if (
+        memory.has_limit()
+    ):  # torch's allocator would reserve 1 GB at a time (mimalloc, on aarch64); in kB
         os.environ.setdefault("MIMALLOC_ARENA_RESERVE", str(64 << 10))

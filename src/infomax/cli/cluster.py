@@ -29,7 +29,11 @@ def cluster(
     run: RunArgument,
     k: Annotated[
         str,
-        option("auto|N", "How many clusters; auto: 2 to 30, or to 100 where more are better, by the silhouette.", "-k"),
+        option(
+            "auto|N",
+            "How many clusters; auto: 2 to 30, or to 100 where more are better, by the silhouette.",
+            "-k",
+        ),
     ] = "auto",
     out: ResultFile = None,
     seed: Seed = 0,
@@ -71,16 +75,29 @@ def _clustered(embeddings: Embeddings | StoredEmbeddings, k: str, seed: int) -> 
     from infomax.evaluation import clustering
 
     with show.Steps("cluster", None) as steps:
-        scores = clustering.choose_k(embeddings.vectors, seed=seed, progress=steps.at) if k == "auto" else {}
+        scores = (
+            clustering.choose_k(embeddings.vectors, seed=seed, progress=steps.at)
+            if k == "auto"
+            else {}
+        )
         chosen = clustering.best_k(scores) if k == "auto" else int(k)
         clusters = clustering.cluster(embeddings.vectors, chosen, seed=seed, progress=steps.at)
     if scores:  # else the number was given, or too few vectors differ
         bars = {number: round(40 * max(0.0, score)) * "█" for number, score in scores.items()}
         marks = {chosen: "chosen"}
-        rows = [(number, f"{scores[number]:.3f}", bar, marks.get(number, "")) for number, bar in bars.items()]
-        show.table("How many clusters: mean silhouette of k-means on a sample", ("k", "silhouette", "", ""), rows)
+        rows = [
+            (number, f"{scores[number]:.3f}", bar, marks.get(number, ""))
+            for number, bar in bars.items()
+        ]
+        show.table(
+            "How many clusters: mean silhouette of k-means on a sample",
+            ("k", "silhouette", "", ""),
+            rows,
+        )
         if chosen == max(scores):
-            show.out.print(f"No more than {chosen} were tried, and that is the best: there may be more groups.")
+            show.out.print(
+                f"No more than {chosen} were tried, and that is the best: there may be more groups."
+            )
         show.out.print("Other peaks are divisions worth a look, too: -k sets the number.")
     return clusters
 
@@ -96,9 +113,14 @@ def _features(graph: Graph, clusters: NDArray[Any]) -> list[str]:
     def named(feature: int, apart: float) -> str:
         if graph.encoding is not None:
             return graph.encoding.told(feature, apart > 0)
-        return graph.feature_names[feature] if apart > 0 else f"less of {graph.feature_names[feature]}"
+        return (
+            graph.feature_names[feature] if apart > 0 else f"less of {graph.feature_names[feature]}"
+        )
 
-    return [", ".join(named(*one) for one in columns) for columns in distinctive(graph.table, clusters, top=NAMED)]
+    return [
+        ", ".join(named(*one) for one in columns)
+        for columns in distinctive(graph.table, clusters, top=NAMED)
+    ]
 
 
 def _central(graph: Graph, embeddings: Embeddings | StoredEmbeddings, rows: NDArray[Any]) -> str:
@@ -128,9 +150,13 @@ def _show(graph: Graph, embeddings: Embeddings | StoredEmbeddings, clusters: NDA
         for label, (codes, names) in labels.items():
             counts = np.bincount(codes[(clusters == number) & (codes >= 0)], minlength=len(names))
             if counts.any():
-                holds.append(f"mostly, by {label}: {names[counts.argmax()]} ({100 * counts.max() / size:.0f} %)")
+                holds.append(
+                    f"mostly, by {label}: {names[counts.argmax()]} ({100 * counts.max() / size:.0f} %)"
+                )
         if graph.node_names is not None or not holds:
-            holds.append(f"in its middle: {_central(graph, embeddings, np.flatnonzero(clusters == number))}")
+            holds.append(
+                f"in its middle: {_central(graph, embeddings, np.flatnonzero(clusters == number))}"
+            )
         rows.append((number, f"{size:,}", "\n".join(holds)))
     show.table("Clusters", ("cluster", "nodes", "what it holds"), rows)
     if labels:
@@ -139,7 +165,9 @@ def _show(graph: Graph, embeddings: Embeddings | StoredEmbeddings, clusters: NDA
         show.table("Agreement with labels", ("label", "NMI", "ARI"), cells)
 
 
-def _columns(found: dict[str, tuple[Embeddings | StoredEmbeddings, NDArray[Any]]]) -> Iterator[dict[str, Any]]:
+def _columns(
+    found: dict[str, tuple[Embeddings | StoredEmbeddings, NDArray[Any]]],
+) -> Iterator[dict[str, Any]]:
     """The columns of the result, some rows at a time; of several types of nodes the type is the first."""
     import numpy as np
 
@@ -151,7 +179,9 @@ def _columns(found: dict[str, tuple[Embeddings | StoredEmbeddings, NDArray[Any]]
             block, names = slice(first, first + ID_ROWS), embeddings.node_names
             ids = embeddings.ids[block]
             columns = (
-                {"type": np.full(len(ids), kind, object), "id": ids.astype(str).astype(object)} if kind else {"id": ids}
+                {"type": np.full(len(ids), kind, object), "id": ids.astype(str).astype(object)}
+                if kind
+                else {"id": ids}
             )
             if named:
                 columns["name"] = np.full(len(ids), "", object) if names is None else names[block]

@@ -33,7 +33,10 @@ def compare(
     for kind, found in of_types.items():
         paths = [folder.absolute() for folder in by_type[kind]]
         above = os.path.commonpath([path.parent for path in paths])
-        heads = ("", *(str(path.relative_to(above)) for path in paths))  # without the folders that all are in
+        heads = (
+            "",
+            *(str(path.relative_to(above)) for path in paths),
+        )  # without the folders that all are in
         for section, rows in found.items():
             for title, values in _titled(section, rows).items():
                 _side_by_side(f"{kind}: {title}" if kind else title, heads, values)
@@ -70,6 +73,9 @@ def _titled(section: str, rows: dict[str, list[Any]]) -> dict[str, list[tuple[st
     tables: dict[str, list[tuple[str, ...]]] = {}
     for name, values in rows.items():
         title, _, method = name.rpartition(": ") if section == "scores" else ("", "", name)
-        cells = ("" if one is None else f"{one:.4g}" if isinstance(one, float) else str(one) for one in values)
+        cells = (
+            "" if one is None else f"{one:.4g}" if isinstance(one, float) else str(one)
+            for one in values
+        )
         tables.setdefault(f"{section}, {title}" if title else section, []).append((method, *cells))
     return tables

@@ -50,16 +50,27 @@ def demo(
 
     codes, splits = labelled(graph)
     with show.Steps("evaluate", None) as steps:
-        rows = [row.to_dict() for row in compare(model, codes, [splits], validated_probe, progress=steps.at)]
+        rows = [
+            row.to_dict()
+            for row in compare(model, codes, [splits], validated_probe, progress=steps.at)
+        ]
     show.scores("Section of a package: validated probe, fixed split, one encoder", rows)
     nearest = {name: [other for other, _ in embeddings.neighbours(name, k=6)] for name in PACKAGES}
-    show.table("Nearest packages", ("package", "neighbours"), [(k, ", ".join(v)) for k, v in nearest.items()])
-    write_json(report, {"dataset": "debian", "rows": rows, "neighbours": nearest, "health": model.health_})
+    show.table(
+        "Nearest packages",
+        ("package", "neighbours"),
+        [(k, ", ".join(v)) for k, v in nearest.items()],
+    )
+    write_json(
+        report, {"dataset": "debian", "rows": rows, "neighbours": nearest, "health": model.health_}
+    )
     model.save(run, overwrite=True)  # right after its report, by which the next demo recognises it
     _draw(graph, embeddings, out)
     show.wrote(f"{out}/: run/, embeddings.npz, report.json, debian.png, map.html")
     show.out.print(words(model.health_["verdict"]))
-    show.out.print(f"Open {out}/map.html in a browser: search for a package, click it, and see its neighbours.")
+    show.out.print(
+        f"Open {out}/map.html in a browser: search for a package, click it, and see its neighbours."
+    )
 
 
 def _reported(run: Path, report: Path) -> bool:

@@ -65,11 +65,16 @@ Into = Annotated[
 ]
 Attach = Annotated[
     bool,
-    typer.Option("--attach", help="GRAPH has only new nodes and edges, to attach to the known graph: write theirs."),
+    typer.Option(
+        "--attach",
+        help="GRAPH has only new nodes and edges, to attach to the known graph: write theirs.",
+    ),
 ]
 Parts = Annotated[
     str | None,
-    options.option("PART,...", "Only some parts, as own,positions; or paper, the encoder's.  [default: all]"),
+    options.option(
+        "PART,...", "Only some parts, as own,positions; or paper, the encoder's.  [default: all]"
+    ),
 ]
 At = Annotated[
     Path | None,
@@ -80,7 +85,9 @@ At = Annotated[
 ]
 HalfLife = Annotated[
     str | None,
-    options.option("LIFE,...", "With --at: half-lives of events.  [default: the run's, else 60d,365d,forever]"),
+    options.option(
+        "LIFE,...", "With --at: half-lives of events.  [default: the run's, else 60d,365d,forever]"
+    ),
 ]
 
 
@@ -98,7 +105,12 @@ def _is_asked(described: Mapping[str, Any], given: Mapping[str, Any]) -> bool:
     asked = [kind for kind in kinds if id_column(names, kind, choices)]
     if len(asked) != 1:
         found = f"columns with ids of {listed(asked)}" if asked else f"the columns {listed(names)}"
-        raise InputError("--at", "questions about one type of nodes", found, f"--type TYPE, one of {', '.join(kinds)}.")
+        raise InputError(
+            "--at",
+            "questions about one type of nodes",
+            found,
+            f"--type TYPE, one of {', '.join(kinds)}.",
+        )
     return described["type"] in asked
 
 
@@ -112,17 +124,23 @@ def _written_at_once(given: Mapping[str, Any]) -> Iterator[None]:
     if tables:
         write_into(destination(given["into"]), tables)
     for table in tables:
-        show.wrote(f"table {table.name} ({number_of(len(table.ids), 'row')}: {', '.join(table.columns)})")
+        show.wrote(
+            f"table {table.name} ({number_of(len(table.ids), 'row')}: {', '.join(table.columns)})"
+        )
 
 
 @app.command(cls=Grouped)
 @partial(per_run, has=_is_asked, around=_written_at_once)
-@options.reads_tables("id", "name", "source", "target", "weight", "time", "as_of", features=options.FeatureFile)
+@options.reads_tables(
+    "id", "name", "source", "target", "weight", "time", "as_of", features=options.FeatureFile
+)
 def embed(
     run: RunOrRuns,
     graph: Annotated[
         str | None,
-        typer.Argument(metavar="GRAPH", help="A graph with the same features.  [default: the training graph]"),
+        typer.Argument(
+            metavar="GRAPH", help="A graph with the same features.  [default: the training graph]"
+        ),
     ] = None,
     nodes: options.NodesArgument = None,
     *,
@@ -143,7 +161,9 @@ def embed(
     from infomax.io.vectors import check_extension
 
     if (out is None) == (into is None):
-        raise InputError("embed", "--out FILE or --into ADDRESS:TABLE", "none" if out is None else "both")
+        raise InputError(
+            "embed", "--out FILE or --into ADDRESS:TABLE", "none" if out is None else "both"
+        )
     if at is not None:
         _answer(run, at, out, tables, context.params)
         return
@@ -152,7 +172,11 @@ def embed(
         option = "--attach" if attach else f"--{about[0]}"
         raise InputError(option, "GRAPH, the tables that it is about", "none")
     if half_life or "time" in tables:
-        raise InputError("--half-life" if half_life else "--time", "questions, which it is about: --at FILE", "none")
+        raise InputError(
+            "--half-life" if half_life else "--time",
+            "questions, which it is about: --at FILE",
+            "none",
+        )
     if out is not None and out.suffix:
         check_extension(out)
     found = _vectors(run, out, tables, context.params)
@@ -177,7 +201,9 @@ def _vectors(run: Path, out: Path | None, columns: dict[str, Any], given: dict[s
             return held
     with joined(device, timedelta(days=1)) as ranks:  # they wait for each other only at the end
         with ranks.together():
-            model, source = open_run(run, given["graph"], columns, nodes=given["nodes"], attach=attach, device=device)
+            model, source = open_run(
+                run, given["graph"], columns, nodes=given["nodes"], attach=attach, device=device
+            )
             to_parts = out is not None and out.suffix.lower() in ("", ".parquet", ".npy")
             in_parts = source.table.mapped and not attach and to_parts
             if ranks.count > 1 and not (in_parts and folder):
@@ -185,7 +211,9 @@ def _vectors(run: Path, out: Path | None, columns: dict[str, Any], given: dict[s
                 raise InputError("embed", expected, "a graph in memory" if folder else str(out))
         if in_parts and out is not None:
             with show.Steps("embed", source.num_nodes, "Go on with the same command.") as steps:
-                model.write_vectors(source, out, vectors=given["vectors"], half=half, progress=steps.at)
+                model.write_vectors(
+                    source, out, vectors=given["vectors"], half=half, progress=steps.at
+                )
             show.wrote(f"{out} ({number_of(source.num_nodes, 'node')})")
             return None
     if out is not None:
@@ -193,7 +221,9 @@ def _vectors(run: Path, out: Path | None, columns: dict[str, Any], given: dict[s
     elif source.table.mapped and as_trained:
         return written_once(model, run)
     if half:
-        raise InputError("--half", "a graph folder, to a .parquet, an .npy or a folder of parts", str(out))
+        raise InputError(
+            "--half", "a graph folder, to a .parquet, an .npy or a folder of parts", str(out)
+        )
     return _computed(model, source, given["vectors"], attach)
 
 
@@ -232,7 +262,9 @@ def _table(into: str, run: Path, found: Searched) -> VectorTable:
     return VectorTable(destination(into).table, found.ids, found.vectors, key)
 
 
-def _answer(run: Path, questions: Path, out: Path | None, columns: dict[str, Any], given: dict[str, Any]) -> None:
+def _answer(
+    run: Path, questions: Path, out: Path | None, columns: dict[str, Any], given: dict[str, Any]
+) -> None:
     """Write one vector per question."""
     from infomax.io.questions import check_answers, save_answers
 
@@ -272,7 +304,9 @@ def open_run(
     from infomax.io.columns import MATRICES
 
     if (file := columns.get("features")) and Path(file).suffix.lower() not in MATRICES:
-        remedy = "Columns of tables are found by the names of the features that the run was trained on."
+        remedy = (
+            "Columns of tables are found by the names of the features that the run was trained on."
+        )
         raise InputError("--features", f"a file {' or '.join(MATRICES)}", file, remedy)
     model = DGI.load(run, device=device, moved_to=None if attach else graph)
     known = model.graph_
@@ -283,15 +317,21 @@ def open_run(
     if attach:
         return model, read_graph(graph, nodes, attach_to=known, **columns)
     try:
-        source = options.open_graph(graph, labels, known.directed, columns, nodes=nodes, like=known).target(known.kind)
+        source = options.open_graph(
+            graph, labels, known.directed, columns, nodes=nodes, like=known
+        ).target(known.kind)
         model._check_features(source)
     except InputError as error:
         whole = f"It must be the whole graph. If it has only new nodes: infomax embed {run} {graph} --attach."
         remedy = f"{error.remedy} {whole}".strip()
         raise InputError(f"{graph}: {error.where}", error.expected, error.found, remedy) from error
     if positions and from_edges(model.feature_names_) == "positions":
-        show.log.print("Positions in this graph resemble those in the training graph as far as both share ids.")
+        show.log.print(
+            "Positions in this graph resemble those in the training graph as far as both share ids."
+        )
     if known.weighted and not source.weighted:
-        unweighted = "The edges of the training graph have weights, these have none: each counts as 1."
+        unweighted = (
+            "The edges of the training graph have weights, these have none: each counts as 1."
+        )
         show.log.print(f"{unweighted} Where a column holds them: --weight COLUMN.")
     return model, source

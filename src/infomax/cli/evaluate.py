@@ -30,7 +30,9 @@ def _has_labels(described: Mapping[str, Any], options: Mapping[str, Any]) -> boo
     wanted = options["labels"] or []
     for label in wanted:
         if label not in described["labels"] and source_column(label, None):
-            raise InputError("--labels", "labels of one type of nodes", label, "Say of which type: --type TYPE.")
+            raise InputError(
+                "--labels", "labels of one type of nodes", label, "Say of which type: --type TYPE."
+            )
     return bool(described["labels"]) and all(label in described["labels"] for label in wanted)
 
 
@@ -43,7 +45,11 @@ LabelColumns = Annotated[
     ),
 ]
 Probe = Annotated[
-    str | None, option(PROBE_NAMES, f"{PROBE_HELP}  [default: validated; paper where a node may have several labels]")
+    str | None,
+    option(
+        PROBE_NAMES,
+        f"{PROBE_HELP}  [default: validated; paper where a node may have several labels]",
+    ),
 ]
 
 
@@ -53,18 +59,30 @@ def evaluate(
     source: SourceArgument,
     labels: LabelColumns = None,
     id: Annotated[
-        str | None, option("COLUMN", "The column of ids in SOURCE.  [default: as in training, else id, else the first]")
+        str | None,
+        option(
+            "COLUMN",
+            "The column of ids in SOURCE.  [default: as in training, else id, else the first]",
+        ),
     ] = None,
     dataset: Annotated[str | None, option("NAME", "Take labels and split of a data set.")] = None,
     probe: Probe = None,
     raw: Annotated[
-        bool, typer.Option("--raw/--no-raw", help="Score a run's raw features, too; slow where there are many.")
+        bool,
+        typer.Option(
+            "--raw/--no-raw", help="Score a run's raw features, too; slow where there are many."
+        ),
     ] = True,
     edges: Annotated[
-        bool, typer.Option("--edges", help="Score how a run tells edges from random pairs.  [default: without labels]")
+        bool,
+        typer.Option(
+            "--edges",
+            help="Score how a run tells edges from random pairs.  [default: without labels]",
+        ),
     ] = False,
     future: Annotated[
-        float | None, option("SHARE", "Train on the past, and score the latest events, such a share as 0.2.")
+        float | None,
+        option("SHARE", "Train on the past, and score the latest events, such a share as 0.2."),
     ] = None,
     json: Json = None,
     type: OfType = None,
@@ -83,7 +101,9 @@ def evaluate(
     by_labels = bool(labels) or dataset is not None or probe is not None
     alone = "--future" if future is not None else "--edges" if edges else ""
     if alone and (by_labels or (edges and future is not None)):
-        raise InputError("evaluate", f"{alone} alone", "--labels, --dataset, --probe or --edges beside it")
+        raise InputError(
+            "evaluate", f"{alone} alone", "--labels, --dataset, --probe or --edges beside it"
+        )
     if alone and model is None:
         raise InputError(alone, "a run folder, which holds the edges", f"the vectors {source}")
     if model is not None and future is not None:
@@ -111,7 +131,13 @@ def _opened(source: Path) -> tuple[DGI | Embeddings | StoredEmbeddings, DGI | No
 
 
 def _evaluate_labels(
-    source: Path, scored: Any, model: DGI | None, asked: Asked, probe: str | None, raw: bool, json: Path | None
+    source: Path,
+    scored: Any,
+    model: DGI | None,
+    asked: Asked,
+    probe: str | None,
+    raw: bool,
+    json: Path | None,
 ) -> list[Any]:
     """Print and write the scores of a probe: of a model beside what it is compared with, of vectors beside guessing."""
     from infomax.embeddings import Embeddings, StoredEmbeddings
@@ -123,7 +149,9 @@ def _evaluate_labels(
     if isinstance(scored, StoredEmbeddings):
         some = asked.rows(scored.ids)  # the vectors of others are not read into memory
         scored = Embeddings(scored.vectors[some], scored.ids[some])
-    codes, own = asked.coded(scored.ids if model is None else model.graph_.ids, numbered=source.suffix == ".npy")
+    codes, own = asked.coded(
+        scored.ids if model is None else model.graph_.ids, numbered=source.suffix == ".npy"
+    )
     splits, split = splits_for(codes, own)
     if model is not None and list(parts := model._recipe().parts) != ["positions"]:
         _warn_of_features(model, [column for _, column in asked.named.values()], own="own" in parts)
@@ -133,7 +161,9 @@ def _evaluate_labels(
         if model is not None:
             rows = compare(model, codes, splits, measure, raw=raw, progress=steps.at)
         else:
-            row = vectors_row(str(source), scored.vectors, codes, splits, measure, progress=steps.at)
+            row = vectors_row(
+                str(source), scored.vectors, codes, splits, measure, progress=steps.at
+            )
             rows = [row, majority(codes, splits)]
     values = [row.to_dict() for row in rows]
     labelled = number_of(int(known(codes).sum()), "labelled node")
@@ -148,7 +178,13 @@ def _evaluate_labels(
             advised.append(f"Other labels: {', '.join(others)}. To score one: --labels {others[0]}")
     for line in advised:
         show.out.print(line)
-    found = {"source": str(source), "labels": list(asked.named), "probe": probe, "split": split, "rows": values}
+    found = {
+        "source": str(source),
+        "labels": list(asked.named),
+        "probe": probe,
+        "split": split,
+        "rows": values,
+    }
     show.write_result(json, found)
     return rows
 
@@ -163,9 +199,16 @@ def _evaluate_edges(source: Path, model: DGI, json: Path | None) -> None:
     held_out = model.graph_.held_out is not None
     kind = "held out from training" if held_out else "seen in training"
     title = f"{number_of(count, 'edge')}, {kind}, against as many random pairs of nodes"
-    cells = ((one["method"], one["score"], f"{one['auc']:.3f}", f"{one['average_precision']:.3f}") for one in rows)
-    show.table(f"{source}: {title}", ("method", "score of a pair", "AUC", "average precision"), cells)
-    add_scores(source, f"{title}, AUC", {f"{row['method']}, {row['score']}": row["auc"] for row in rows})
+    cells = (
+        (one["method"], one["score"], f"{one['auc']:.3f}", f"{one['average_precision']:.3f}")
+        for one in rows
+    )
+    show.table(
+        f"{source}: {title}", ("method", "score of a pair", "AUC", "average precision"), cells
+    )
+    add_scores(
+        source, f"{title}, AUC", {f"{row['method']}, {row['score']}": row["auc"] for row in rows}
+    )
     if not held_out:
         show.out.print(
             "These edges were seen in training: scores of new edges are lower. For a fair figure, train with "
@@ -202,7 +245,13 @@ def _warn_of_features(model: DGI, columns: list[str], *, own: bool) -> None:
     paths = paths_of(graph, model.model_.encoder.rule).values() if graph.kind else ()
     if graph.kind and not own and all(path[-1].sender != graph.kind for path in paths):
         return
-    features = graph.feature_names if graph.encoding is None else [column.name for column in graph.encoding.used]
+    features = (
+        graph.feature_names
+        if graph.encoding is None
+        else [column.name for column in graph.encoding.used]
+    )
     if told := [column for column in columns if column in features]:
         remedy = f"For a fair score train with --labels {told[0]}"
-        warn(f"labels: training has had {listed(told)} as features, so the vectors know them. {remedy}.")
+        warn(
+            f"labels: training has had {listed(told)} as features, so the vectors know them. {remedy}."
+        )

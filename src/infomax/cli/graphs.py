@@ -9,7 +9,15 @@ import typer
 
 from infomax.cli import show
 from infomax.cli.app import Grouped, app
-from infomax.cli.options import Directed, GraphArgument, Labels, NodesArgument, open_graph, option, reads_tables
+from infomax.cli.options import (
+    Directed,
+    GraphArgument,
+    Labels,
+    NodesArgument,
+    open_graph,
+    option,
+    reads_tables,
+)
 from infomax.errors import InputError, number_of
 
 if TYPE_CHECKING:
@@ -21,7 +29,9 @@ if TYPE_CHECKING:
     from infomax.io.encoding.encoding import Column
     from infomax.io.record import Record
 
-datasets = typer.Typer(help="List the data sets that infomax knows, or download one.", invoke_without_command=True)
+datasets = typer.Typer(
+    help="List the data sets that infomax knows, or download one.", invoke_without_command=True
+)
 app.add_typer(datasets, name="datasets")
 
 
@@ -32,10 +42,15 @@ def info(
     nodes: NodesArgument = None,
     labels: Labels = None,
     directed: Directed = None,
-    dim: Annotated[int, option("N", "Width of the encoder, for the memory estimate.", min=1, max=1 << 24)] = 512,
-    check: Annotated[bool, typer.Option("--check", help="Read a graph folder and compare its hashes first.")] = False,
+    dim: Annotated[
+        int, option("N", "Width of the encoder, for the memory estimate.", min=1, max=1 << 24)
+    ] = 512,
+    check: Annotated[
+        bool, typer.Option("--check", help="Read a graph folder and compare its hashes first.")
+    ] = False,
     kinds: Annotated[
-        list[str] | None, option("NAME", "Of several types of nodes, describe this one. May be repeated.", "--type")
+        list[str] | None,
+        option("NAME", "Of several types of nodes, describe this one. May be repeated.", "--type"),
     ] = None,
     *,
     tables: dict[str, Any],
@@ -63,7 +78,10 @@ def info(
     elif kinds:
         raise InputError("--type", "a graph of several types of nodes", "one type")
     else:
-        rows = {"files": "all as they were written" if check else "", **_described(found, trained, dim)}
+        rows = {
+            "files": "all as they were written" if check else "",
+            **_described(found, trained, dim),
+        }
         show.table(graph, ("", ""), ((name, text) for name, text in rows.items() if text))
         _show_columns(found)
 
@@ -91,14 +109,26 @@ def _described(graph: Graph, trained: bool, dim: int) -> dict[str, str]:
     if not generated:
         stored = "sparse" if graph.table.sparse else "dense"
         filled = graph.table.statistics.filled
-        rows["features"] = f"{graph.num_features:,}, {stored}, {filled / graph.num_nodes:.1f} non-zero per node"
-        rows["features of neighbours"] = in_words(resemblance(graph.table, graph.edges, graph.scaler()))
-    rows["degree: mean, median, highest"] = f"{degree.mean():.2f}, {int(np.median(degree))}, {int(degree.max()):,}"
+        rows["features"] = (
+            f"{graph.num_features:,}, {stored}, {filled / graph.num_nodes:.1f} non-zero per node"
+        )
+        rows["features of neighbours"] = in_words(
+            resemblance(graph.table, graph.edges, graph.scaler())
+        )
+    rows["degree: mean, median, highest"] = (
+        f"{degree.mean():.2f}, {int(np.median(degree))}, {int(degree.max()):,}"
+    )
     rows["isolated nodes"] = f"{int((degree == 0).sum()):,}"
     rows["edges dropped"] = "" if trained else _dropped(graph)
-    rows["labels"] = ", ".join(f"{name} ({_classes(column)})" for name, column in graph.labels.items()) or "none"
-    rows["split"] = ", ".join(f"{name} {int(mask.sum()):,}" for name, mask in graph.splits.items()) or "none"
-    rows[f"memory to train, dim {dim}"] = f"about {size(training_bytes(graph, dim))}, plus that of Python and torch"
+    rows["labels"] = (
+        ", ".join(f"{name} ({_classes(column)})" for name, column in graph.labels.items()) or "none"
+    )
+    rows["split"] = (
+        ", ".join(f"{name} {int(mask.sum()):,}" for name, mask in graph.splits.items()) or "none"
+    )
+    rows[f"memory to train, dim {dim}"] = (
+        f"about {size(training_bytes(graph, dim))}, plus that of Python and torch"
+    )
     return rows
 
 
@@ -118,7 +148,10 @@ def _show_columns(source: Record) -> None:
 
         survey = Survey(source.feature_names, {}, list(source.labels))
         block = dense(source.table[:_MOST_ROWS])
-        survey.add(dict(zip(source.feature_names, map(pa.array, block.T), strict=True)), lambda row, name: name)
+        survey.add(
+            dict(zip(source.feature_names, map(pa.array, block.T), strict=True)),
+            lambda row, name: name,
+        )
         encoding = survey.finish()[0]
     rows = [_column_row(column, encoding.called) for column in encoding.columns]
     show.table("Columns" + (f" of {source.kind}" if source.kind else ""), _HEADINGS, rows)
@@ -151,14 +184,27 @@ def _column_row(column: Column, called: str | None) -> tuple[str, ...]:
     if column.name == called:
         becomes.append("the names of nodes")
     distinct = "many" if column.distinct is None else f"{column.distinct:,}"
-    return column.name, column.kind, distinct, f"{column.missing:,}", "; ".join(becomes) or "nothing"
+    return (
+        column.name,
+        column.kind,
+        distinct,
+        f"{column.missing:,}",
+        "; ".join(becomes) or "nothing",
+    )
 
 
 def _dropped(graph: Record) -> str:
     """How many rows of edge tables are no edges of their own, by the reason, and what those that repeat one do."""
     repeated = "their weights add up" if graph.weighted else "--weight count would count them"
-    told = {"self_loops": "self-loops", "duplicates": f"duplicates ({repeated})", "zero_weights": "of weight 0"}
-    return ", ".join(f"{count:,} {told[name]}" for name, count in graph.dropped.items() if count) or "none"
+    told = {
+        "self_loops": "self-loops",
+        "duplicates": f"duplicates ({repeated})",
+        "zero_weights": "of weight 0",
+    }
+    return (
+        ", ".join(f"{count:,} {told[name]}" for name, count in graph.dropped.items() if count)
+        or "none"
+    )
 
 
 def _is_database(name: str, columns: dict[str, Any]) -> bool:
@@ -184,13 +230,24 @@ def _show_types(title: str, graph: Graph, trained: bool, chosen: Sequence[str]) 
     types = graph.by_type()
     rows = []
     lines = []
-    described = {kind: graph.target(kind) for kind in chosen} or (types if len(types) <= _MOST_TYPES else {})
+    described = {kind: graph.target(kind) for kind in chosen} or (
+        types if len(types) <= _MOST_TYPES else {}
+    )
     for kind, one in types.items():
         degree = one.degrees()
         labels = (f"{name} ({_classes(column)})" for name, column in one.labels.items())
         features = from_edges(one.feature_names) or f"{one.num_features:,}"
         isolated = f"{int((degree == 0).sum()):,}"
-        rows.append((kind, f"{one.num_nodes:,}", features, ", ".join(labels), f"{degree.mean():.2f}", isolated))
+        rows.append(
+            (
+                kind,
+                f"{one.num_nodes:,}",
+                features,
+                ", ".join(labels),
+                f"{degree.mean():.2f}",
+                isolated,
+            )
+        )
         if kind not in described:
             continue
         if one.splits:
@@ -201,8 +258,14 @@ def _show_types(title: str, graph: Graph, trained: bool, chosen: Sequence[str]) 
         except InputError as error:
             lines.append(str(error))
     show.table(title, ("type", "nodes", "features", "labels", "edges per node", "isolated"), rows)
-    arrows = ((one, ">" if one.directed else "─") for one in sorted(graph.relations, key=lambda one: -one.edges.count))
-    drawn = [(f"{one.source} ─ {one.name} ─{end} {one.target}", f"{one.edges.count:,}") for one, end in arrows]
+    arrows = (
+        (one, ">" if one.directed else "─")
+        for one in sorted(graph.relations, key=lambda one: -one.edges.count)
+    )
+    drawn = [
+        (f"{one.source} ─ {one.name} ─{end} {one.target}", f"{one.edges.count:,}")
+        for one, end in arrows
+    ]
     left = [(f"{len(drawn) - _MOST_RELATIONS} more", "")] if len(drawn) > _MOST_RELATIONS else []
     show.table("", ("relation", "edges"), [*drawn[:_MOST_RELATIONS], *left])
     if not trained:
@@ -241,11 +304,17 @@ def convert(
         found.save(out, progress=steps.at)
     if option := how_to_read(found, out):
         show.log.print(f"To read it as a directed graph:{option}")
-    encodings = [one.encoding for one in (*found.by_type().values(), found) if one.encoding is not None]
+    encodings = [
+        one.encoding for one in (*found.by_type().values(), found) if one.encoding is not None
+    ]
     if encodings and Path(out).suffix.lower() not in (".npz", ".graph"):
         names = dict.fromkeys(column.name for encoding in encodings for column in encoding.used)
-        kept = "not the columns. An .npz or NAME.graph also keeps how they were made, for new nodes."
-        show.log.print(f"Written are the features that the columns {', '.join(names)} became, {kept}")
+        kept = (
+            "not the columns. An .npz or NAME.graph also keeps how they were made, for new nodes."
+        )
+        show.log.print(
+            f"Written are the features that the columns {', '.join(names)} became, {kept}"
+        )
     show.wrote(f"{out} ({found!r})")
 
 

@@ -33,14 +33,21 @@ class Asked(NamedTuple):
     sources: dict[str, LabelSource]
 
     @classmethod
-    def of(cls, labels: Sequence[str], dataset: str | None, graph: Graph | None, id: str | None) -> Asked:
+    def of(
+        cls, labels: Sequence[str], dataset: str | None, graph: Graph | None, id: str | None
+    ) -> Asked:
         """Read the labels that were named, by default the first of a data set or of the run's graph."""
         if labels and dataset is not None:
             raise InputError("evaluate", "--labels or --dataset", "both")
         graph = graph if dataset is None else load_dataset(dataset)
         labels = labels or list(graph.labels if graph else ())[:1]
         if not labels:
-            raise InputError("evaluate", "labels", "none", "Name them: --labels nodes.csv:COLUMN, or --dataset NAME.")
+            raise InputError(
+                "evaluate",
+                "labels",
+                "none",
+                "Name them: --labels nodes.csv:COLUMN, or --dataset NAME.",
+            )
         named = {label: source_column(label, graph) or ("", label) for label in labels}
         sources = {}
         for source in dict.fromkeys(source for source, _ in named.values()):
@@ -53,8 +60,12 @@ class Asked(NamedTuple):
     def rows(self, ids: StoredRows) -> NDArray[np.int64]:
         """The rows of the nodes that have a label, among the ids of vectors on disk, ascending."""
         columns = ((self.sources[source], column) for source, column in self.named.values())
-        pairs = (zip(found.ids, found.labels[column].tolist(), strict=True) for found, column in columns)
-        found = find_ids(ids, (node for each in pairs for node, label in each if label not in ("", -1)))
+        pairs = (
+            zip(found.ids, found.labels[column].tolist(), strict=True) for found, column in columns
+        )
+        found = find_ids(
+            ids, (node for each in pairs for node, label in each if label not in ("", -1))
+        )
         return np.sort(np.fromiter(found.values(), np.int64))
 
     def coded(self, ids: NDArray[Any], *, numbered: bool) -> tuple[NDArray[Any], Splits | None]:
@@ -69,11 +80,15 @@ class Asked(NamedTuple):
             codes, classes = encode_labels(first)
             check_classes(f"label {shorten(next(iter(columns)))}", codes, classes)
         else:
-            codes = np.column_stack([encode_flags(column, f"labels {label}") for label, column in columns.items()])
+            codes = np.column_stack(
+                [encode_flags(column, f"labels {label}") for label, column in columns.items()]
+            )
         if len(self.sources) > 1:
             return codes, None
         (only,) = self.sources.values()
-        return codes, {part: aligned(ids, only.ids, mask, False) for part, mask in only.splits.items()} or None
+        return codes, {
+            part: aligned(ids, only.ids, mask, False) for part, mask in only.splits.items()
+        } or None
 
 
 def source_column(label: str, graph: Graph | None) -> tuple[str, str] | None:
@@ -87,7 +102,9 @@ def source_column(label: str, graph: Graph | None) -> tuple[str, str] | None:
     return source, column
 
 
-def read_source(source: str, columns: Sequence[str], graph: Graph | None, id: str | None = None) -> LabelSource:
+def read_source(
+    source: str, columns: Sequence[str], graph: Graph | None, id: str | None = None
+) -> LabelSource:
     """Some label columns of a node table, of anything that a graph can be read from, or by "" of the graph itself.
 
     Ids are in the column ``id``; else, where there is such a column, as in the tables of a run's graph.
@@ -100,12 +117,23 @@ def read_source(source: str, columns: Sequence[str], graph: Graph | None, id: st
         graph = open_graph(source, list(columns), None, {"id": id} if id else {}, earlier=known)
     unknown = [label for label in columns if graph is None or label not in graph.labels]
     if graph is None or unknown:
-        raise InputError("--labels", " or ".join([*(graph.labels if graph else ()), "nodes.csv:COLUMN"]), unknown[0])
-    return LabelSource(graph.ids, {column: graph.labels[column] for column in columns}, graph.splits)
+        raise InputError(
+            "--labels",
+            " or ".join([*(graph.labels if graph else ()), "nodes.csv:COLUMN"]),
+            unknown[0],
+        )
+    return LabelSource(
+        graph.ids, {column: graph.labels[column] for column in columns}, graph.splits
+    )
 
 
 def aligned(
-    ids: NDArray[Any], known: Any, values: NDArray[Any], missing: object = None, *, numbered: bool = False
+    ids: NDArray[Any],
+    known: Any,
+    values: NDArray[Any],
+    missing: object = None,
+    *,
+    numbered: bool = False,
 ) -> NDArray[Any]:
     """The values ``[M, ...]`` of known nodes, put in the order of other nodes ``[N]`` by the text of their ids.
 
@@ -116,14 +144,21 @@ def aligned(
         return values
     known = list(known)
     if numbered and list(map(str, known)) != list(map(str, ids.tolist())):
-        expected, found = f"the nodes 0 to {len(ids) - 1:,} in their order", number_of(len(known), "id")
+        expected, found = (
+            f"the nodes 0 to {len(ids) - 1:,} in their order",
+            number_of(len(known), "id"),
+        )
         remedy = "An .npy holds no ids: embed to another format."
         raise InputError("labels", expected, f"{found} (as {shorten(known[0])})", remedy)
     position = {str(identifier): row for row, identifier in enumerate(known)}
     rows = [position.get(str(identifier), -1) for identifier in ids.tolist()]
     if max(rows, default=-1) < 0:
         found = f"none of them among {number_of(len(known), 'id')} (as {shorten(known[0])})"
-        raise InputError("labels", "some of these nodes" + (f" (as {shorten(ids[0])})" if len(ids) else ""), found)
+        raise InputError(
+            "labels",
+            "some of these nodes" + (f" (as {shorten(ids[0])})" if len(ids) else ""),
+            found,
+        )
     if missing is None:
         missing = "" if values.dtype == object else -1
     # What is not found is row -1, the last.

@@ -26,7 +26,9 @@ SAMPLE = 20_000
 def _page(path: Path) -> Path | None:
     """Check that a page can be written to a file, before the work is done."""
     if path.suffix.lower() not in (".html", ".htm"):
-        raise InputError("--out", "a name that ends in .html", str(path), "Pictures are made by infomax analyse.")
+        raise InputError(
+            "--out", "a name that ends in .html", str(path), "Pictures are made by infomax analyse."
+        )
     return writable(path)
 
 
@@ -36,9 +38,12 @@ def draw_map(
     *,
     out: Annotated[Path, option("FILE", "The HTML file to write.", callback=_page)],
     color: Annotated[
-        str | None, option("COLUMN", "Shown first: a label, community, split, degree, a column or a feature.")
+        str | None,
+        option("COLUMN", "Shown first: a label, community, split, degree, a column or a feature."),
     ] = None,
-    k: Annotated[int, option("N", "Nearest neighbours to show per node; 0 shows none.", "-k", min=0)] = 10,
+    k: Annotated[
+        int, option("N", "Nearest neighbours to show per node; 0 shows none.", "-k", min=0)
+    ] = 10,
     seed: Seed = 0,
     device: Device = "auto",
     type: OfType = None,
@@ -55,8 +60,12 @@ def draw_map(
 
     types = types_of(run)
     with show.Steps("map", None) as steps:
-        parts = {kind: _part(run / kind, types, color, seed, device, steps) for kind in types or [""]}
-        drawn = "; ".join(f"{kind}: {told}" if kind else told for kind, (_, told, _) in parts.items())
+        parts = {
+            kind: _part(run / kind, types, color, seed, device, steps) for kind in types or [""]
+        }
+        drawn = "; ".join(
+            f"{kind}: {told}" if kind else told for kind, (_, told, _) in parts.items()
+        )
         nodes, note, columns = _together(parts) if types else (parts[""][0], "", parts[""][2])
         kinds = columns["type"] if types else None
         write_map(
@@ -66,7 +75,9 @@ def draw_map(
     show.wrote(f"{out} ({drawn}, {out.stat().st_size / 1e6:.1f} MB)")
 
 
-def _part(run: Path, types: Sequence[str], color: str | None, seed: int, device: str, steps: show.Steps) -> Part:
+def _part(
+    run: Path, types: Sequence[str], color: str | None, seed: int, device: str, steps: show.Steps
+) -> Part:
     """The nodes of a run, or a sample of them, how many they are, and their columns ``[N]``, communities among them."""
     from infomax.analysis.map import check_color, node_columns
     from infomax.estimator import DGI
@@ -93,19 +104,32 @@ def _together(parts: dict[str, Part]) -> Part:
 
     nodes = {kind: own for kind, (own, _, _) in parts.items()}
     heads = dict.fromkeys(name for *_, own in parts.values() for name in own)
-    columns = {"type": np.concatenate([np.full(len(own), kind, object) for kind, own in nodes.items()])}
+    columns = {
+        "type": np.concatenate([np.full(len(own), kind, object) for kind, own in nodes.items()])
+    }
     for name in heads:
         cells = [own.get(name) for *_, own in parts.values()]
         text = any(own is not None and own.dtype == object for own in cells)
         empty = np.array([""], object) if text else np.array([np.nan])
         filled = [
-            np.repeat(empty, len(own)) if some is None else some.astype(str).astype(object) if text else some
+            np.repeat(empty, len(own))
+            if some is None
+            else some.astype(str).astype(object)
+            if text
+            else some
             for some, own in zip(cells, nodes.values(), strict=True)
         ]
         columns["column type" if name == "type" else name] = np.concatenate(filled)
-    width = max(own.shape[1] for own in nodes.values())  # zeros beside vectors leave cosines as they are
+    width = max(
+        own.shape[1] for own in nodes.values()
+    )  # zeros beside vectors leave cosines as they are
     vectors = [np.pad(own.vectors, ((0, 0), (0, width - own.shape[1]))) for own in nodes.values()]
     ids = np.array([f"{kind}:{node}" for kind, own in nodes.items() for node in own], dtype=object)
-    names = [np.full(len(own), "", object) if own.node_names is None else own.node_names for own in nodes.values()]
-    note = ". Each type has a picture of its own: places and cosines of two types cannot be compared."
+    names = [
+        np.full(len(own), "", object) if own.node_names is None else own.node_names
+        for own in nodes.values()
+    ]
+    note = (
+        ". Each type has a picture of its own: places and cosines of two types cannot be compared."
+    )
     return Embeddings(np.concatenate(vectors), ids, np.concatenate(names)), note, columns

@@ -16,27 +16,39 @@ from infomax.errors import InputError, number_of
 Nodes = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="NODE", help="Ids or names of nodes, also TYPE:NODE; -- before one that begins with a dash."
+        metavar="NODE",
+        help="Ids or names of nodes, also TYPE:NODE; -- before one that begins with a dash.",
     ),
 ]
 NodesFile = Annotated[
-    Path | None, option("FILE", "A file of nodes: a line for each, or a table with a column id.", "--nodes")
+    Path | None,
+    option("FILE", "A file of nodes: a line for each, or a table with a column id.", "--nodes"),
 ]
 VectorFile = Annotated[
-    Path | None, option("FILE", "Vectors in place of nodes: an .npy of shape [n, d], or a file with ids.")
+    Path | None,
+    option("FILE", "Vectors in place of nodes: an .npy of shape [n, d], or a file with ids."),
 ]
 All = Annotated[
     bool,
     typer.Option(
-        "--all", help="Of all nodes, for --out: exact up to 100,000 nodes and on a GPU, else by an index (faiss)."
+        "--all",
+        help="Of all nodes, for --out: exact up to 100,000 nodes and on a GPU, else by an index (faiss).",
     ),
 ]
 UseIndex = Annotated[
     bool | None,
-    typer.Option("--index/--exact", help="Build an index, and keep it; or search all vectors.", show_default=False),
+    typer.Option(
+        "--index/--exact",
+        help="Build an index, and keep it; or search all vectors.",
+        show_default=False,
+    ),
 ]
 Why = Annotated[
-    bool, typer.Option("--why", help="Show what each part of the vectors adds to a cosine, and which columns agree.")
+    bool,
+    typer.Option(
+        "--why",
+        help="Show what each part of the vectors adds to a cosine, and which columns agree.",
+    ),
 ]
 
 
@@ -67,7 +79,9 @@ def neighbours(
     if bool(wanted) + everything + (vector is not None) != 1 or (everything and out is None):
         several = "both" if wanted or vector else "no --out"
         found = several if wanted or everything else "none"
-        raise InputError("neighbours", "nodes, --nodes FILE, --vector FILE, or --all --out FILE", found)
+        raise InputError(
+            "neighbours", "nodes, --nodes FILE, --vector FILE, or --all --out FILE", found
+        )
     if why and (vector is not None or out is not None):
         found = "--out" if vector is None else "--vector"
         raise InputError("--why", "nodes of the run, and no file: shares are printed", found)

@@ -66,10 +66,12 @@ GraphArgument = Annotated[
     ),
 ]
 NodesArgument = Annotated[
-    str | None, typer.Argument(metavar="NODES", help="The node table, where GRAPH is an edge table alone.")
+    str | None,
+    typer.Argument(metavar="NODES", help="The node table, where GRAPH is an edge table alone."),
 ]
 Labels = Annotated[
-    list[str] | None, option("COLUMN", "A column of the node table that is a label, not a feature. May be repeated.")
+    list[str] | None,
+    option("COLUMN", "A column of the node table that is a label, not a feature. May be repeated."),
 ]
 Directed = Annotated[
     bool | None,
@@ -95,15 +97,24 @@ Threads = Annotated[
     ),
 ]
 Resume = Annotated[
-    bool, typer.Option("--resume", help="Go on where this command was interrupted; start where it was not begun.")
+    bool,
+    typer.Option(
+        "--resume", help="Go on where this command was interrupted; start where it was not begun."
+    ),
 ]
 Half = Annotated[
     bool,
-    typer.Option("--half", help="Store in half precision, half the bytes: features, or vectors of a graph folder."),
+    typer.Option(
+        "--half",
+        help="Store in half precision, half the bytes: features, or vectors of a graph folder.",
+    ),
 ]
-Json = Annotated[Path | None, option("FILE", "Also write the result to this file, as JSON.", callback=writable)]
+Json = Annotated[
+    Path | None, option("FILE", "Also write the result to this file, as JSON.", callback=writable)
+]
 ResultFile = Annotated[
-    Path | None, option("FILE", "Write the result to a .csv, .tsv, .parquet or .json.", callback=_result_file)
+    Path | None,
+    option("FILE", "Write the result to a .csv, .tsv, .parquet or .json.", callback=_result_file),
 ]
 Seed = Annotated[int, option("N", "Seed of all that is drawn at random.", min=0, max=2**32 - 1)]
 PROBE_NAMES = "paper|converged|validated"
@@ -115,12 +126,22 @@ ProbeName = Annotated[str, option(PROBE_NAMES, PROBE_HELP)]
 
 _column = partial(optional, heading=COLUMNS)
 TABLE_OPTIONS = {
-    "id": _column(str, "COLUMN", "The column of ids in the node table.  [default: id, else the first]"),
-    "name": _column(str, "COLUMN", "The column of the node table that holds names, to show beside ids."),
-    "source": _column(str, "COLUMN", "The column of the edge table where edges begin.  [default: source]"),
-    "target": _column(str, "COLUMN", "The column of the edge table where edges end.  [default: target]"),
+    "id": _column(
+        str, "COLUMN", "The column of ids in the node table.  [default: id, else the first]"
+    ),
+    "name": _column(
+        str, "COLUMN", "The column of the node table that holds names, to show beside ids."
+    ),
+    "source": _column(
+        str, "COLUMN", "The column of the edge table where edges begin.  [default: source]"
+    ),
+    "target": _column(
+        str, "COLUMN", "The column of the edge table where edges end.  [default: target]"
+    ),
     "weight": _column(
-        str, "COLUMN", "The column of weights; count: how many rows an edge has.  [default: weight, if there is one]"
+        str,
+        "COLUMN",
+        "The column of weights; count: how many rows an edge has.  [default: weight, if there is one]",
     ),
     "features": _column(
         list[str],
@@ -135,7 +156,9 @@ TABLE_OPTIONS = {
         "or ignore. May be repeated.  [default: found from its values]",
         "--column",
     ),
-    "ignore": _column(list[str], "COLUMN", "A column of the node table to ignore. May be repeated."),
+    "ignore": _column(
+        list[str], "COLUMN", "A column of the node table to ignore. May be repeated."
+    ),
     "key": _column(
         list[str],
         "TABLE.COLUMN=TABLE",
@@ -146,17 +169,29 @@ TABLE_OPTIONS = {
         "TABLE=ROLE",
         "What a table of a database becomes: nodes, facts, edges, lookup or ignore. May be repeated.",
     ),
-    "types": _column(str, "TYPE,TYPE", "The types of nodes where edges begin and end, as user,item."),
-    "edge_type": _column(str, "COLUMN", "The column of the edge table that names the relation of an edge."),
-    "node_type": _column(str, "COLUMN", "The column of the node table that names the type of a node."),
-    "edges_as": _column(str, "TYPE", "Make every row of the edge table a node of this type, with features."),
-    "groups": _column(str, "COLUMN", "The column of the node table that names the graph of a node, of several."),
+    "types": _column(
+        str, "TYPE,TYPE", "The types of nodes where edges begin and end, as user,item."
+    ),
+    "edge_type": _column(
+        str, "COLUMN", "The column of the edge table that names the relation of an edge."
+    ),
+    "node_type": _column(
+        str, "COLUMN", "The column of the node table that names the type of a node."
+    ),
+    "edges_as": _column(
+        str, "TYPE", "Make every row of the edge table a node of this type, with features."
+    ),
+    "groups": _column(
+        str, "COLUMN", "The column of the node table that names the graph of a node, of several."
+    ),
     "time": _column(
         list[str],
         "COLUMN",
         "Since when a row is there; of several types TYPE.COLUMN. Rows of edge tables then become nodes.",
     ),
-    "as_of": _column(str, "DAY", "Leave out rows of a later time, and their edges: 2010-01-01, or with the hour."),
+    "as_of": _column(
+        str, "DAY", "Leave out rows of a later time, and their edges: 2010-01-01, or with the hour."
+    ),
 }
 """The options about tables, by the names that `Columns.of` has for them."""
 FeatureFile = _column(str, "FILE", "A file with one row per node: .npy, or .npz of scipy.")
@@ -165,7 +200,9 @@ FeatureFile = _column(str, "FILE", "A file with one row per node: .npy, or .npz 
 
 def reads_tables(*names: str, **others: Any) -> Callable[[Callable[..., T]], Callable[..., T]]:
     """Give a command the options about tables, all or some, and others; ``tables`` has those that were given."""
-    return has_options(tables={name: TABLE_OPTIONS[name] for name in names or TABLE_OPTIONS} | others)
+    return has_options(
+        tables={name: TABLE_OPTIONS[name] for name in names or TABLE_OPTIONS} | others
+    )
 
 
 def has_options(**groups: Mapping[str, Any]) -> Callable[[Callable[..., T]], Callable[..., T]]:
@@ -175,14 +212,19 @@ def has_options(**groups: Mapping[str, Any]) -> Callable[[Callable[..., T]], Cal
         parameters: list[Parameter] = []
         for name, own in signature(command, eval_str=True).parameters.items():
             more = groups.get(name, {}).items()
-            added = [Parameter(one, Parameter.KEYWORD_ONLY, default=None, annotation=kind) for one, kind in more]
+            added = [
+                Parameter(one, Parameter.KEYWORD_ONLY, default=None, annotation=kind)
+                for one, kind in more
+            ]
             parameters += added or [own]
 
         @wraps(command)
         def run(**given: Any) -> T:
             for group, names in groups.items():
                 values = {name: given.pop(name) for name in names}
-                given[group] = {name: value for name, value in values.items() if value not in (None, [], "")}
+                given[group] = {
+                    name: value for name, value in values.items() if value not in (None, [], "")
+                }
             return command(**given)
 
         run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
@@ -222,10 +264,16 @@ def open_graph(
         with show.Steps("reading", None) as steps:
             graph = Graph.of(read_record(name, nodes, chosen, directed=directed, progress=steps.at))
     elif name.lower() not in DATASETS:
-        raise InputError(name, f"a file, a folder or a data set ({', '.join(DATASETS)})", "nothing of that name")
+        raise InputError(
+            name, f"a file, a folder or a data set ({', '.join(DATASETS)})", "nothing of that name"
+        )
     elif columns:
-        raise InputError(f"--{next(iter(columns))}", "tables to choose columns of", f"the data set {name}")
+        raise InputError(
+            f"--{next(iter(columns))}", "tables to choose columns of", f"the data set {name}"
+        )
     else:
-        graph = with_labels(load_dataset(name), labels or (), f"{name} --labels {','.join(labels or ())}")
+        graph = with_labels(
+            load_dataset(name), labels or (), f"{name} --labels {','.join(labels or ())}"
+        )
         check_directions(graph, directed, name)
     return graph

@@ -19,19 +19,27 @@ UNITS = {"": 1, "b": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 @reads_tables(*(name for name in TABLE_OPTIONS if name != "groups"))
 def prepare(
     edges: Annotated[
-        str, typer.Argument(metavar="EDGES", help="The edge table: a file, a folder of files, or a pattern in quotes.")
+        str,
+        typer.Argument(
+            metavar="EDGES",
+            help="The edge table: a file, a folder of files, or a pattern in quotes.",
+        ),
     ],
-    nodes: Annotated[str | None, typer.Argument(metavar="NODES", help="The node table, likewise.")] = None,
+    nodes: Annotated[
+        str | None, typer.Argument(metavar="NODES", help="The node table, likewise.")
+    ] = None,
     *,
     out: Annotated[Path, option("FOLDER", "The graph folder to write.")],
     labels: Labels = None,
     directed: Directed = None,
     half: Half = False,
     memory: Annotated[
-        str | None, option("SIZE", "Memory to work in, about.  [default: 4GB, or 80% of what is free]")
+        str | None,
+        option("SIZE", "Memory to work in, about.  [default: 4GB, or 80% of what is free]"),
     ] = None,
     like: Annotated[
-        Path | None, option("RUN", "Make features of columns as in the graph of a run, to embed with it.")
+        Path | None,
+        option("RUN", "Make features of columns as in the graph of a run, to embed with it."),
     ] = None,
     tables: dict[str, Any],
 ) -> None:

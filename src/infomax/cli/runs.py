@@ -32,7 +32,11 @@ def _of_type(context: typer.Context, run: Path) -> Path:
     if kind is None:
         return run
     if not (known := called(kind, kinds := runs.types_of(run))):
-        raise InputError("--type", f"one of {', '.join(kinds)}" if kinds else "a run of several types of nodes", kind)
+        raise InputError(
+            "--type",
+            f"one of {', '.join(kinds)}" if kinds else "a run of several types of nodes",
+            kind,
+        )
     return run / known
 
 
@@ -97,8 +101,12 @@ def per_run(
                 command(**given)
             return
         graphs = {name: runs.check(folder / name)["graph"] for name in names}
-        chosen = [name for name, graph in graphs.items() if not graph.get("type") or has(graph, given)]
-        one = len(chosen) == 1 and given.get("at") is not None  # questions, whose file is the one that was asked for
+        chosen = [
+            name for name, graph in graphs.items() if not graph.get("type") or has(graph, given)
+        ]
+        one = (
+            len(chosen) == 1 and given.get("at") is not None
+        )  # questions, whose file is the one that was asked for
         scored: dict[Path, list[Any]] = {}  # by type
         with around(given), runs.listing(given["out"], names) if writes_runs else nullcontext():
             for name in chosen:
@@ -106,7 +114,9 @@ def per_run(
                 show.start_clock()
                 own = given if one else _for_run(given, name)
                 try:
-                    scored.setdefault(name.parent, []).append(command(**{**own, first: folder / name}))
+                    scored.setdefault(name.parent, []).append(
+                        command(**{**own, first: folder / name})
+                    )
                 except TooFewEdgesError as error:
                     if name == chosen[-1] and not any(scored.values()):
                         raise
@@ -116,13 +126,19 @@ def per_run(
             wanted = f"the labels {', '.join(given['labels'])}" if given["labels"] else "labels"
             raise InputError(str(folder), f"{wanted} of one type of nodes or more", "none", remedy)
         for kind, found in scored.items():
-            if len(found) > 1 and all(name.name.startswith("seed-") for name in names) and all(found):
+            if (
+                len(found) > 1
+                and all(name.name.startswith("seed-") for name in names)
+                and all(found)
+            ):
                 from infomax.evaluation.results import over_encoders
 
                 values = [row.to_dict() for row in over_encoders(found)]
                 show.scores(f"{folder / kind}: mean ± over {len(found)} encoders", values)
                 path = given["json"] and kind.name and _of_run(given["json"], kind)
-                show.write_result(path or given["json"], {"source": str(folder / kind), "rows": values})
+                show.write_result(
+                    path or given["json"], {"source": str(folder / kind), "rows": values}
+                )
 
     return run
 
@@ -130,7 +146,9 @@ def per_run(
 def _for_run(given: Mapping[str, Any], name: Path) -> dict[str, Any]:
     """The options of a command for one of several runs: what it writes has the name of the run."""
     paths = {option: given.get(option) for option in ("out", "json", "vectors")}
-    written: dict[str, Any] = {option: _of_run(path, name) for option, path in paths.items() if isinstance(path, Path)}
+    written: dict[str, Any] = {
+        option: _of_run(path, name) for option, path in paths.items() if isinstance(path, Path)
+    }
     if table := given.get("into"):
         written["into"] = f"{table}_{'_'.join(name.parts)}"
     return {**given, **written}
@@ -149,7 +167,9 @@ RunOrRuns = Annotated[
         help="A run folder, written by train; of several types or seeds, all or one: RUN/TYPE.",
     ),
 ]
-RunArgument = Annotated[Path, typer.Argument(metavar="RUN", callback=_finished, help="A run folder, written by train.")]
+RunArgument = Annotated[
+    Path, typer.Argument(metavar="RUN", callback=_finished, help="A run folder, written by train.")
+]
 SourceArgument = Annotated[
     Path,
     typer.Argument(
@@ -158,7 +178,9 @@ SourceArgument = Annotated[
         help="A run folder, or a file or a folder of parts that embed wrote.",
     ),
 ]
-OfType = Annotated[str | None, option("NAME", "Of a run of several types of nodes, this one.", is_eager=True)]
+OfType = Annotated[
+    str | None, option("NAME", "Of a run of several types of nodes, this one.", is_eager=True)
+]
 """Read before RUN, which becomes RUN/TYPE."""
 
 
@@ -189,7 +211,9 @@ def written_once(model: DGI, run: Path) -> StoredEmbeddings:
     return StoredEmbeddings.open(run / "vectors")
 
 
-def sampled_rows(model: DGI, most: int, seed: int, column: NDArray[Any] | None = None) -> NDArray[np.int64] | None:
+def sampled_rows(
+    model: DGI, most: int, seed: int, column: NDArray[Any] | None = None
+) -> NDArray[np.int64] | None:
     """At most so many random rows of a graph folder, ascending; those with a label in a column are drawn first.
 
     None where the graph is in memory, or the folder has no more nodes than that: then it is read into memory.
@@ -203,7 +227,9 @@ def sampled_rows(model: DGI, most: int, seed: int, column: NDArray[Any] | None =
     draws = np.random.default_rng(seed)
     rows = draws.choice(graph.num_nodes, most, replace=False)
     if column is not None:
-        labelled = draws.permutation(np.flatnonzero(column != ("" if column.dtype == object else -1)))[:most]
+        labelled = draws.permutation(
+            np.flatnonzero(column != ("" if column.dtype == object else -1))
+        )[:most]
         rows = np.concatenate([labelled, rows[~np.isin(rows, labelled)]])[:most]
     return np.sort(rows)
 

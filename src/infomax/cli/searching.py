@@ -46,7 +46,9 @@ class Search:
     nodes: list[str]
 
     @classmethod
-    def of(cls, source: Path, wanted: list[str], vector: Path | None, use_index: bool | None) -> Search:
+    def of(
+        cls, source: Path, wanted: list[str], vector: Path | None, use_index: bool | None
+    ) -> Search:
         """Read the vectors of a run, of a file or of parts; nodes of another type are asked for by their positions."""
         source, wanted, other = _of_one_type(source, wanted)
         searched: Searched
@@ -55,7 +57,9 @@ class Search:
         if has_parts(source):
             searched = _of_parts(source, StoredEmbeddings.open(source), use_index)
         else:
-            searched = Embeddings.read(source) if source.is_file() else _of_run(source, use_index, wanted)
+            searched = (
+                Embeddings.read(source) if source.is_file() else _of_run(source, use_index, wanted)
+            )
         return cls(searched, searched if vector is None else Embeddings.read(vector), wanted)
 
     def nearest(self, k: int) -> Iterator[Found]:
@@ -74,10 +78,14 @@ class Search:
         chosen = choose_device(device)
         n, width = self.searched.vectors.shape
         remedy = "Ask for some nodes: --nodes FILE; or allow more memory."
-        require_room(12 * n * (width + k), "hold all vectors and neighbours", remedy, "neighbours --all")
+        require_room(
+            12 * n * (width + k), "hold all vectors and neighbours", remedy, "neighbours --all"
+        )
         vectors = self.searched.vectors[:]
         with show.Steps("neighbours", n) as steps:
-            exact = use_index is False or (use_index is None and (n <= EXACT or chosen.type == "cuda"))
+            exact = use_index is False or (
+                use_index is None and (n <= EXACT or chosen.type == "cuda")
+            )
             if exact or not index.has_faiss():
                 rows, cosines = nearest(vectors, k, device=chosen, progress=steps.at)
                 show.out.print("all pairs compared: exact")
@@ -88,21 +96,34 @@ class Search:
             some = np.arange(first, min(first + ID_ROWS // 8, n))
             yield some, rows[some], cosines[some]
 
-    def show(self, rows: NDArray[Any], found: NDArray[Any], cosines: NDArray[Any], *, why: bool) -> None:
+    def show(
+        self, rows: NDArray[Any], found: NDArray[Any], cosines: NDArray[Any], *, why: bool
+    ) -> None:
         """A table per row of those that were asked for; with ``why``, also the share of each part in the cosines."""
         names = self.searched.node_names
         parts = _with_parts(self.searched) if why and self.asked is self.searched else None
         heads = ["node", *(() if names is None else ("name",)), "cosine"]
-        heads += ["closer than ... of random pairs"] if parts is None else [*parts.parts, "agree in"]
+        heads += (
+            ["closer than ... of random pairs"] if parts is None else [*parts.parts, "agree in"]
+        )
         shares = self.searched.standing(cosines.ravel().tolist()).reshape(cosines.shape)
         for row, near, similar, closer in zip(rows, found, cosines, shares, strict=True):
-            cells: list[Any] = [self.searched.ids[near].tolist(), *([] if names is None else [names[near]])]
+            cells: list[Any] = [
+                self.searched.ids[near].tolist(),
+                *([] if names is None else [names[near]]),
+            ]
             cells.append([f"{cosine:.3f}" for cosine in similar])
             if parts is None:  # of a share of sampled pairs, the last few are left to luck
-                cells.append(["over 99.9 %" if share > 0.999 else f"{100 * share:.1f} %" for share in closer])
+                cells.append(
+                    ["over 99.9 %" if share > 0.999 else f"{100 * share:.1f} %" for share in closer]
+                )
             else:
-                cells += [[f"{one:.3f}" for one in part] for part in parts.shares(int(row), near).values()]
-                cells.append([", ".join(agree) for agree in parts.agreeing(int(row), near, AGREEING)])
+                cells += [
+                    [f"{one:.3f}" for one in part] for part in parts.shares(int(row), near).values()
+                ]
+                cells.append(
+                    [", ".join(agree) for agree in parts.agreeing(int(row), near, AGREEING)]
+                )
             node = self.asked.ids[[row]][0]
             own = "" if self.asked.node_names is None else self.asked.node_names[[row]][0]
             show.table(f"Nearest to {node}{own and f' ({own})'}", heads, zip(*cells, strict=True))
@@ -114,7 +135,8 @@ class Search:
     def columns(self, blocks: Iterator[Found]) -> Iterator[dict[str, Any]]:
         """The columns of a result: node, rank, neighbour, cosine, and both names where there are any."""
         (ids, names), (own_ids, own_names) = (
-            (one.ids[:], None if one.node_names is None else one.node_names[:]) for one in (self.searched, self.asked)
+            (one.ids[:], None if one.node_names is None else one.node_names[:])
+            for one in (self.searched, self.asked)
         )
         for rows, found, cosines in blocks:
             k = found.shape[1]
@@ -147,7 +169,9 @@ def _of_one_type(source: Path, wanted: list[str]) -> tuple[Path, list[str], Path
     """
     kinds = runs.types_of(source)
     one = ""
-    if not kinds and source.name in (beside := runs.types_of(source.parent)):  # RUN/TYPE, or --type TYPE
+    if not kinds and source.name in (
+        beside := runs.types_of(source.parent)
+    ):  # RUN/TYPE, or --type TYPE
         one = source.name
         source = source.parent
         kinds = beside
@@ -156,7 +180,9 @@ def _of_one_type(source: Path, wanted: list[str]) -> tuple[Path, list[str], Path
     if not wanted and not one:
         raise InputError("neighbours", f"--type TYPE, one of {', '.join(kinds)}", "none", _APART)
     apart = [(word, *word.partition(":")[::2]) for word in wanted]
-    pairs = [(kind, node) if (kind := called(said, kinds)) else (one, word) for word, said, node in apart]
+    pairs = [
+        (kind, node) if (kind := called(said, kinds)) else (one, word) for word, said, node in apart
+    ]
     said = {kind for kind, _ in pairs} or {one}
     own = said.pop() if len(said) == 1 else ""
     own = own or _type_of_nodes(runs.first_in(source), kinds, pairs)
@@ -175,12 +201,19 @@ def _type_of_nodes(run: Path, kinds: Sequence[str], pairs: Sequence[tuple[str, s
             with suppress(InputError):
                 row = rows_of(one.ids, one.node_names, [node])[0]
                 here[kind] = f"{kind}:{one.ids[row]}"
-                names = (str(one.ids[row]), "" if one.node_names is None else str(one.node_names[row]))
+                names = (
+                    str(one.ids[row]),
+                    "" if one.node_names is None else str(one.node_names[row]),
+                )
                 if node.casefold() in map(str.casefold, names):
                     whole[kind] = here[kind]
         here = whole or here
         if not here:
-            raise InputError("node", f"the id or the name of a node of type {said or ', '.join(kinds)}", shorten(node))
+            raise InputError(
+                "node",
+                f"the id or the name of a node of type {said or ', '.join(kinds)}",
+                shorten(node),
+            )
         found.append(here)
     common = set(found[0]).intersection(*found)
     if len(common) != 1:
@@ -203,8 +236,14 @@ def _positions(run: Path, nodes: Sequence[str]) -> Embeddings:
 def _with_parts(searched: Searched) -> Embeddings:
     """The vectors, if they are in memory and have parts."""
     if not isinstance(searched, Embeddings) or not searched.parts:
-        found = "the encoder's alone" if isinstance(searched, Embeddings) else "an index, or vectors on disk"
-        raise InputError("--why", "vectors of several parts, in memory", found, "Leave it out, or take --exact.")
+        found = (
+            "the encoder's alone"
+            if isinstance(searched, Embeddings)
+            else "an index, or vectors on disk"
+        )
+        raise InputError(
+            "--why", "vectors of several parts, in memory", found, "Leave it out, or take --exact."
+        )
     return searched
 
 
@@ -213,9 +252,13 @@ def _of_parts(folder: Path, stored: StoredEmbeddings, use_index: bool | None) ->
     indexed = None
     if use_index is not False:
         with show.Steps("indexing", len(stored)) as steps:
-            indexed = index.open_stored_index(folder, stored, make=bool(use_index), progress=steps.at)
+            indexed = index.open_stored_index(
+                folder, stored, make=bool(use_index), progress=steps.at
+            )
     if indexed is None and use_index is None and len(stored) > index.LIMIT:
-        show.log.print(f"searching all {len(stored):,} vectors; --index builds an index for faster answers")
+        show.log.print(
+            f"searching all {len(stored):,} vectors; --index builds an index for faster answers"
+        )
     return indexed or stored
 
 
@@ -224,10 +267,18 @@ def _of_run(run: Path, use_index: bool | None, nodes: Sequence[str]) -> Searched
     runs.check(run)
     graph = runs.read_training_graph(run)
     rows_of(graph.ids, graph.node_names, nodes)  # refuses a node that is not there before the work
-    if not graph.table.mapped and (graph.num_nodes > index.LIMIT if use_index is None else use_index):
-        return index.open_index(run, graph.ids, partial(vectors, run, graph), graph.node_names, partial(_tell, graph))
+    if not graph.table.mapped and (
+        graph.num_nodes > index.LIMIT if use_index is None else use_index
+    ):
+        return index.open_index(
+            run, graph.ids, partial(vectors, run, graph), graph.node_names, partial(_tell, graph)
+        )
     found = vectors(run, graph)
-    return _of_parts(run / "vectors", found, use_index) if isinstance(found, StoredEmbeddings) else found
+    return (
+        _of_parts(run / "vectors", found, use_index)
+        if isinstance(found, StoredEmbeddings)
+        else found
+    )
 
 
 def _tell(graph: Graph, builds: bool) -> None:

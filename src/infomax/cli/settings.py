@@ -12,7 +12,9 @@ from infomax.errors import InputError
 if TYPE_CHECKING:
     from infomax.estimator import DGI
 
-_method, _training, _part = (partial(optional, heading=heading) for heading in ("Method", "Training", "Parts"))
+_method, _training, _part = (
+    partial(optional, heading=heading) for heading in ("Method", "Training", "Parts")
+)
 Preset = Annotated[
     str,
     option(
@@ -23,22 +25,34 @@ Preset = Annotated[
         heading="Method",
     ),
 ]
-Seed = Annotated[int, option("N", "Decides the first weights and every corruption.", heading="Training")]
+Seed = Annotated[
+    int, option("N", "Decides the first weights and every corruption.", heading="Training")
+]
 Runs = Annotated[
     int,
     option(
-        "R", "Train R encoders, with seeds from --seed on; evaluate shows mean and spread.", heading="Training", min=1
+        "R",
+        "Train R encoders, with seeds from --seed on; evaluate shows mean and spread.",
+        heading="Training",
+        min=1,
     ),
 ]
 SETTINGS = {
     "dim": optional(
-        int, "N", "Width of the encoder, one part of the vectors; patches' is twice as wide.  [default: 512]"
+        int,
+        "N",
+        "Width of the encoder, one part of the vectors; patches' is twice as wide.  [default: 512]",
     ),
     "epochs": optional(
-        int, "N", "Train so many epochs, with --patience at most so many; 0 is Random-Init.  [default: the preset's]"
+        int,
+        "N",
+        "Train so many epochs, with --patience at most so many; 0 is Random-Init.  [default: the preset's]",
     ),
     "hold_out_edges": optional(
-        float, "SHARE", "Set a share of the edges aside, as 0.1, for evaluate RUN --edges.", heading=GRAPH
+        float,
+        "SHARE",
+        "Set a share of the edges aside, as 0.1, for evaluate RUN --edges.",
+        heading=GRAPH,
     ),
     "vectors": _method(
         str,
@@ -50,24 +64,44 @@ SETTINGS = {
         "LIFE,...",
         "Where rows have times: a pooled part for each, as 60d,365d,forever, in which newer rows weigh more.",
     ),
-    "type": _method(list[str], "NAME", "Of several types of nodes, train this one only. May be repeated."),
-    "hops": _method(int, "N", "Of several types: the steps of the longest path.  [default: 2]", min=1),
-    "paths": _method(str, "PATH,...", "Of several types: the paths, such as author-paper-author, by name."),
+    "type": _method(
+        list[str], "NAME", "Of several types of nodes, train this one only. May be repeated."
+    ),
+    "hops": _method(
+        int, "N", "Of several types: the steps of the longest path.  [default: 2]", min=1
+    ),
+    "paths": _method(
+        str, "PATH,...", "Of several types: the paths, such as author-paper-author, by name."
+    ),
     "lr": _training(float, "RATE", "Learning rate of Adam.  [default: the preset's]"),
-    "patience": _training(int, "N", "Stop after so many epochs without a lower loss.  [default: the preset's]"),
+    "patience": _training(
+        int, "N", "Stop after so many epochs without a lower loss.  [default: the preset's]"
+    ),
     "steps": _training(int, "N", "Steps of a training in batches.  [default: 300]", min=0),
-    "batch": _training(int, "N", "Nodes per step.  [default: 16384, of several types 2048; 256 patches]", min=1),
+    "batch": _training(
+        int, "N", "Nodes per step.  [default: 16384, of several types 2048; 256 patches]", min=1
+    ),
     "encoder": _part(
         Literal["gcn", "mean-pool", "two-hops"],
         "NAME",
         "gcn, mean-pool, or two-hops: the node, one hop and two side by side.  [default: the preset's]",
     ),
     "layers": _part(int, "N", "Layers of an encoder other than two-hops.", min=1),
-    "corruption": _part(Literal["shuffle", "flip", "both"], "NAME", "shuffle features, flip edges, or both."),
+    "corruption": _part(
+        Literal["shuffle", "flip", "both"], "NAME", "shuffle features, flip edges, or both."
+    ),
     "rho": _part(float, "RATE", "Rate of flipped edges.  [default: 0.001]", min=0, max=1),
-    "readout": _part(Literal["mean", "set2set", "diffpool"], "NAME", "mean, set2set or diffpool.  [default: mean]"),
-    "scale": _part(str, "NAME", "auto, rows, columns or none: the scaling of features.  [default: auto]"),
-    "fan_out": _part(str, "K,K,...", "Of patches: the neighbours drawn at each level, a layer each."),
+    "readout": _part(
+        Literal["mean", "set2set", "diffpool"],
+        "NAME",
+        "mean, set2set or diffpool.  [default: mean]",
+    ),
+    "scale": _part(
+        str, "NAME", "auto, rows, columns or none: the scaling of features.  [default: auto]"
+    ),
+    "fan_out": _part(
+        str, "K,K,...", "Of patches: the neighbours drawn at each level, a layer each."
+    ),
     "weighting": _part(
         Literal["sample", "degree"],
         "NAME",
@@ -115,7 +149,12 @@ def build_model(given: Mapping[str, Any], kind: str = "", seed: int | None = Non
         chosen |= _along_paths(kind, chosen, given)
     epochs = given["epochs"] if given["steps"] is None else given["steps"]
     model = DGI(given["dim"], preset=preset, epochs=epochs, **chosen)
-    model.set_params(**{name: given[name] for name in ("lr", "patience", "scale", "vectors", "half_life", "device")})
+    model.set_params(
+        **{
+            name: given[name]
+            for name in ("lr", "patience", "scale", "vectors", "half_life", "device")
+        }
+    )
     model.set_params(seed=given["seed"] if seed is None else seed)
     model.settings()
     return model
@@ -123,7 +162,9 @@ def build_model(given: Mapping[str, Any], kind: str = "", seed: int | None = Non
 
 def means_batches(given: Mapping[str, Any]) -> str:
     """The option by which batches are meant where no preset is named; "" for none."""
-    return "--steps" if given["steps"] is not None else "--batch" if given["batch"] is not None else ""
+    return (
+        "--steps" if given["steps"] is not None else "--batch" if given["batch"] is not None else ""
+    )
 
 
 def words(text: str | None) -> list[str]:
@@ -141,10 +182,14 @@ def _parts(preset: str, given: Mapping[str, Any]) -> dict[str, Any]:
             option = f"--{name.replace('_', '-')}"
             raise InputError(option, f"--preset {' or '.join(presets)}", f"--preset {preset}")
     layers, rho = given["layers"], given["rho"]
-    found: dict[str, Any] = {name: PARTS[own[given[name]]] for name, own in NAMED.items() if given[name] is not None}
+    found: dict[str, Any] = {
+        name: PARTS[own[given[name]]] for name, own in NAMED.items() if given[name] is not None
+    }
     views = {name: given[name] for name in ("batch", "weighting") if given[name] is not None}
     if given["fan_out"]:
-        views["fan_out"] = counts = tuple(int(one) if one.isdecimal() else 0 for one in words(given["fan_out"]))
+        views["fan_out"] = counts = tuple(
+            int(one) if one.isdecimal() else 0 for one in words(given["fan_out"])
+        )
         if min(counts, default=0) < 1:
             raise InputError("--fan-out", "numbers from 1, as in 10,10,25", given["fan_out"])
         found["encoder"] = partial(SkipMeanPool, layers=len(counts))
@@ -171,4 +216,8 @@ def _along_paths(kind: str, chosen: Mapping[str, Any], given: Mapping[str, Any])
         expected = "that along paths, for a graph of several types of nodes"
         raise InputError("encoder", expected, "another", "Leave it out.")
     named = [path for path in words(given["paths"]) if path.split("-")[0] == kind]
-    return {"encoder": partial(PathMean, paths=named) if named else partial(PathMean, hops=given["hops"] or 2)}
+    return {
+        "encoder": partial(PathMean, paths=named)
+        if named
+        else partial(PathMean, hops=given["hops"] or 2)
+    }

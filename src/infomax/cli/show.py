@@ -34,13 +34,19 @@ class Screen:
         """For tables and bars; markup in ids and paths is not interpreted."""
         from rich.console import Console
 
-        return Console(stderr=self.stderr, quiet=self.quiet, highlight=False, markup=False, emoji=False)
+        return Console(
+            stderr=self.stderr, quiet=self.quiet, highlight=False, markup=False, emoji=False
+        )
 
     def print(self, line: str) -> None:
         """Print a line; characters that would act on the terminal are shown as escapes."""
         if self.quiet:
             return
-        print("\n".join(map(visible, line.split("\n"))), file=sys.stderr if self.stderr else sys.stdout, flush=True)
+        print(
+            "\n".join(map(visible, line.split("\n"))),
+            file=sys.stderr if self.stderr else sys.stdout,
+            flush=True,
+        )
 
 
 out, log = Screen(), Screen(stderr=True)
@@ -51,7 +57,11 @@ def stops() -> list[int]:
     """Signals that stop a command, and a training at its next pause; ``nohup`` has a closed terminal ignored."""
     hangup = getattr(signal, "SIGHUP", signal.SIGTERM)  # Windows has none
     ignored = signal.getsignal(hangup) is signal.SIG_IGN
-    return [signal.SIGINT, signal.SIGTERM, *([] if ignored or hangup is signal.SIGTERM else [hangup])]
+    return [
+        signal.SIGINT,
+        signal.SIGTERM,
+        *([] if ignored or hangup is signal.SIGTERM else [hangup]),
+    ]
 
 
 def start_clock() -> None:
@@ -71,7 +81,9 @@ def hush(quiet: bool) -> None:
         screen.__dict__.pop("console", None)
 
 
-def warning(message: Any, category: type[Warning], filename: str, lineno: int, *_: Any, **more: Any) -> None:
+def warning(
+    message: Any, category: type[Warning], filename: str, lineno: int, *_: Any, **more: Any
+) -> None:
     """Print a warning to the user as one line; where another library warns, say where."""
     where = "" if issubclass(category, InputWarning) else f"{filename}:{lineno}: "
     log.print(f"warning: {where}{visible(str(message))}")
@@ -112,7 +124,11 @@ class Steps(Bar):
         if not self.console.is_terminal and time.monotonic() - self.logged > LOG_SECONDS:
             self.logged = time.monotonic()
             total = self.total if total is None else total
-            log.print(f"{self.title}: {done}" + (f" of {total}" if total else "") + (f", {note}" if note else ""))
+            log.print(
+                f"{self.title}: {done}"
+                + (f" of {total}" if total else "")
+                + (f", {note}" if note else "")
+            )
 
 
 @contextmanager
@@ -129,16 +145,22 @@ def training_progress(title: str, resume: str = "", total: int | None = None) ->
         stopped = number
         signal.signal(number, signal.SIG_DFL)
         if ended:
-            raise KeyboardInterrupt(f"stopped after the training, before its run was written. {resume}".rstrip())
+            raise KeyboardInterrupt(
+                f"stopped after the training, before its run was written. {resume}".rstrip()
+            )
 
     def follow(training: Training) -> None:
         nonlocal ended
         done, note, total = position(training)
-        if training.finished:  # positions of a large graph take longer than the training, without another pause
+        if (
+            training.finished
+        ):  # positions of a large graph take longer than the training, without another pause
             note, total = f"{note}, now positions and vectors", done
         steps.at(done, note, total)
         if stopped:
-            raise KeyboardInterrupt(f"stopped after epoch {len(training.history)}. {resume}".rstrip())
+            raise KeyboardInterrupt(
+                f"stopped after epoch {len(training.history)}. {resume}".rstrip()
+            )
         ended = training.finished
 
     before = {number: signal.signal(number, stop) for number in stops()}
@@ -169,29 +191,49 @@ def scores(title: str, rows: Sequence[dict[str, Any]]) -> None:
 
     metric = rows[0]["metric"]
     several = any(row.get("splits", 1) > 1 for row in rows)  # of one encoder
-    heading = ("accuracy in %" if metric == "accuracy" else metric) + (" ± over splits" if several else "")
+    heading = ("accuracy in %" if metric == "accuracy" else metric) + (
+        " ± over splits" if several else ""
+    )
     columns = {
         "method": [row["method"] for row in rows],
-        heading: [score_text(row["mean"], row["split_std" if several else "std"], row["metric"]) for row in rows],
+        heading: [
+            score_text(row["mean"], row["split_std" if several else "std"], row["metric"])
+            for row in rows
+        ],
         **{
-            name: [f"{row['beside'][name]:.3f}" if name in row.get("beside", {}) else "" for row in rows]
+            name: [
+                f"{row['beside'][name]:.3f}" if name in row.get("beside", {}) else ""
+                for row in rows
+            ]
             for name in rows[0].get("beside", ())  # the means over encoders have none
         },
-        "paper": [score_text(**row["paper"], metric=row["metric"]) if row["paper"] else "" for row in rows],
-        "runs": [] if several or all(row["runs"] == 1 for row in rows) else [row["runs"] for row in rows],
+        "paper": [
+            score_text(**row["paper"], metric=row["metric"]) if row["paper"] else "" for row in rows
+        ],
+        "runs": []
+        if several or all(row["runs"] == 1 for row in rows)
+        else [row["runs"] for row in rows],
         "C": [_range(row.get("costs", ())) for row in rows],
         "seconds": [f"{row['seconds']:.1f}" for row in rows],
     }
-    filled = {name: cells for name, cells in columns.items() if any(cells)}  # the paper has not every row
+    filled = {
+        name: cells for name, cells in columns.items() if any(cells)
+    }  # the paper has not every row
     table(title, filled, zip(*filled.values(), strict=True))
     edges = [row["method"] for row in rows if {COSTS[0], COSTS[-1]} & set(row.get("costs", ()))]
     if edges:
-        log.print(f"The regularisation C of {', '.join(edges)} is at the end of its range: the score may be too low.")
+        log.print(
+            f"The regularisation C of {', '.join(edges)} is at the end of its range: the score may be too low."
+        )
 
 
 def _range(costs: Sequence[float]) -> str:
     """``10``, or ``1 to 100``."""
-    return " to ".join(f"{cost:g}" for cost in dict.fromkeys((min(costs), max(costs)))) if costs else ""
+    return (
+        " to ".join(f"{cost:g}" for cost in dict.fromkeys((min(costs), max(costs))))
+        if costs
+        else ""
+    )
 
 
 def write_result(path: Path | None, result: dict[str, Any]) -> None:

@@ -25,7 +25,9 @@ WAIT = timedelta(minutes=10)
 
 def started() -> bool:
     """Whether torchrun, or whoever sets its variables, has started this process as one of several."""
-    return int(os.environ.get("WORLD_SIZE", "1")) > 1 and all(name in os.environ for name in VARIABLES)
+    return int(os.environ.get("WORLD_SIZE", "1")) > 1 and all(
+        name in os.environ for name in VARIABLES
+    )
 
 
 def first_here() -> bool:
@@ -63,7 +65,11 @@ def joined(device: str, wait: timedelta = WAIT) -> Iterator[Ranks]:
     except RuntimeError as error:
         if "gloo" not in str(error) and not isinstance(error, distributed.DistError):
             raise
-        print(f"infomax: rank {rank} of {count} has lost another rank, and ends too", file=sys.stderr, flush=True)
+        print(
+            f"infomax: rank {rank} of {count} has lost another rank, and ends too",
+            file=sys.stderr,
+            flush=True,
+        )
         raise SystemExit(1) from error
     distributed.destroy_process_group()
 
@@ -92,13 +98,19 @@ def _meet(store: Any, rank: int, count: int, wait: timedelta) -> str:
         except DistStoreError:
             continue
         return str(announced)
-    raise InputError(f"rank {rank}", "an answer from rank 0", f"none in {wait}", "See the messages of rank 0.")
+    raise InputError(
+        f"rank {rank}", "an answer from rank 0", f"none in {wait}", "See the messages of rank 0."
+    )
 
 
 def _share_cores(torch: Any) -> None:
     """Give each process of this host the same number of threads, unless OMP_NUM_THREADS says otherwise."""
     if os.environ.get("OMP_NUM_THREADS", "1") == "1":  # torchrun sets 1 where nobody has set it
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        cores = (
+            len(os.sched_getaffinity(0))
+            if hasattr(os, "sched_getaffinity")
+            else os.cpu_count() or 1
+        )
         torch.set_num_threads(max(1, cores // int(os.environ["LOCAL_WORLD_SIZE"])))
 
 
@@ -110,5 +122,7 @@ def _choose_gpu(torch: Any, device: str, gpus: int) -> None:
         here = int(os.environ["LOCAL_WORLD_SIZE"])
         if here > gpus:
             remedy = f"Use --nproc-per-node={gpus}, or --device cpu."
-            raise InputError("torchrun", f"{here} GPUs, one for each process on this host", str(gpus), remedy)
+            raise InputError(
+                "torchrun", f"{here} GPUs, one for each process on this host", str(gpus), remedy
+            )
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))

@@ -61,7 +61,10 @@ def _train_all(given: Mapping[str, Any], tables: Mapping[str, Any], ranks: Ranks
     beside: DGI | None = None
     with listing(out, folders) if ranks.rank == 0 and folders != [Path()] else nullcontext():
         for kind, one in targets.items():
-            models = {out / kind / name: settings.build_model(given, kind, seed) for name, seed in names.items()}
+            models = {
+                out / kind / name: settings.build_model(given, kind, seed)
+                for name, seed in names.items()
+            }
             announced = _announced(one, out, given)
             alone = len(models) == 1 or given["resume"] or ranks.count > 1
             if not alone and choose_device(given["device"]).type == "cuda":
@@ -81,23 +84,33 @@ def _targets(given: Mapping[str, Any], tables: Mapping[str, Any]) -> dict[str, G
     settings.build_model(given)  # refuses what is out of range, before a graph is read
     if not given["resume"]:
         refuse_model(given["out"], runs_below=False)
-    source = options.open_graph(given["graph"], given["labels"], given["directed"], tables, nodes=given["nodes"])
+    source = options.open_graph(
+        given["graph"], given["labels"], given["directed"], tables, nodes=given["nodes"]
+    )
     known = [name for one in source.nodes.values() for name in one.labels]
     show.log.print(f"{source!r}, labels: {', '.join(known) or 'none'}")
     if source.edge_columns:
-        show.log.print(f"no columns source and target: edges run from, to: {', '.join(source.edge_columns)}")
+        show.log.print(
+            f"no columns source and target: edges run from, to: {', '.join(source.edge_columns)}"
+        )
     if [*(tables.get("features") or ())] == ["positions"]:
-        show.log.print("--features positions leaves out the columns of nodes; vectors have positions without it")
+        show.log.print(
+            "--features positions leaves out the columns of nodes; vectors have positions without it"
+        )
     chosen = [called(kind, source.types) or kind for kind in given["type"] or ()]
     if not source.kind and (chosen or given["paths"] or given["hops"]):
         raise InputError("--type, --paths, --hops", "a graph of several types of nodes", "one type")
     if (kind := tables.get("target")) in source.types and not tables.get("source"):
         remedy = f"To train this type alone: --type {kind}."
         raise InputError("--target", "a column of the edge tables", f"the type {kind}", remedy)
-    targets = {kind: source.target(kind) for kind in chosen or _without_facts(source)} or {"": source}
+    targets = {kind: source.target(kind) for kind in chosen or _without_facts(source)} or {
+        "": source
+    }
     begun = [path for path in settings.words(given["paths"]) if path.split("-")[0] not in targets]
     if begun:
-        raise InputError("--paths", f"paths that begin at {' or '.join(targets)}", shorten(begun[0]))
+        raise InputError(
+            "--paths", f"paths that begin at {' or '.join(targets)}", shorten(begun[0])
+        )
     for kind, one in targets.items() if source.kind else ():
         if not given["resume"]:
             refuse_model(given["out"] / kind, runs_below=False)
@@ -113,7 +126,9 @@ def _without_facts(source: Graph) -> list[str]:
     trained = [kind for kind in source.types if kind not in facts] or list(source.types)
     if len(trained) < len(source.types):
         show.log.print(f"trained: {', '.join(trained)}")
-        show.log.print(f"not trained, as facts: {', '.join(facts)}; to train one: --type {facts[0]}")
+        show.log.print(
+            f"not trained, as facts: {', '.join(facts)}; to train one: --type {facts[0]}"
+        )
     return trained
 
 
@@ -124,7 +139,10 @@ def _announced(graph: Graph, out: Path, given: Mapping[str, Any]) -> Graph:
     if features := edge_features_in_words(graph.feature_names):
         show.log.print(f"{graph.kind and f'{graph.kind}: '}{features}")
     if given["hold_out_edges"] is not None:
-        before, graph = graph.num_edges, graph.hold_out_edges(given["hold_out_edges"], given["seed"])
+        before, graph = (
+            graph.num_edges,
+            graph.hold_out_edges(given["hold_out_edges"], given["seed"]),
+        )
         held_out = f"held out {before - graph.num_edges:,} of {before:,} edges"
         show.log.print(f"{held_out}; to score on them: infomax evaluate {out} --edges")
     if given["preset"] == "auto" and (option := settings.means_batches(given)):
@@ -149,7 +167,9 @@ def _train_together(models: Mapping[Path, DGI], graph: Graph) -> None:
             model.save(folder)
             steps.at(done, f"loss {model.health_['loss']:.4f}" if "loss" in model.health_ else "")
     verdicts = {model.health_["verdict"]["verdict"] for model in models.values()}
-    show.wrote(f"{len(models)} runs, {next(iter(models))}/ and on; verdicts: {', '.join(sorted(verdicts))}")
+    show.wrote(
+        f"{len(models)} runs, {next(iter(models))}/ and on; verdicts: {', '.join(sorted(verdicts))}"
+    )
 
 
 def _train(model: DGI, graph: Graph, out: Path, resume: bool, ranks: Ranks) -> None:
@@ -172,7 +192,9 @@ def _train(model: DGI, graph: Graph, out: Path, resume: bool, ranks: Ranks) -> N
             return
     unit = "steps" if preset.name in settings.BATCHES else "epochs"
     total = preset.epochs if preset.patience is None else min(preset.epochs, preset.patience + 1)
-    with show.training_progress(unit, "Go on with the same command and --resume.", total) as progress:
+    with show.training_progress(
+        unit, "Go on with the same command and --resume.", total
+    ) as progress:
         model.fit(graph, run=out, progress=progress)
     if ranks.rank == 0:
         show.health(model.health_)

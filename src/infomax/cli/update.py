@@ -11,7 +11,16 @@ import typer
 from infomax.cli import show
 from infomax.cli.app import Grouped, app
 from infomax.cli.embed import open_run
-from infomax.cli.options import Device, FeatureFile, GraphArgument, Labels, NodesArgument, Resume, option, reads_tables
+from infomax.cli.options import (
+    Device,
+    FeatureFile,
+    GraphArgument,
+    Labels,
+    NodesArgument,
+    Resume,
+    option,
+    reads_tables,
+)
 from infomax.cli.runs import RunOrRuns, per_run
 from infomax.errors import InputError, number_of
 
@@ -29,13 +38,21 @@ def update(
     *,
     out: Annotated[Path, option("RUN2", "The run folder to write, with its vectors.")],
     vectors: Annotated[
-        Path | None, option("FILE", "The vectors of RUN, written by embed.  [default: those in RUN]")
+        Path | None,
+        option("FILE", "The vectors of RUN, written by embed.  [default: those in RUN]"),
     ] = None,
     train: Annotated[
-        bool, typer.Option("--train", help="Go on training from the weights of RUN; then all vectors change.")
+        bool,
+        typer.Option(
+            "--train", help="Go on training from the weights of RUN; then all vectors change."
+        ),
     ] = False,
     align: Annotated[
-        bool, typer.Option("--align", help="After --train, turn the vectors onto those of RUN, by the best rotation.")
+        bool,
+        typer.Option(
+            "--align",
+            help="After --train, turn the vectors onto those of RUN, by the best rotation.",
+        ),
     ] = False,
     resume: Resume = False,
     labels: Labels = None,
@@ -55,8 +72,12 @@ def update(
         before = _earlier_vectors(run, vectors, train)
         steps.at(1, "reading the graphs")
         model, later = open_run(run, graph, tables, labels, nodes=nodes, device=device)
-        if lost := [label for label in model.graph_.labels if not labels and label not in later.labels]:
-            show.log.print(f"Its labels are not taken along: --labels {' --labels '.join(lost)} takes them.")
+        if lost := [
+            label for label in model.graph_.labels if not labels and label not in later.labels
+        ]:
+            show.log.print(
+                f"Its labels are not taken along: --labels {' --labels '.join(lost)} takes them."
+            )
         if finished:
             refuse_other_run(out, later, model.preset_.describe(), model.seed_)
             show.out.print(f"{out} holds a finished run already: nothing to resume.")
@@ -65,9 +86,13 @@ def update(
             steps.at(2, "computing and writing vectors")
             found = model.update(later, before, align=align, run=out)
     if train:
-        with show.training_progress("epochs", "Go on with the same command and --resume.") as progress:
+        with show.training_progress(
+            "epochs", "Go on with the same command and --resume."
+        ) as progress:
             found = model.update(later, before, train=True, align=align, run=out, progress=progress)
-    show.out.print(f"{found.changes}.\nComputed: {found.computed:,} of {number_of(later.num_nodes, 'vector')}.")
+    show.out.print(
+        f"{found.changes}.\nComputed: {found.computed:,} of {number_of(later.num_nodes, 'vector')}."
+    )
     show.wrote(f"{out}/")
 
 
@@ -76,7 +101,9 @@ def _is_finished(out: Path, resume: bool, train: bool) -> bool:
     from infomax.training import runs
 
     there = resume and (out / runs.MODEL).exists()
-    same = there and train != ("trained_on" in runs.check(out))  # which only an update without a training writes
+    same = there and train != (
+        "trained_on" in runs.check(out)
+    )  # which only an update without a training writes
     if not same and (there or not (resume and train)):
         runs.refuse_model(out)
     return same
@@ -90,8 +117,12 @@ def _earlier_vectors(run: Path, file: Path | None, train: bool) -> Embeddings | 
     if file is None:
         found = vectors_of_run(run)
         if found is None and not train:
-            show.log.print(f"{run} holds no vectors, so all are computed; --vectors takes those that embed wrote.")
+            show.log.print(
+                f"{run} holds no vectors, so all are computed; --vectors takes those that embed wrote."
+            )
         return found
     if file.suffix.lower() == ".npy":
-        raise InputError(str(file), "vectors with their ids", "an .npy, which holds none", "Embed to .parquet.")
+        raise InputError(
+            str(file), "vectors with their ids", "an .npy, which holds none", "Embed to .parquet."
+        )
     return Embeddings.read(file)

@@ -34,15 +34,31 @@ def _local(description: str, files: LocalFiles) -> _Dataset:
 
 
 _TABLE = {
-    "debian": _Dataset("Debian's source packages and their dependencies; included in infomax", debian.read),
-    "cora": _Dataset("2,708 papers on machine learning and their citations", planetoid.read, planetoid.files("cora")),
-    "citeseer": _Dataset("3,327 papers and their citations", planetoid.read, planetoid.files("citeseer")),
-    "pubmed": _Dataset("19,717 papers on diabetes and their citations", planetoid.read, planetoid.files("pubmed")),
-    "debian-inductive": _Dataset("debian, a fifth of its packages unseen in training", debian.read_inductive),
+    "debian": _Dataset(
+        "Debian's source packages and their dependencies; included in infomax", debian.read
+    ),
+    "cora": _Dataset(
+        "2,708 papers on machine learning and their citations",
+        planetoid.read,
+        planetoid.files("cora"),
+    ),
+    "citeseer": _Dataset(
+        "3,327 papers and their citations", planetoid.read, planetoid.files("citeseer")
+    ),
+    "pubmed": _Dataset(
+        "19,717 papers on diabetes and their citations", planetoid.read, planetoid.files("pubmed")
+    ),
+    "debian-inductive": _Dataset(
+        "debian, a fifth of its packages unseen in training", debian.read_inductive
+    ),
     "ppi": _local("proteins in 24 human tissues, a graph for each", ppi.FILES),
     "reddit": _local("232,965 posts and who commented", reddit.FILES),
-    "heco-acm": _local("4,019 papers, their authors and subjects, as HeCo uses them", heco.files("acm")),
-    "heco-dblp": _local("4,057 authors, their papers, conferences and terms, as HeCo uses them", heco.files("dblp")),
+    "heco-acm": _local(
+        "4,019 papers, their authors and subjects, as HeCo uses them", heco.files("acm")
+    ),
+    "heco-dblp": _local(
+        "4,057 authors, their papers, conferences and terms, as HeCo uses them", heco.files("dblp")
+    ),
     "generated-reddit": _Dataset(
         "a random graph of Reddit's size and degrees, or of any size",
         generated.read,
@@ -80,5 +96,7 @@ def fetch_dataset(name: str, progress: Progress = silent) -> list[Path]:
 
 def _look_up(name: str) -> _Dataset:
     if name.lower() not in _TABLE:
-        raise InputError("data set", f"one of {', '.join(_TABLE)}", shorten(name), meant(name.lower(), _TABLE, 1))
+        raise InputError(
+            "data set", f"one of {', '.join(_TABLE)}", shorten(name), meant(name.lower(), _TABLE, 1)
+        )
     return _TABLE[name.lower()]

@@ -31,7 +31,9 @@ def read_inductive() -> Graph:
     """
     graph = read()
     candidates = np.flatnonzero(~graph.splits["train"] & ~graph.splits["validation"])
-    drawn = sorted(candidates, key=lambda row: hashlib.sha256(f"held out/{graph.ids[row]}".encode()).digest())
+    drawn = sorted(
+        candidates, key=lambda row: hashlib.sha256(f"held out/{graph.ids[row]}".encode()).digest()
+    )
     seen = np.ones(graph.num_nodes, dtype=bool)
     seen[drawn[: round(HELD_OUT * graph.num_nodes)]] = False
     test = graph.splits["test"]

@@ -48,7 +48,11 @@ def obtain(files: Sequence[PublicFile], progress: Progress = silent) -> list[Pat
             _refuse_other(str(path), path.stat().st_size, file_hash(path), file)
         else:
             path = data_folders()[-1] / file.path
-            download(file, path, lambda done, note="", _=None, before=before: progress(before + done, note, total))
+            download(
+                file,
+                path,
+                lambda done, note="", _=None, before=before: progress(before + done, note, total),
+            )
         paths.append(path)
         before += file.size
         progress(before, "bytes", total)
@@ -78,7 +82,9 @@ def download(file: PublicFile, target: Path, progress: Progress = silent) -> Non
 
 
 def _find(file: PublicFile) -> Path | None:
-    places = [folder / name for folder in data_folders() for name in (file.path, Path(file.path).name)]
+    places = [
+        folder / name for folder in data_folders() for name in (file.path, Path(file.path).name)
+    ]
     return next((place for place in places if place.is_file()), None)
 
 
@@ -87,4 +93,6 @@ def _refuse_other(where: str, size: int, sha256: str, file: PublicFile) -> None:
     if (size, sha256) != (file.size, file.sha256):
         expected = f"{file.size:,} bytes with SHA-256 {file.sha256}"
         found = f"{size:,} bytes with SHA-256 {sha256}"
-        raise InputError(where, expected, found, "Remove it if it is a file, and it is downloaded again.")
+        raise InputError(
+            where, expected, found, "Remove it if it is a file, and it is downloaded again."
+        )

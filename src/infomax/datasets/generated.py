@@ -24,7 +24,9 @@ _SHARES = {"train": 0.655, "validation": 0.102, "test": 0.243}
 _BLOCK = 1 << 20
 
 
-def read(scale: float = 1.0, seed: int = 0, features: int = FEATURES, degree: float = DEGREE) -> Graph:
+def read(
+    scale: float = 1.0, seed: int = 0, features: int = FEATURES, degree: float = DEGREE
+) -> Graph:
     """A graph like Reddit with ``scale`` times its nodes (1,000 to 10 million); same arguments, same graph.
 
     Nodes are in random order. The label is ``community``; the splits have Reddit's shares, and training sees the
@@ -33,7 +35,11 @@ def read(scale: float = 1.0, seed: int = 0, features: int = FEATURES, degree: fl
     """
     n = round(NODES * scale)
     if not 1_000 <= n <= 10_000_000:
-        raise InputError("scale", f"{1_000 / NODES:.4f} to {10_000_000 / NODES:.1f}", f"{scale}, which is {n:,} nodes")
+        raise InputError(
+            "scale",
+            f"{1_000 / NODES:.4f} to {10_000_000 / NODES:.1f}",
+            f"{scale}, which is {n:,} nodes",
+        )
     rng = np.random.default_rng(seed)
     size = 1 / np.arange(5, 5 + COMMUNITIES)
     community = rng.choice(COMMUNITIES, n, p=size / size.sum())
@@ -48,7 +54,9 @@ def read(scale: float = 1.0, seed: int = 0, features: int = FEATURES, degree: fl
     )
 
 
-def _draw_edges(rng: np.random.Generator, community: NDArray[np.int64], degree: float) -> NDArray[np.int32]:
+def _draw_edges(
+    rng: np.random.Generator, community: NDArray[np.int64], degree: float
+) -> NDArray[np.int32]:
     """Edges ``[2, E]``; some occur twice, and a few are self-loops.
 
     Every node has a lognormal number of tickets. Every ticket makes an edge to the owner of another ticket, which is
@@ -57,7 +65,9 @@ def _draw_edges(rng: np.random.Generator, community: NDArray[np.int64], degree: 
     n = len(community)
     wish = rng.lognormal(sigma=SPREAD, size=n)
     wish *= 1.031 * degree / 2 / wish.mean()  # at Reddit's size, 3 % are duplicates
-    tickets = (wish + rng.random(n)).astype(np.int64)  # rounds up or down at random, so the mean is kept
+    tickets = (wish + rng.random(n)).astype(
+        np.int64
+    )  # rounds up or down at random, so the mean is kept
     order = np.argsort(community, kind="stable").astype(np.int32)
     owner = np.repeat(order, tickets[order])
     count = np.bincount(community, weights=tickets, minlength=COMMUNITIES).astype(np.int64)
@@ -71,9 +81,13 @@ def _draw_edges(rng: np.random.Generator, community: NDArray[np.int64], degree: 
     return edges
 
 
-def _draw_features(rng: np.random.Generator, community: NDArray[np.int64], width: int) -> NDArray[np.float32]:
+def _draw_features(
+    rng: np.random.Generator, community: NDArray[np.int64], width: int
+) -> NDArray[np.float32]:
     """Features ``[N, width]``: the mean of the community plus noise, made in blocks to save memory."""
-    centre = rng.standard_normal((COMMUNITIES, width), dtype=np.float32) * np.float32(SIGNAL / width**0.5)
+    centre = rng.standard_normal((COMMUNITIES, width), dtype=np.float32) * np.float32(
+        SIGNAL / width**0.5
+    )
     features = rng.standard_normal((len(community), width), dtype=np.float32)
     rows = max(_BLOCK // width, 1)
     for start in range(0, len(features), rows):

@@ -29,9 +29,13 @@ class _Set(NamedTuple):
 
 
 _SETS = {
-    "acm": _Set("paper", "p_feat.npz", {"pa.txt": ("by", "author"), "ps.txt": ("about", "subject")}),
+    "acm": _Set(
+        "paper", "p_feat.npz", {"pa.txt": ("by", "author"), "ps.txt": ("about", "subject")}
+    ),
     "dblp": _Set(
-        "author", "a_feat.npz", {"pa.txt": ("by", "author"), "pc.txt": ("at", "conference"), "pt.txt": ("with", "term")}
+        "author",
+        "a_feat.npz",
+        {"pa.txt": ("by", "author"), "pc.txt": ("at", "conference"), "pt.txt": ("with", "term")},
     ),
 }
 _PARTS = {"train": "train", "val": "validation", "test": "test"}
@@ -62,7 +66,9 @@ def _read(name: str, features: Path, labels: Path, *others: Path) -> Graph:
     for path in others[len(about.edges) :]:
         part, _, count = path.stem.partition("_")
         splits[f"{_PARTS[part]}_{count}"] = np.isin(np.arange(n), map_array(path, remedy=""))
-    nodes: dict[str, dict[str, Any]] = {kind: {"ids": np.arange(size)} for kind, size in sizes.items()}
+    nodes: dict[str, dict[str, Any]] = {
+        kind: {"ids": np.arange(size)} for kind, size in sizes.items()
+    }
     classes = map_array(labels, remedy="").astype(np.int64)
     nodes[about.labelled] |= {"features": values, "labels": {"class": classes}, "splits": splits}
     return Graph.of(unite(nodes, links)).target(about.labelled)

@@ -60,4 +60,6 @@ def read_json(path: Path) -> dict[str, Any]:
 
 def read_links(links: Sequence[Mapping[str, int]]) -> NDArray[np.int32]:
     """Edges ``[2, E]`` from the list that networkx writes: one ``{"source": 0, "target": 1}`` per edge."""
-    return np.stack([np.fromiter((link[end] for link in links), np.int32) for end in ("source", "target")])
+    return np.stack(
+        [np.fromiter((link[end] for link in links), np.int32) for end in ("source", "target")]
+    )

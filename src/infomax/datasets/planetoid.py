@@ -26,7 +26,9 @@ VALIDATION = 500
 
 _FOLDER = "https://raw.githubusercontent.com/kimiyoung/planetoid/master/data"
 # Size and SHA-256 of each ind.NAME.PART, in the order of `read`. (The eighth part, x, repeats the first rows of allx.)
-_PARTS = json.loads((resources.files("infomax.datasets") / "planetoid.json").read_text(encoding="utf-8"))
+_PARTS = json.loads(
+    (resources.files("infomax.datasets") / "planetoid.json").read_text(encoding="utf-8")
+)
 
 
 def files(name: str) -> list[PublicFile]:
@@ -37,7 +39,9 @@ def files(name: str) -> list[PublicFile]:
     ]
 
 
-def read(y: Path, allx: Path, ally: Path, tx: Path, ty: Path, test_index: Path, citations: Path) -> Graph:
+def read(
+    y: Path, allx: Path, ally: Path, tx: Path, ty: Path, test_index: Path, citations: Path
+) -> Graph:
     """The graph in the files: unscaled features as in the files, and the label ``class``, -1 where there is none.
 
     ``allx`` holds the first papers and ``tx`` those whose numbers are in ``test_index``. Citeseer leaves out 15
@@ -53,8 +57,12 @@ def read(y: Path, allx: Path, ally: Path, tx: Path, ty: Path, test_index: Path, 
     classes[row] = np.where(onehot.any(axis=1), onehot.argmax(axis=1), -1)
     train = len(unpickle(y))
     return Graph.from_arrays(
-        np.array([(one, cited) for one, all_cited in unpickle(citations).items() for cited in all_cited]).T,
-        sparse.csr_array((features.data, (row[features.row], features.col)), shape=(n, features.shape[1])),
+        np.array(
+            [(one, cited) for one, all_cited in unpickle(citations).items() for cited in all_cited]
+        ).T,
+        sparse.csr_array(
+            (features.data, (row[features.row], features.col)), shape=(n, features.shape[1])
+        ),
         labels={"class": classes},
         splits={
             "train": paper < train,

@@ -52,7 +52,10 @@ def _read_archive(*paths: Path) -> Graph:
     columns = [[map_array(path, remedy="") for path in paths[part::4]] for part in (1, 2, 3)]
     sizes = [len(features) for features in columns[0]]
     starts = np.cumsum([0, *sizes[:-1]])
-    edges = [read_links(read_json(path)["links"]) + start for path, start in zip(paths[::4], starts, strict=True)]
+    edges = [
+        read_links(read_json(path)["links"]) + start
+        for path, start in zip(paths[::4], starts, strict=True)
+    ]
     features, functions, groups = map(np.concatenate, columns)
     ones = features > (features.min(axis=0) + features.max(axis=0)) / 2
     split = np.repeat(np.arange(len(sizes)), sizes)
@@ -70,7 +73,9 @@ def _graph(
     splits = {name: split == number for number, name in enumerate(_SPLITS)}
     splits["seen"] = splits["train"]
     labels = {"functions": functions}
-    return Graph.from_arrays(edges, features, labels=labels, splits=splits, groups=groups, **columns)
+    return Graph.from_arrays(
+        edges, features, labels=labels, splits=splits, groups=groups, **columns
+    )
 
 
 _ARCHIVE = tuple(

@@ -31,18 +31,27 @@ def _read_reddit2(adjacency: Path, features: Path, class_map: Path, role: Path) 
     n = len(values)
     community = [communities[str(row)] for row in range(n)]
     masks = [np.isin(np.arange(n), rows[part]) for part in ("tr", "va", "te")]
-    return Graph.from_scipy(read_matrix(adjacency), values, binary=True, **_columns(community, *masks))
+    return Graph.from_scipy(
+        read_matrix(adjacency), values, binary=True, **_columns(community, *masks)
+    )
 
 
 def _read_graphsage(graph: Path, features: Path, id_map: Path, class_map: Path) -> Graph:
     """GraphSAGE's archive: the 231,443 posts of its graph, which use 231,443 of the 232,965 feature rows."""
     content, rows, communities = (read_json(path) for path in (graph, id_map, class_map))
-    nodes, edges = content["nodes"], read_links(content["links"])  # a link's ends are positions in that list
+    nodes, edges = (
+        content["nodes"],
+        read_links(content["links"]),
+    )  # a link's ends are positions in that list
     ids = [str(node["id"]) for node in nodes]
-    validation, test = (np.array([node[part] for node in nodes], dtype=bool) for part in ("val", "test"))
+    validation, test = (
+        np.array([node[part] for node in nodes], dtype=bool) for part in ("val", "test")
+    )
     values = read_matrix(features)[[rows[identifier] for identifier in ids]]
     community = [communities[identifier] for identifier in ids]
-    return Graph.from_arrays(edges, values, ids=ids, **_columns(community, ~validation & ~test, validation, test))
+    return Graph.from_arrays(
+        edges, values, ids=ids, **_columns(community, ~validation & ~test, validation, test)
+    )
 
 
 def _read_reddit(adjacency: Path, data: Path) -> Graph:
@@ -50,11 +59,16 @@ def _read_reddit(adjacency: Path, data: Path) -> Graph:
     with readable(data, "an npz file with feature, label and node_types"), np.load(data) as archive:
         features, community, part = (archive[key] for key in ("feature", "label", "node_types"))
     masks = [part == number for number in (1, 2, 3)]
-    return Graph.from_scipy(read_matrix(adjacency), features, binary=True, **_columns(community, *masks))
+    return Graph.from_scipy(
+        read_matrix(adjacency), features, binary=True, **_columns(community, *masks)
+    )
 
 
 def _columns(
-    community: Iterable[int], train: NDArray[np.bool_], validation: NDArray[np.bool_], test: NDArray[np.bool_]
+    community: Iterable[int],
+    train: NDArray[np.bool_],
+    validation: NDArray[np.bool_],
+    test: NDArray[np.bool_],
 ) -> dict[str, Any]:
     return {
         "labels": {"community": np.asarray(community, dtype=np.int64)},
@@ -67,7 +81,12 @@ FILES = LocalFiles(
     _SOURCE,
     {
         ("adj_full.npz", "feats.npy", "class_map.json", "role.json"): _read_reddit2,
-        ("reddit-G.json", "reddit-feats.npy", "reddit-id_map.json", "reddit-class_map.json"): _read_graphsage,
+        (
+            "reddit-G.json",
+            "reddit-feats.npy",
+            "reddit-id_map.json",
+            "reddit-class_map.json",
+        ): _read_graphsage,
         ("reddit_graph.npz", "reddit_data.npz"): _read_reddit,
     },
 )

@@ -137,23 +137,37 @@ class DGI(Later, Parameters):
         """
         return self._train(graph, run, progress)
 
-    def _train(self, graph: Graph, run: str | Path | None, progress: bool | Pause, start: Start | None = None) -> Self:
+    def _train(
+        self,
+        graph: Graph,
+        run: str | Path | None,
+        progress: bool | Pause,
+        start: Start | None = None,
+    ) -> Self:
         """As `fit`, from initial weights or from those of another model."""
         check_graph(graph)
         if len(graph.types) > 1 and graph.kind_is_first:
             remedy = f"Choose the type to train: graph.target({graph.kind!r})."
-            raise InputError("graph", "nodes of one type", f"types {', '.join(graph.types)}", remedy)
+            raise InputError(
+                "graph", "nodes of one type", f"types {', '.join(graph.types)}", remedy
+            )
         ranks = Ranks.current()
         folder = None if run is None else Path(run)
         shown = progress if callable(progress) else progress and ranks.rank == 0
         whole("seed", self.seed, 0)
-        with following(shown) as follow, seeded(self.seed, choose_device(self.device)), ExitStack() as held:
+        with (
+            following(shown) as follow,
+            seeded(self.seed, choose_device(self.device)),
+            ExitStack() as held,
+        ):
             with ranks.together():
                 if folder is not None and ranks.rank == 0:
                     held.enter_context(runs.locked(folder))
             return self._fit(graph, folder, follow, ranks, start)
 
-    def _fit(self, graph: Graph, folder: Path | None, progress: Pause, ranks: Ranks, start: Start | None) -> Self:
+    def _fit(
+        self, graph: Graph, folder: Path | None, progress: Pause, ranks: Ranks, start: Start | None
+    ) -> Self:
         fingerprint: dict[str, str] = {}
         with ranks.together() as same:
             training, preset, scaler = self.prepare(graph, folder, ranks, start)
@@ -165,7 +179,10 @@ class DGI(Later, Parameters):
             if folder is not None:
                 resumed = resume(training, folder, fingerprint)
             done = f"of {number_of(len(training.history), 'epoch')} and {number_of(training.position, 'step')}"
-            same |= fingerprint | {"run folder": "none" if folder is None else "given", "checkpoint": done}
+            same |= fingerprint | {
+                "run folder": "none" if folder is None else "given",
+                "checkpoint": done,
+            }
         folder = folder if ranks.rank == 0 else None  # the first rank writes
         config: dict[str, Any] = {}
         with ranks.together():
@@ -213,7 +230,9 @@ class DGI(Later, Parameters):
         preset = self.choose(graph, folder)[0]
         many = math.inf if self.one_of_many else None
         scaler = None if start is None else start.model.scaler_
-        training, scaler = assemble(graph, preset, self.seed, device, ranks, numbers=many, scaler=scaler)
+        training, scaler = assemble(
+            graph, preset, self.seed, device, ranks, numbers=many, scaler=scaler
+        )
         if start is not None:
             training.model.load_state_dict(start.model.model_.state_dict())
         return training, preset, scaler
@@ -245,11 +264,20 @@ class DGI(Later, Parameters):
             runs.clear(path, settings)
             with ThreadPoolExecutor(1) as pool:  # both files may be large
                 kept = pool.submit(model_file.keep_vectors, path, vectors)
-                config = runs.begin(path, self.graph_, settings, self.seed_, self.device, self._trained_on)
+                config = runs.begin(
+                    path, self.graph_, settings, self.seed_, self.device, self._trained_on
+                )
             self._finish(path, config, kept.result())
 
     @classmethod
-    def load(cls, folder: str | Path, *, device: str = "auto", moved_to: str | Path | None = None, **own: Part) -> Self:
+    def load(
+        cls,
+        folder: str | Path,
+        *,
+        device: str = "auto",
+        moved_to: str | Path | None = None,
+        **own: Part,
+    ) -> Self:
         """Read a run folder.
 
         Args:
@@ -268,13 +296,22 @@ class DGI(Later, Parameters):
             model.seed_ = model.seed
             moved = None if moved_to is None else Path(moved_to)
             model.graph_ = runs.read_training_graph(path, moved)
-            model._parts, model._places = model_file.take_recipe(run, model.model_.encoder, model.graph_)
-            model.model_.load_state_dict({name.removeprefix("model."): one for name, one in run.tensors.items()})
+            model._parts, model._places = model_file.take_recipe(
+                run, model.model_.encoder, model.graph_
+            )
+            model.model_.load_state_dict(
+                {name.removeprefix("model."): one for name, one in run.tensors.items()}
+            )
         except (AttributeError, KeyError, TypeError, RuntimeError) as error:
             where, remedy = str(path / runs.CONFIG), RESTORE
             if own:
-                where, remedy = f"DGI.load(run, {'=..., '.join(own)}=...)", "Pass what it was trained with."
-            raise InputError(where, "the settings of the model in the run", in_words(error), remedy) from error
+                where, remedy = (
+                    f"DGI.load(run, {'=..., '.join(own)}=...)",
+                    "Pass what it was trained with.",
+                )
+            raise InputError(
+                where, "the settings of the model in the run", in_words(error), remedy
+            ) from error
         model.preset_ = preset
         model.scaler_ = run.scaler
         model.feature_names_ = run.feature_names
@@ -282,7 +319,9 @@ class DGI(Later, Parameters):
         model._trained_on = run.config.get("trained_on")
         return model
 
-    def choose_preset(self, graph: Graph, device: torch.device, run: Path | None = None) -> tuple[str | Preset, str]:
+    def choose_preset(
+        self, graph: Graph, device: torch.device, run: Path | None = None
+    ) -> tuple[str | Preset, str]:
         """Choose the preset to train with, and say why; a resumed training keeps its preset."""
         if self.preset != "auto":
             return self.preset, "as asked for"
@@ -294,8 +333,12 @@ class DGI(Later, Parameters):
         count = Ranks.current().count
         if graph.kind:
             whole_graph = self.settings("types").fitted_to(graph)
-            large = graph.table.mapped or whole_graph.bytes(graph, device) > room.available_bytes(device)
-            return ("type-batches" if large or count > 1 else "types"), f"there are {len(graph.types)} types of nodes"
+            large = graph.table.mapped or whole_graph.bytes(graph, device) > room.available_bytes(
+                device
+            )
+            return (
+                "type-batches" if large or count > 1 else "types"
+            ), f"there are {len(graph.types)} types of nodes"
         if count > 1 and swappable:
             return "batches", f"{count} processes share every step"
         groups = () if graph.groups is None else np.unique(graph.groups)
@@ -304,11 +347,16 @@ class DGI(Later, Parameters):
         if graph.table.mapped and swappable:
             return "batches", "the graph is read from disk"
         if device.type == "cpu" and swappable and settings.work(graph.num_nodes) > SLOW:
-            return "batches", f"all of {graph.num_nodes:,} nodes in every step would take a CPU long"
+            return (
+                "batches",
+                f"all of {graph.num_nodes:,} nodes in every step would take a CPU long",
+            )
         needed = settings.bytes(graph, device)
         free = room.available_bytes(device)
         reason = f"the whole graph needs about {size(needed)}, and {size(free)} are free"
-        smaller = needed > free and swappable and self.settings("batches").bytes(graph, device) < needed
+        smaller = (
+            needed > free and swappable and self.settings("batches").bytes(graph, device) < needed
+        )
         return ("batches" if smaller else "whole-graph"), reason
 
     def choose(self, graph: Graph, run: Path | None = None) -> tuple[Preset, list[str]]:
@@ -326,9 +374,13 @@ class DGI(Later, Parameters):
         name = preset or ("whole-graph" if self.preset == "auto" else self.preset)
         preset = PRESETS.get(name) if isinstance(name, str) else name
         if not isinstance(preset, Preset):
-            raise InputError("preset", f"one of auto, {', '.join(PRESETS)}, or a Preset", str(self.preset))
+            raise InputError(
+                "preset", f"one of auto, {', '.join(PRESETS)}, or a Preset", str(self.preset)
+            )
         whole("seed", self.seed, 0)
-        given = {field.name: getattr(self, field.name, None) for field in dataclasses.fields(Preset)}
+        given = {
+            field.name: getattr(self, field.name, None) for field in dataclasses.fields(Preset)
+        }
         changes = {name: value for name, value in given.items() if value is not None}
         if self.epochs is not None:
             changes["patience"] = self.patience  # epochs without patience: train all of them
@@ -337,12 +389,19 @@ class DGI(Later, Parameters):
     def _to_keep(self) -> Embeddings | EmbeddingParts | None:
         """The vectors that a run folder will hold, if any."""
         graph, vectors = self.graph_, self._kept
-        if vectors is None and not graph.table.mapped and "seen" not in graph.splits and graph.num_nodes <= runs.STORED:
+        if (
+            vectors is None
+            and not graph.table.mapped
+            and "seen" not in graph.splits
+            and graph.num_nodes <= runs.STORED
+        ):
             vectors = self.transform(graph)
         return vectors
 
     def _finish(self, folder: Path, config: dict[str, Any], kept: dict[str, Any]) -> None:
         tensors = {f"model.{name}": tensor for name, tensor in self.model_.state_dict().items()}
         recipe, places = self._recipe(), self._places
-        run = model_file.Run(folder, config, tensors, self.scaler_, self.feature_names_, self.health_)
+        run = model_file.Run(
+            folder, config, tensors, self.scaler_, self.feature_names_, self.health_
+        )
         model_file.finish(run, kept, recipe, places)

@@ -39,12 +39,18 @@ def assemble(
     remedy = f"Lower {smaller}, or allow more memory."
     room.require(preset.bytes(graph, device), device, ranks.on_this_host, remedy)
     if not graph.splits.get("seen", np.True_).any():
-        raise InputError("splits['seen']", "at least one node", "none", "Mark the nodes that training may see.")
+        raise InputError(
+            "splits['seen']", "at least one node", "none", "Mark the nodes that training may see."
+        )
     model = build(preset, graph.num_features, generators(seed, device)[0]).to(device)
     if model.encoder.whole and preset.regime in (Batches, Patches):
         where, remedy = f"encoder {type(model.encoder).__name__}", 'Pass preset="whole-graph".'
-        raise InputError(where, "views of the whole graph, which it needs", preset.regime.__name__, remedy)
-    replayable = is_replayable(preset.corruption, graph.table.sparse) and preset.make_method().is_fused(model)
+        raise InputError(
+            where, "views of the whole graph, which it needs", preset.regime.__name__, remedy
+        )
+    replayable = is_replayable(
+        preset.corruption, graph.table.sparse
+    ) and preset.make_method().is_fused(model)
     source = graph if preset.regime.reads_folders else graph.loaded()
     seen, scaler = source.seen(), scaler or source.scaler(preset.scale)
     if not graph.table.mapped and ranks.rank == 0:  # all vectors come after it
@@ -59,18 +65,31 @@ def assemble(
         views.divide(ranks)
         if not replayable:
             expected = "the paper's encoder, shuffle, readout, discriminator and objective"
-            raise InputError(f"training in {ranks.count} processes", expected, "others", "Start it without torchrun.")
+            raise InputError(
+                f"training in {ranks.count} processes",
+                expected,
+                "others",
+                "Start it without torchrun.",
+            )
     return _training(model, views, preset, seed, backend, ranks, replayable), scaler
 
 
 def another(training: Training, preset: Preset, model: Model, seed: int) -> Training:
     """A training that differs from another in its seed only, and shares its views; the model is that of the seed."""
     model, replayable = model.to(training.device), training.replay is not None
-    return _training(model, training.views, preset, seed, training.backend, training.ranks, replayable)
+    return _training(
+        model, training.views, preset, seed, training.backend, training.ranks, replayable
+    )
 
 
 def _training(
-    model: Model, views: Views, preset: Preset, seed: int, backend: Backend, ranks: Ranks, replayable: bool
+    model: Model,
+    views: Views,
+    preset: Preset,
+    seed: int,
+    backend: Backend,
+    ranks: Ranks,
+    replayable: bool,
 ) -> Training:
     return Training(
         model,

@@ -36,13 +36,19 @@ class KnownGraph:
     def __init__(self, graph: Graph) -> None:
         if graph.groups is not None:
             remedy = "Embed new graphs whole, without attaching them."
-            raise InputError("the graph of the model", "one graph, to attach nodes to", "several", remedy)
+            raise InputError(
+                "the graph of the model", "one graph, to attach nodes to", "several", remedy
+            )
         self.graph, self.names = graph, dict.fromkeys(graph.feature_names)
         self.types = graph.by_type() or {"": graph}
-        self.rows: dict[str, dict[str, int]] = {}  # by type, the row of each node by the text of its id; filled once
+        self.rows: dict[
+            str, dict[str, int]
+        ] = {}  # by type, the row of each node by the text of its id; filled once
         named: dict[str, list[Step]] = {}
         for step in steps(graph.relations, graph.kind):
-            for name in dict.fromkeys([step.sender, step.relation.name, ".".join(step.relation.ends)]):
+            for name in dict.fromkeys(
+                [step.sender, step.relation.name, ".".join(step.relation.ends)]
+            ):
                 named.setdefault(name, []).append(step)
         self.steps = {name: found[0] for name, found in named.items() if len(found) == 1}
 
@@ -54,7 +60,8 @@ class KnownGraph:
         graph, count = self.graph, len(neighbours)
         checked = self._checked(features, count)
         edges = {
-            step.relation.ends: self._edges(step, links, count) for step, links in self._by_step(neighbours).items()
+            step.relation.ends: self._edges(step, links, count)
+            for step, links in self._by_step(neighbours).items()
         }
         return Graph.of(grow(graph, {graph.kind: NewNodes(range(count), checked)}, edges))
 
@@ -64,7 +71,10 @@ class KnownGraph:
         relation, late = step.relation, self.graph.num_nodes + new
         sources, targets = (known, late) if step.kind == relation.target else (late, known)
         if relation.within and not relation.directed:
-            sources, targets = np.concatenate([sources, targets]), np.concatenate([targets, sources])
+            sources, targets = (
+                np.concatenate([sources, targets]),
+                np.concatenate([targets, sources]),
+            )
             weights = np.concatenate([weights, weights])
         sizes = (
             self.graph.nodes[kind].num_nodes + (count if kind == self.graph.kind else 0)
@@ -76,8 +86,14 @@ class KnownGraph:
         """The edges of new nodes by the step along which they receive."""
         if not self.graph.kind:
             (step,) = steps(self.graph.relations, "")
-            return {step: self._links("neighbours", "", dict(enumerate(neighbours)), self.graph.weighted)}
-        first = {step: name for name, step in reversed(self.steps.items())}  # the first name of each
+            return {
+                step: self._links(
+                    "neighbours", "", dict(enumerate(neighbours)), self.graph.weighted
+                )
+            }
+        first = {
+            step: name for name, step in reversed(self.steps.items())
+        }  # the first name of each
         choices = ", ".join(sorted(first.values()))
         joined: dict[Step, dict[int, Any]] = {}
         for new, one in enumerate(neighbours):
@@ -85,13 +101,24 @@ class KnownGraph:
                 raise InputError("neighbours", f"ids by type or relation: {choices}", shorten(one))
             for name, ids in one.items() if isinstance(one, Mapping) else ():
                 if str(name) not in self.steps:
-                    raise InputError("neighbours", f"one of {choices}", shorten(name), meant(name, self.steps))
+                    raise InputError(
+                        "neighbours", f"one of {choices}", shorten(name), meant(name, self.steps)
+                    )
                 known = joined.setdefault(self.steps[str(name)], {})
                 if new in known:
-                    raise InputError("neighbours", "each relation once", f"{shorten(name)} and another name of it")
+                    raise InputError(
+                        "neighbours",
+                        "each relation once",
+                        f"{shorten(name)} and another name of it",
+                    )
                 known[new] = ids
         return {
-            step: self._links(f"neighbours along {step.relation.name}", step.sender, ids, step.relation.edges.weighted)
+            step: self._links(
+                f"neighbours along {step.relation.name}",
+                step.sender,
+                ids,
+                step.relation.edges.weighted,
+            )
             for step, ids in joined.items()
         }
 
@@ -102,7 +129,9 @@ class KnownGraph:
             if not isinstance(one, Collection) or isinstance(one, str | bytes):
                 raise InputError(where, "a list of ids, or weights by id", repr(one))
             if weighted and one and not isinstance(one, Mapping):
-                raise InputError(where, "weights by id, as edges of the known graph have weights", "ids alone")
+                raise InputError(
+                    where, "weights by id, as edges of the known graph have weights", "ids alone"
+                )
             weights = one if isinstance(one, Mapping) else dict.fromkeys(one, 1.0)
             edges += [(identifier, new, weight) for identifier, weight in weights.items()]
         ids, late, weighed = zip(*edges, strict=True) if edges else ((), (), ())
@@ -119,26 +148,44 @@ class KnownGraph:
         if weight.ndim != 1 or not (np.isfinite(weight) & (weight >= 0)).all():
             found = "lists" if weight.ndim != 1 else str(weight.min())
             raise InputError(where, "finite weights of zero or more", found)
-        return np.array([rows[str(identifier)] for identifier in ids], np.int64), np.array(late, np.int64), weight
+        return (
+            np.array([rows[str(identifier)] for identifier in ids], np.int64),
+            np.array(late, np.int64),
+            weight,
+        )
 
     def _checked(self, features: Any, count: int) -> Any:
         """Features ``[M, F]``, of rows, or of mappings of features or columns; None: they are made of the edges."""
         if features is None and from_edges(self.graph.feature_names):
             return None
         features = _by_name(features)
-        if features is None or (isinstance(features, Sequence) and any(one is None for one in features)):
-            columns = [column.name for column in self.graph.encoding.used] if self.graph.encoding else [*self.names]
+        if features is None or (
+            isinstance(features, Sequence) and any(one is None for one in features)
+        ):
+            columns = (
+                [column.name for column in self.graph.encoding.used]
+                if self.graph.encoding
+                else [*self.names]
+            )
             raise InputError("features", f"for each new node {listed(columns)}", "none")
         if isinstance(features, Sequence) and all(isinstance(one, Mapping) for one in features):
-            if (encoding := self.graph.encoding) is not None and not self._are_numbers(features, encoding):
+            if (encoding := self.graph.encoding) is not None and not self._are_numbers(
+                features, encoding
+            ):
                 features = _encoded(encoding, features)
             else:
                 features = [self._in_order(one) for one in features]
         values = checks.check_features(features, count)
         if values.shape[1] != len(self.names):
-            raise InputError("features", f"{number_of(len(self.names), 'number')} per node", str(values.shape[1]))
+            raise InputError(
+                "features", f"{number_of(len(self.names), 'number')} per node", str(values.shape[1])
+            )
         if (largest := abs(values).max()) > LARGEST:
-            raise InputError("features", f"numbers up to {LARGEST:g}, whose squares float32 can hold", f"{largest:.3g}")
+            raise InputError(
+                "features",
+                f"numbers up to {LARGEST:g}, whose squares float32 can hold",
+                f"{largest:.3g}",
+            )
         return values
 
     def _are_numbers(self, rows: Sequence[Mapping[str, Any]], encoding: Encoding) -> bool:
@@ -158,7 +205,10 @@ def _by_name(features: Any) -> Any:
     if isinstance(next(iter(getattr(features, "columns", ())), None), str):
         return features.to_dicts() if hasattr(features, "to_dicts") else features.to_dict("records")
     if isinstance(features, Sequence):
-        return [one.to_dict() if hasattr(one, "iloc") and isinstance(one.index[0], str) else one for one in features]
+        return [
+            one.to_dict() if hasattr(one, "iloc") and isinstance(one.index[0], str) else one
+            for one in features
+        ]
     return features
 
 
@@ -167,16 +217,24 @@ def _encoded(encoding: Encoding, rows: Sequence[Mapping[str, Any]]) -> Any:
     import pyarrow as pa
 
     table = {}
-    for name in (column.name for column in encoding.used if any(column.name in row for row in rows)):
+    for name in (
+        column.name for column in encoding.used if any(column.name in row for row in rows)
+    ):
         cells = [row.get(name) for row in rows]
-        cells = [list(cell) if isinstance(cell, tuple | set | np.ndarray) else cell for cell in cells]
+        cells = [
+            list(cell) if isinstance(cell, tuple | set | np.ndarray) else cell for cell in cells
+        ]
         cells = [cell if cell is None or isinstance(cell, list) else str(cell) for cell in cells]
         with within(f'features, column "{name}"'):
             try:
                 table[name] = pa.array(cells)
             except (pa.ArrowException, OverflowError, UnicodeEncodeError) as error:
-                raise InputError("cells", "text, numbers, or lists of one of them", str(error)) from None
+                raise InputError(
+                    "cells", "text, numbers, or lists of one of them", str(error)
+                ) from None
     try:
         return encoding.transform(table)
     except UnreadableError as error:
-        raise InputError(f'features, column "{error.column}"', error.expected, error.found) from None
+        raise InputError(
+            f'features, column "{error.column}"', error.expected, error.found
+        ) from None

@@ -101,10 +101,14 @@ class Later(Fitted):
             graph = graph.target(self.graph_.kind)
         self._check_features(graph)
         if align and not train:
-            raise InputError("align", "train as well: then all vectors change", "weights that stay as they are")
+            raise InputError(
+                "align", "train as well: then all vectors change", "weights that stay as they are"
+            )
         if vectors is not None and vectors.model not in ("", self.hash_):
             remedy = "Leave them out, or embed the run again."
-            raise InputError("vectors", "those of this model, with its settings", "those of another", remedy)
+            raise InputError(
+                "vectors", "those of this model, with its settings", "those of another", remedy
+            )
         changes = Changes.of(self.graph_, graph)
         self._recipe()  # fitted to the graph of the training
         later: Any = copy(self)
@@ -160,7 +164,9 @@ class Later(Fitted):
         self._check_fitted()
         if self._known is None or self._known.graph is not self.graph_:
             self._known = KnownGraph(self.graph_)
-        backend = Backend.of_embedding(choose_device(self.device), numbers=0)  # kernels would take seconds to load
+        backend = Backend.of_embedding(
+            choose_device(self.device), numbers=0
+        )  # kernels would take seconds to load
         recipe, count = self._recipe(), len(neighbours)
         with np.errstate(over="ignore"):  # what overflows is refused
             later = self._known.with_nodes(features, neighbours)
@@ -171,7 +177,9 @@ class Later(Fitted):
             found = embed_near(recipe, later, rows, backend, given)
         assert found is not None  # noqa: S101  however many nodes are around them
         if not np.isfinite(found).all():
-            raise InputError("features and weights", "numbers whose vectors float32 can hold", "larger ones")
+            raise InputError(
+                "features and weights", "numbers whose vectors float32 can hold", "larger ones"
+            )
         return found
 
     def at(
@@ -213,7 +221,9 @@ class Later(Fitted):
     ) -> Iterator[Answers]:
         """What `at` returns, in blocks of at most so many bytes."""
         if all(one.times is None for one in graph.nodes.values()):
-            remedy = "Name the column of times when the graph is read: --time COLUMN (in Python: time=)."
+            remedy = (
+                "Name the column of times when the graph is read: --time COLUMN (in Python: time=)."
+            )
             raise InputError("graph", "rows with times", "none", remedy)
         table, rows, times = read_questions(questions, graph, id, time)
         lives = parse_half_lives(half_life or self.preset_.half_life or HALF_LIVES)

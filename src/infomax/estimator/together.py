@@ -25,8 +25,14 @@ def fit_together(models: Sequence[DGI], graph: Graph) -> None:
     training, preset, scaler = first.prepare(graph, None, Ranks.current())
     seeds = [model.seed for model in others]
     with ThreadPoolExecutor() as pool:  # a GPU waits for weights, which are drawn on the CPU
-        drawn = pool.map(lambda seed: build(preset, graph.num_features, generators(seed, training.device)[0]), seeds)
-        trainings = [training, *(another(training, preset, *pair) for pair in zip(drawn, seeds, strict=True))]
+        drawn = pool.map(
+            lambda seed: build(preset, graph.num_features, generators(seed, training.device)[0]),
+            seeds,
+        )
+        trainings = [
+            training,
+            *(another(training, preset, *pair) for pair in zip(drawn, seeds, strict=True)),
+        ]
     run_together(trainings)
     for model, one in zip(models, trainings, strict=True):
         model.take(one, graph, preset, scaler)

@@ -57,14 +57,20 @@ class Parameters:
         """Set some of the parameters."""
         known = signature(type(self)).parameters
         for name in parameters.keys() - known.keys():
-            raise InputError(f"parameters of {type(self).__name__}", f"one of {', '.join(known)}", name)
+            raise InputError(
+                f"parameters of {type(self).__name__}", f"one of {', '.join(known)}", name
+            )
         for name, value in parameters.items():
             setattr(self, name, value)
         return self
 
     def __repr__(self) -> str:
-        usual = {name: parameter.default for name, parameter in signature(type(self)).parameters.items()}
-        given = (f"{name}={value!r}" for name, value in self.get_params().items() if value != usual[name])
+        usual = {
+            name: parameter.default for name, parameter in signature(type(self)).parameters.items()
+        }
+        given = (
+            f"{name}={value!r}" for name, value in self.get_params().items() if value != usual[name]
+        )
         return f"{type(self).__name__}({', '.join(given)})"
 
     def __sklearn_tags__(self) -> Any:
@@ -90,10 +96,16 @@ class Fitted:
     _health: dict[str, Any] | None = None
     _parts: Recipe | None = None  # the fitted recipe
     _places: Places | None = None  # the positions of the nodes of graph_
-    _beside: Fitted | None = None  # a model that may have these, trained just before on another type or seed
-    _positions: int | None = None  # how many columns these must have, where the training of another model goes on
+    _beside: Fitted | None = (
+        None  # a model that may have these, trained just before on another type or seed
+    )
+    _positions: int | None = (
+        None  # how many columns these must have, where the training of another model goes on
+    )
     _alike: float | None = None  # the resemblance of neighbours in graph_
-    _trained_on: dict[str, Any] | None = None  # the graph of the training, where that is another than graph_
+    _trained_on: dict[str, Any] | None = (
+        None  # the graph of the training, where that is another than graph_
+    )
 
     @property
     def hash_(self) -> str:
@@ -148,7 +160,9 @@ class Fitted:
         self._check_fitted()
         self.graph_.target(kind)
         if "positions" not in self._recipe().parts or self._places is None:
-            raise InputError("positions", "a model whose vectors have them", "one without", "Leave out vectors=.")
+            raise InputError(
+                "positions", "a model whose vectors have them", "one without", "Leave out vectors=."
+            )
         return self._places
 
     def _at_nodes(self, kind: str, vectors: NDArray[np.float32]) -> Embeddings:
@@ -168,12 +182,17 @@ class Fitted:
     def _fit_parts(self) -> Recipe:
         """Fit all parts to the nodes that training saw."""
         graph, encoder = self.graph_, self.model_.encoder
-        wanted, seen = parts_for(graph, self.preset_.vectors, self.preset_.half_life)[0], graph.seen()
+        wanted, seen = (
+            parts_for(graph, self.preset_.vectors, self.preset_.half_life)[0],
+            graph.seen(),
+        )
         smooth = not graph.kind and graph.num_nodes <= LARGE
         recipe = Recipe(encoder, self.scaler_, smooth=smooth, kind=graph.kind)
         if self.preset_.half_life and has_ages(graph, recipe):
             lives = [f"{POOLED}{life}" for life in self.preset_.half_life.split(",")]
-            wanted = tuple(part for name in wanted for part in (lives if name == "pooled" else [name]))
+            wanted = tuple(
+                part for name in wanted for part in (lives if name == "pooled" else [name])
+            )
         # A graph that large may be on disk, where each row, and each row of its neighbours, is a page to read.
         most = FITTED if graph.num_nodes <= LARGE else SAMPLE
         needed = {graph.kind} if "own" in wanted else set[str]()
@@ -186,7 +205,9 @@ class Fitted:
             backend = Backend.of_embedding(device, len(rows) * COUNT)
             projections[kind] = own_projection(one.table, rows, backend)
         if "positions" in wanted and self._places is None:
-            self._places = self._places_beside() or fit_places(graph, Backend(device), self._positions)
+            self._places = self._places_beside() or fit_places(
+                graph, Backend(device), self._positions
+            )
         width = self._places.width if self._places else 0
         recipe = name_columns(replace(recipe, projections=projections), wanted, width, features)
         nodes = spread(seen.num_nodes, most)
@@ -216,11 +237,14 @@ class Fitted:
     def _check_features(self, graph: Graph) -> None:
         """Raise InputError for a graph whose nodes are of another type, or have other features than in training."""
         if graph.kind != (kind := self.graph_.kind):
-            expected, found = (f"nodes of type {one}" if one else "nodes of one type" for one in (kind, graph.kind))
+            expected, found = (
+                f"nodes of type {one}" if one else "nodes of one type" for one in (kind, graph.kind)
+            )
             remedy = f"Turn it to that type: graph.target({kind!r})." if kind in graph.types else ""
             raise InputError("graph", expected, found, remedy)
         remedy = (
-            "Read its tables like that graph's: like=model.graph_ (read_graph, from_frames), or prepare --like RUN."
+            "Read its tables like that graph's: like=model.graph_ (read_graph, from_frames), "
+            "or prepare --like RUN."
         )
         self._check_directions(graph, remedy)
         anew = list[str]()
@@ -241,7 +265,9 @@ class Fitted:
         for one in graph.relations:
             if one.within and one.edges.nnz and trained.get(one.ends, one.directed) != one.directed:
                 where = f"graph, relation {'.'.join(one.ends)}" if graph.kind else "graph"
-                raise InputError(where, f"{told[not one.directed]}, as in training", told[one.directed], remedy)
+                raise InputError(
+                    where, f"{told[not one.directed]}, as in training", told[one.directed], remedy
+                )
 
     @property
     def health_(self) -> dict[str, Any]:
@@ -259,9 +285,15 @@ class Fitted:
         if parts := recipe.parts:
             told["parts"] = {name: len(columns) for name, columns in parts.items()}
             told["columns"] = {name: columns_in_words(columns) for name, columns in parts.items()}
-        if "own" not in parts and seen.kind not in recipe.ends and not from_edges(seen.feature_names):
+        if (
+            "own" not in parts
+            and seen.kind not in recipe.ends
+            and not from_edges(seen.feature_names)
+        ):
             told["columns_lost"] = seen.num_features
-        if not seen.kind and not from_edges(seen.feature_names):  # positions of neighbours are always alike
+        if not seen.kind and not from_edges(
+            seen.feature_names
+        ):  # positions of neighbours are always alike
             told["resemblance"] = self._resemblance(seen)
         return health({**(self._course or {}), **told}, learnt, seen)
 
@@ -293,13 +325,19 @@ class Fitted:
         self._check_fitted()
         self._check_features(graph)
         if not graph.table.mapped:
-            raise InputError("graph", "a graph opened from a graph folder", "one in memory", "Use transform.")
+            raise InputError(
+                "graph", "a graph opened from a graph folder", "one in memory", "Use transform."
+            )
         recipe = self._recipe(vectors)
         given = self._given(graph, recipe)
-        write_embedding(recipe, graph, Path(out), device=self.device, given=given, half=half, **options)
+        write_embedding(
+            recipe, graph, Path(out), device=self.device, given=given, half=half, **options
+        )
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "model_"):
             from sklearn.exceptions import NotFittedError
 
-            raise NotFittedError("This DGI is not fitted yet: call fit(graph), or DGI.load(folder).")
+            raise NotFittedError(
+                "This DGI is not fitted yet: call fit(graph), or DGI.load(folder)."
+            )

@@ -42,7 +42,9 @@ def cluster(
     rows = np.random.default_rng(seed).permutation(len(vectors))[:fitted]
     progress(0, "k-means", 1)
     found = _kmeans(unit(vectors[np.sort(rows)]), k, seed, small)
-    codes: NDArray[np.int64] = np.concatenate([found.predict(unit(block)) for block in row_blocks(vectors)])
+    codes: NDArray[np.int64] = np.concatenate(
+        [found.predict(unit(block)) for block in row_blocks(vectors)]
+    )
     progress(1, "k-means", 1)
     order = np.argsort(-np.bincount(codes, minlength=k), kind="stable")
     ranks: NDArray[np.int64] = np.argsort(order)
@@ -56,7 +58,9 @@ def _kmeans(points: NDArray[np.float32], k: int, seed: int, small: int = SMALL) 
 
     kind = KMeans if len(points) <= small else MiniBatchKMeans
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # of fewer distinct points than clusters
+        warnings.simplefilter(
+            "ignore", ConvergenceWarning
+        )  # of fewer distinct points than clusters
         return kind(min(k, len(points)), n_init=STARTS, random_state=seed).fit(points)
 
 
@@ -78,7 +82,9 @@ def choose_k(
     sample = unit(vectors[np.random.default_rng(seed).permutation(len(vectors))[:SAMPLE]])
     most = min(len(np.unique(sample, axis=0)) - 1, len(sample) // 2)
     sample = sample - sample.mean(axis=0)
-    sample = sample @ np.linalg.eigh(sample.T @ sample)[1][:, : -WIDTH - 1 : -1]  # the main directions suffice
+    sample = (
+        sample @ np.linalg.eigh(sample.T @ sample)[1][:, : -WIDTH - 1 : -1]
+    )  # the main directions suffice
     distances = pairwise_distances(sample)
     scores: dict[int, float] = {}
     for k in (k for k in ks if k <= most):
@@ -95,7 +101,9 @@ def best_k(scores: Mapping[int, float]) -> int:
     return max(scores, key=lambda k: scores[k]) if scores else 1
 
 
-def distinctive(features: Any, clusters: NDArray[Any], *, top: int) -> list[list[tuple[int, float]]]:
+def distinctive(
+    features: Any, clusters: NDArray[Any], *, top: int
+) -> list[list[tuple[int, float]]]:
     """The columns of the features ``[N, F]`` that set each cluster apart, at most ``top`` of them, the clearest first.
 
     Each with the distance of its mean in the cluster from its mean over all nodes, in standard deviations.
@@ -106,15 +114,22 @@ def distinctive(features: Any, clusters: NDArray[Any], *, top: int) -> list[list
     sums, squares = np.zeros((2, len(sizes), features.shape[1]))
     for block in row_blocks(features):
         here = clusters[first : first + block.shape[0]]
-        member = sparse.csr_array((np.ones(len(here)), (here, np.arange(len(here)))), shape=(len(sizes), len(here)))
+        member = sparse.csr_array(
+            (np.ones(len(here)), (here, np.arange(len(here)))), shape=(len(sizes), len(here))
+        )
         for total, power in ((sums, 1), (squares, 2)):
             total += dense(member @ block**power)
         first += len(here)
     mean = sums.sum(axis=0) / len(clusters)
     deviation = np.sqrt(np.maximum(squares.sum(axis=0) / len(clusters) - mean**2, 0))
-    apart = np.divide(sums / sizes[:, None] - mean, deviation, out=np.zeros_like(sums), where=deviation > 1e-12)
+    apart = np.divide(
+        sums / sizes[:, None] - mean, deviation, out=np.zeros_like(sums), where=deviation > 1e-12
+    )
     order = np.argsort(-np.abs(apart), axis=1, kind="stable")[:, :top]
-    return [[(int(f), float(apart[row, f])) for f in best if apart[row, f]] for row, best in enumerate(order)]
+    return [
+        [(int(f), float(apart[row, f])) for f in best if apart[row, f]]
+        for row, best in enumerate(order)
+    ]
 
 
 def agreement(clusters: NDArray[Any], codes: NDArray[Any]) -> dict[str, float]:
@@ -126,4 +141,7 @@ def agreement(clusters: NDArray[Any], codes: NDArray[Any]) -> dict[str, float]:
 
     known = codes >= 0
     pair = codes[known], clusters[known]
-    return {"nmi": float(normalized_mutual_info_score(*pair)), "ari": float(adjusted_rand_score(*pair))}
+    return {
+        "nmi": float(normalized_mutual_info_score(*pair)),
+        "ari": float(adjusted_rand_score(*pair)),
+    }

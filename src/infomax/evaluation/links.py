@@ -70,14 +70,20 @@ def draw_pairs(
     hidden = edges if held_out is not None else edges[:0]
     edges = rng.permutation(edges)[:MOST_PAIRS]
     like = None if types is None else np.stack(np.divmod(edges, n))
-    others = _other_pairs(adjacency, hidden, groups if types is None else types, like, len(edges), rng)
+    others = _other_pairs(
+        adjacency, hidden, groups if types is None else types, like, len(edges), rng
+    )
     count = min(len(edges), len(others))
     if count < LEAST_PAIRS:
         expected = f"at least {LEAST_PAIRS} edges, and as many pairs of nodes without one"
-        raise TooFewEdgesError("edges to score vectors on", expected, f"{len(edges)} and {len(others)}")
+        raise TooFewEdgesError(
+            "edges to score vectors on", expected, f"{len(edges)} and {len(others)}"
+        )
     keys = np.concatenate([edges[:count], others[:count]])
     order = np.arange(count)  # both halves are in random order already
-    return Pairs(np.stack(np.divmod(keys, n)), np.repeat([True, False], count), np.tile(order % 2 == 0, 2))
+    return Pairs(
+        np.stack(np.divmod(keys, n)), np.repeat([True, False], count), np.tile(order % 2 == 0, 2)
+    )
 
 
 def score(pairs: Pairs, values: NDArray[Any]) -> dict[str, float]:
@@ -96,7 +102,9 @@ def cosines(vectors: Vectors, pairs: Pairs) -> NDArray[np.float32]:
     """
     if not sparse.issparse(vectors):
         vectors = vectors - vectors.mean(axis=0)
-    return np.concatenate([_products(vectors, ends).sum(axis=1) for ends in _blocks(pairs, _width(vectors))])
+    return np.concatenate(
+        [_products(vectors, ends).sum(axis=1) for ends in _blocks(pairs, _width(vectors))]
+    )
 
 
 def regression(vectors: Vectors, pairs: Pairs) -> NDArray[np.float64]:
@@ -108,7 +116,9 @@ def regression(vectors: Vectors, pairs: Pairs) -> NDArray[np.float64]:
     from sklearn.metrics import roc_auc_score
     from threadpoolctl import threadpool_limits
 
-    rows = np.flatnonzero(pairs.fitted).reshape(2, -1).T.ravel()  # an edge, another pair, an edge, ...
+    rows = (
+        np.flatnonzero(pairs.fitted).reshape(2, -1).T.ravel()
+    )  # an edge, another pair, an edge, ...
     rows = rows[: max(2 * LEAST_PAIRS, _FITTED // _width(vectors))]
     x, y = _products(vectors, pairs.ends[:, rows]), pairs.joined[rows, None]
     learnt = np.arange(len(rows)) % 8 < 6
@@ -120,11 +130,17 @@ def regression(vectors: Vectors, pairs: Pairs) -> NDArray[np.float64]:
     return np.concatenate([best.logits(_products(vectors, ends))[:, 0] for ends in blocks])
 
 
-def common_neighbours(adjacency: sparse.csr_array, pairs: Pairs, *, directed: bool = False) -> NDArray[np.int64]:
+def common_neighbours(
+    adjacency: sparse.csr_array, pairs: Pairs, *, directed: bool = False
+) -> NDArray[np.int64]:
     """The number of nodes ``[P]`` that are neighbours, in either direction, of both nodes of each pair."""
     linked = sparse.csr_array(adjacency.maximum(adjacency.T)) if directed else adjacency
-    width = np.diff(linked.indptr)[pairs.ends].sum(axis=0)  # hubs have far longer rows than other nodes
-    counts = [(linked[u] != 0).multiply(linked[v] != 0).sum(axis=1) for u, v in _blocks(pairs, width)]
+    width = np.diff(linked.indptr)[pairs.ends].sum(
+        axis=0
+    )  # hubs have far longer rows than other nodes
+    counts = [
+        (linked[u] != 0).multiply(linked[v] != 0).sum(axis=1) for u, v in _blocks(pairs, width)
+    ]
     return np.concatenate(counts)
 
 
@@ -132,13 +148,20 @@ def _products(vectors: Vectors, ends: NDArray[np.int64]) -> Any:
     """The elementwise products ``[P, d]`` of the vectors of pairs ``[2, P]``, scaled to length 1 before."""
     from sklearn.preprocessing import normalize
 
-    u, v = (normalize(rows / max(abs(rows).max(), 1e-30)) for rows in (vectors[ends[0]], vectors[ends[1]]))
+    u, v = (
+        normalize(rows / max(abs(rows).max(), 1e-30))
+        for rows in (vectors[ends[0]], vectors[ends[1]])
+    )
     return sparse.csr_array(u.multiply(v)) if sparse.issparse(u) else u * v
 
 
 def _width(vectors: Vectors) -> int:
     """Numbers per vector: d, or the mean that a sparse row holds."""
-    return max(vectors.nnz // vectors.shape[0], 1) if sparse.issparse(vectors) else int(vectors.shape[1])
+    return (
+        max(vectors.nnz // vectors.shape[0], 1)
+        if sparse.issparse(vectors)
+        else int(vectors.shape[1])
+    )
 
 
 def _blocks(pairs: Pairs, width: int | NDArray[np.int64]) -> list[NDArray[np.int64]]:
@@ -161,7 +184,9 @@ def _other_pairs(
     groups of some edge of ``like [2, E]``.
     """
     n = adjacency.shape[0]
-    groups = np.zeros(n, dtype=np.int64) if groups is None else np.unique(groups, return_inverse=True)[1]
+    groups = (
+        np.zeros(n, dtype=np.int64) if groups is None else np.unique(groups, return_inverse=True)[1]
+    )
     members = np.argsort(groups, kind="stable")  # the nodes of a group are a stretch of these
     sizes = np.bincount(groups)
     first = np.cumsum(sizes) - sizes
@@ -171,7 +196,9 @@ def _other_pairs(
         far = near
         if like is not None:
             near, far = like[:, rng.integers(like.shape[1], size=2 * count)]
-        u, v = (members[first[groups[one]] + rng.integers(sizes[groups[one]])] for one in (near, far))
+        u, v = (
+            members[first[groups[one]] + rng.integers(sizes[groups[one]])] for one in (near, far)
+        )
         drawn = np.stack([u, v])
         keys = _keys(drawn[:, ~are_joined(adjacency, drawn)], n)
         found = np.union1d(found, np.setdiff1d(keys, hidden))

@@ -46,13 +46,18 @@ class Regression:
     def logits(self, x: Any) -> Any:
         """Logits ``[n, K]`` of rows ``[n, d]``, an array, a tensor or CSR, in their precision."""
         if isinstance(x, Tensor):
-            weights, bias = (torch.as_tensor(part, dtype=x.dtype).to(x.device) for part in (self.weights, self.bias))
+            weights, bias = (
+                torch.as_tensor(part, dtype=x.dtype).to(x.device)
+                for part in (self.weights, self.bias)
+            )
             return torch.addmm(bias, x, weights)
         return x @ self.weights.astype(x.dtype) + self.bias.astype(x.dtype)
 
     def predict(self, x: Any) -> NDArray[Any]:
         """Codes ``[n]`` of rows ``[n, d]``."""
-        codes: NDArray[Any] = self.classes[np.asarray(torch.as_tensor(self.logits(x)).argmax(1).cpu())]
+        codes: NDArray[Any] = self.classes[
+            np.asarray(torch.as_tensor(self.logits(x)).argmax(1).cpu())
+        ]
         return codes
 
 
@@ -69,7 +74,9 @@ def logistic_path(
     many = y.ndim == 2
     classes = np.arange(y.shape[1]) if many else np.unique(y)
     targets = y if many else classes.searchsorted(y)
-    problem = _Problem.of(x, torch.as_tensor(targets, dtype=torch.float32 if many else torch.int64).to(device))
+    problem = _Problem.of(
+        x, torch.as_tensor(targets, dtype=torch.float32 if many else torch.int64).to(device)
+    )
     weights = problem.variances.new_zeros(len(problem.variances) + 1, len(classes))
     for cost in costs:
         weights = problem.minimise(cost, weights)
@@ -103,7 +110,10 @@ class _Problem:
             x = torch.as_tensor(x).to(device)
             return cls(*(_as_it_is if min(n, d) > LARGEST_BASIS else _rotated)(x), targets)
         rows, mean, axes, scale, variances = _as_it_is(x)
-        rows = [each if device.type == "cpu" else _on(device, each) for each in (rows, sparse.csr_array(rows.T))]
+        rows = [
+            each if device.type == "cpu" else _on(device, each)
+            for each in (rows, sparse.csr_array(rows.T))
+        ]
         return cls(rows, mean.to(device), axes, scale, variances.to(device), targets)
 
     @cached_property
@@ -117,7 +127,9 @@ class _Problem:
         hits = self.targets if self.targets.ndim == 2 else one_hot(self.targets, start.shape[1])
         share = hits.double().mean(0)
         # A label that no node has would let its bias fall for ever: it counts as that of one node.
-        curvature = torch.cat([self.variances, one])[:, None] * (share * (1 - share)).clamp(min=(1 - 1 / n) / n)
+        curvature = torch.cat([self.variances, one])[:, None] * (share * (1 - share)).clamp(
+            min=(1 - 1 / n) / n
+        )
         decays = torch.cat([torch.full_like(self.variances, 1 / (cost * n)), 0 * one])[:, None]
         unit = 1 / (curvature + decays).sqrt()
 
@@ -149,7 +161,9 @@ class _Problem:
             error.exp_().scatter_add_(1, true, error.new_full((), -1.0).expand(true.shape))
         total = error.sum(0, keepdim=True)
         if isinstance(self.rows, Tensor):
-            slopes = (error.T @ self.rows).T  # the short matrix first: half as long as the other way round
+            slopes = (
+                error.T @ self.rows
+            ).T  # the short matrix first: half as long as the other way round
         else:
             slopes = _product(self.rows[1], error)
         if self.shift is not None:
@@ -162,7 +176,9 @@ class _Problem:
         return own.cpu().numpy(), (weights[-1] - self.mean @ own).cpu().numpy()
 
 
-def minimise(loss: Callable[[Tensor], tuple[float, Tensor]], start: Tensor, precision: float) -> Tensor:
+def minimise(
+    loss: Callable[[Tensor], tuple[float, Tensor]], start: Tensor, precision: float
+) -> Tensor:
     """The point ``[n]`` at which no entry of the gradient exceeds the precision, or the loss hardly falls any more.
 
     By L-BFGS (Nocedal, 1980), for a smooth convex function; importing SciPy's takes 0.3 s, as long as an evaluation.
@@ -218,8 +234,12 @@ def _product(matrix: Any, y: Tensor) -> Tensor:
 
 def _on(device: torch.device, csr: Any) -> Tensor:
     """A SciPy CSR matrix on a device."""
-    starts, columns = (torch.as_tensor(part, dtype=torch.int64) for part in (csr.indptr, csr.indices))
-    return torch.sparse_csr_tensor(starts, columns, torch.from_numpy(csr.data), csr.shape).to(device)
+    starts, columns = (
+        torch.as_tensor(part, dtype=torch.int64) for part in (csr.indptr, csr.indices)
+    )
+    return torch.sparse_csr_tensor(starts, columns, torch.from_numpy(csr.data), csr.shape).to(
+        device
+    )
 
 
 def _as_it_is(x: Any) -> _Frame:
@@ -244,10 +264,14 @@ def _rotated(x: Tensor) -> _Frame:
         gram = sum((_gram(block) for block in _centred(x, mean)), x.new_zeros(()))
         try:
             _, axes = torch.linalg.eigh(gram)
-        except RuntimeError:  # MKL does not converge in single precision where many columns are constant
+        except (
+            RuntimeError
+        ):  # MKL does not converge in single precision where many columns are constant
             _, axes = torch.linalg.eigh(gram.double())
     rows = torch.cat([block @ axes.float() for block in _centred(x, mean)])
-    variances = torch.stack([block.double().square().sum(0) for block in rows.split(BLOCK)]).sum(0) / n
+    variances = (
+        torch.stack([block.double().square().sum(0) for block in rows.split(BLOCK)]).sum(0) / n
+    )
     kept = variances > 1e-10 * variances.max()  # along the others, rows differ by rounding
     scale = _scale(variances, mean)
     rows = rows if kept.all() else rows[:, kept]
@@ -267,10 +291,14 @@ def _gram(x: Tensor) -> Tensor:
 def _moments(x: Any) -> tuple[Tensor, Tensor]:
     """Mean and mean square ``[d]`` of each column of ``[n, d]``, a tensor or CSR, in double precision."""
     if isinstance(x, Tensor):
-        return x.mean(0, dtype=torch.float64), sum(block.double().square().sum(0) for block in x.split(BLOCK)) / len(x)
+        return x.mean(0, dtype=torch.float64), sum(
+            block.double().square().sum(0) for block in x.split(BLOCK)
+        ) / len(x)
     mean = np.asarray(x.mean(axis=0, dtype=np.float64))
     # Not by x.power, which sorts indices that its result shares with x.
-    sums = np.bincount(x.indices, np.square(x.data, dtype=np.float64), x.shape[1]).astype(np.float64)
+    sums = np.bincount(x.indices, np.square(x.data, dtype=np.float64), x.shape[1]).astype(
+        np.float64
+    )
     return torch.from_numpy(mean), torch.from_numpy(sums / x.shape[0])
 
 

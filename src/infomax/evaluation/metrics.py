@@ -28,7 +28,8 @@ def macro_f1(predicted: NDArray[Any], actual: NDArray[Any]) -> float:
     actual = np.broadcast_to(actual, predicted.shape)
     count = int(max(predicted.max(initial=0), actual.max(initial=0))) + 1
     hits, claims, there = (
-        np.bincount(one[one >= 0], minlength=count) for one in (actual[predicted == actual], predicted, actual)
+        np.bincount(one[one >= 0], minlength=count)
+        for one in (actual[predicted == actual], predicted, actual)
     )
     known = claims + there > 0
     return float((2 * hits[known] / (claims + there)[known]).mean())
@@ -46,7 +47,9 @@ def auc(logits: NDArray[Any], classes: NDArray[Any], actual: NDArray[Any]) -> fl
         here, others = shares[actual == code, column], np.sort(shares[actual != code, column])
         if len(here) and len(others):
             below, above = (np.searchsorted(others, here, side) for side in ("left", "right"))
-            found.append((below + above).mean() / (2 * len(others)))  # half of those that are as high
+            found.append(
+                (below + above).mean() / (2 * len(others))
+            )  # half of those that are as high
     return float(np.mean(found)) if found else 0.5
 
 

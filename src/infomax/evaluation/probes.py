@@ -102,7 +102,9 @@ def paper_probe(
     train = _rows(vectors, codes, splits, "train")
     many = codes.ndim == 2
     x = _dense(vectors, train, device)
-    mean, spread = (x.mean(0), x.std(0, correction=0)) if many else (x.new_zeros(()), x.new_ones(()))
+    mean, spread = (
+        (x.mean(0), x.std(0, correction=0)) if many else (x.new_zeros(()), x.new_ones(()))
+    )
     spread = torch.where(spread > 0, spread, 1)  # a constant column has none to divide by
     targets = torch.as_tensor(codes[train].astype(np.int64), device=device)
     # The number of classes is the training nodes' too: nothing about the test labels comes in, not even that.
@@ -125,17 +127,24 @@ def converged_probe(
         return paper_probe(vectors, codes, splits, seed=seed, device=device, steps=10 * STEPS)
     x = _dense(vectors, train, device)
     _, found = next(logistic_path(x, codes[train], [np.inf]))
-    weight, bias = (torch.as_tensor(part, dtype=torch.float32, device=device) for part in (found.weights, found.bias))
+    weight, bias = (
+        torch.as_tensor(part, dtype=torch.float32, device=device)
+        for part in (found.weights, found.bias)
+    )
     return _scored(vectors, codes, splits, device, weight[:, None], bias[None])
 
 
 def first_weights(restarts: int, d: int, classes: int, seed: int) -> Tensor:
     """Glorot's initial weights ``[d, R, C]``; those of a restart do not depend on how many follow."""
-    draws = glorot((restarts, d, classes), (d, classes), generator=torch.Generator().manual_seed(seed))
+    draws = glorot(
+        (restarts, d, classes), (d, classes), generator=torch.Generator().manual_seed(seed)
+    )
     return draws.detach().transpose(0, 1).contiguous()
 
 
-def fit_linear(x: Tensor, y: Tensor, weight: Tensor, many: bool, steps: int = STEPS) -> tuple[Tensor, Tensor]:
+def fit_linear(
+    x: Tensor, y: Tensor, weight: Tensor, many: bool, steps: int = STEPS
+) -> tuple[Tensor, Tensor]:
     """Weights ``[d, R, C]`` and biases ``[R, C]`` after so many steps of Adam on the mean cross-entropy.
 
     R regressions side by side make each step two matrix products. The gradient is closed, prediction minus target,
@@ -150,7 +159,9 @@ def fit_linear(x: Tensor, y: Tensor, weight: Tensor, many: bool, steps: int = ST
     return weight, bias
 
 
-def linear_gradient(x: Tensor, y: Tensor, weight: Tensor, bias: Tensor, many: bool) -> tuple[Tensor, Tensor]:
+def linear_gradient(
+    x: Tensor, y: Tensor, weight: Tensor, bias: Tensor, many: bool
+) -> tuple[Tensor, Tensor]:
     """Gradient of each regression's mean cross-entropy: of the weights ``[d, R, C]`` and of the biases ``[R, C]``.
 
     The mean is over nodes, and with ``many`` over labels too.
@@ -178,7 +189,9 @@ def validated_probe(
     from threadpoolctl import threadpool_limits
 
     if codes.ndim == 2:
-        raise InputError("validated probe", "one label per node", "several", "Use the paper's probe.")
+        raise InputError(
+            "validated probe", "one label per node", "several", "Use the paper's probe."
+        )
     train, validation, test = (_rows(vectors, codes, splits, name) for name in PARTS)
     if len(np.unique(codes[train])) < 2:
         raise InputError("split 'train'", "nodes of at least two classes", "one class")
@@ -188,7 +201,9 @@ def validated_probe(
     def better(found: tuple[float, float, Regression]) -> tuple[float, float]:
         return found[0], -abs(np.log10(found[1]))
 
-    small = torch.device(device).type == "cuda" or getattr(x, "nnz", x.shape[0] * x.shape[1]) < SMALL
+    small = (
+        torch.device(device).type == "cuda" or getattr(x, "nnz", x.shape[0] * x.shape[1]) < SMALL
+    )
     with threadpool_limits(1 if small else None):
         for cost, model in logistic_path(x, codes[train], COSTS, device):
             tried.append((float(accuracy(model.predict(held_out), codes[validation])), cost, model))
@@ -200,7 +215,10 @@ def validated_probe(
     blocks = [torch.as_tensor(model.logits(_some(vectors, rows))).cpu() for rows in _blocks(test)]
     logits = torch.cat(blocks).numpy()
     predictions = model.classes[logits.argmax(axis=1)][None]
-    beside = {"macro-F1": macro_f1(predictions, codes[test]), "AUC": auc(logits, model.classes, codes[test])}
+    beside = {
+        "macro-F1": macro_f1(predictions, codes[test]),
+        "AUC": auc(logits, model.classes, codes[test]),
+    }
     return Score("accuracy", accuracy(predictions, codes[test]), predictions, {"C": cost}, beside)
 
 
@@ -221,7 +239,11 @@ def score_splits(
     return [probe(vectors, codes, split, device=device) for split in each]
 
 
-PROBES: dict[str, Probe] = {"paper": paper_probe, "converged": converged_probe, "validated": validated_probe}
+PROBES: dict[str, Probe] = {
+    "paper": paper_probe,
+    "converged": converged_probe,
+    "validated": validated_probe,
+}
 
 
 def choose_probe(name: str) -> Probe:
@@ -248,13 +270,19 @@ def _blocks(rows: NDArray[np.int64]) -> list[NDArray[np.int64]]:
 
 def _some(vectors: Vectors, rows: NDArray[np.int64]) -> Any:
     """Some rows ``[n, d]``, as what they were."""
-    return vectors[torch.from_numpy(rows).to(vectors.device)] if isinstance(vectors, Tensor) else vectors[rows]
+    return (
+        vectors[torch.from_numpy(rows).to(vectors.device)]
+        if isinstance(vectors, Tensor)
+        else vectors[rows]
+    )
 
 
 def _dense(vectors: Vectors, rows: NDArray[np.int64], device: Device) -> Tensor:
     """Some rows ``[n, d]`` as a float32 tensor on the device."""
     block = _some(vectors, rows)
-    return torch.as_tensor(block.toarray() if sparse.issparse(block) else block, dtype=torch.float32, device=device)
+    return torch.as_tensor(
+        block.toarray() if sparse.issparse(block) else block, dtype=torch.float32, device=device
+    )
 
 
 def _scored(

@@ -66,7 +66,9 @@ def over_encoders(scored: Sequence[Sequence[Row]]) -> list[Row]:
     for rows in zip(*scored, strict=True):
         means, first = np.array([row.mean for row in rows]), rows[0]
         std, seconds = float(means.std(ddof=1)), sum(row.seconds for row in rows)
-        found.append(Row(first.method, first.metric, float(means.mean()), std, len(rows), None, seconds))
+        found.append(
+            Row(first.method, first.metric, float(means.mean()), std, len(rows), None, seconds)
+        )
     return found
 
 

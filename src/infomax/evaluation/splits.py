@@ -28,7 +28,9 @@ def encode_labels(column: NDArray[Any]) -> tuple[NDArray[np.int64], list[str]]:
         values = column.astype(np.int64)
         known = values != -1
     else:
-        values = np.array(["" if label is None else str(label) for label in column.tolist()], dtype=object)
+        values = np.array(
+            ["" if label is None else str(label) for label in column.tolist()], dtype=object
+        )
         known = values != ""
     classes, codes = np.unique(values[known], return_inverse=True)
     if len(classes) < 2:
@@ -64,13 +66,17 @@ _FEW, _USUAL = 10, 20
 def encode_flags(values: NDArray[Any], where: str) -> NDArray[np.int8]:
     """Codes (1: the node has the label, 0: it has not, -1: unknown) of flags, as numbers or text, of any shape."""
     if values.dtype.kind in "OUS":
-        flags = np.array([_FLAGS.get(str(flag).lower(), np.nan) for flag in values.flat]).reshape(values.shape)
+        flags = np.array([_FLAGS.get(str(flag).lower(), np.nan) for flag in values.flat]).reshape(
+            values.shape
+        )
     else:
         flags = values
     wrong = ~np.isin(flags, (-1, 0, 1))
     if wrong.any():
         remedy = "Name one column of classes, or several columns of 0 and 1."
-        raise InputError(where, "0 or 1, as a node may have several labels", shorten(values[wrong][0]), remedy)
+        raise InputError(
+            where, "0 or 1, as a node may have several labels", shorten(values[wrong][0]), remedy
+        )
     return flags.astype(np.int8)
 
 
@@ -104,13 +110,17 @@ def random_splits(codes: NDArray[np.int64], seed: int, count: int = 1) -> list[S
         for group in (group for group in groups if len(group) >= 3):
             members = generator.permutation(group)
             tenth = max(1, round(len(members) / 10))
-            for mask, rows in zip(masks.values(), np.split(members, [tenth, 2 * tenth]), strict=True):
+            for mask, rows in zip(
+                masks.values(), np.split(members, [tenth, 2 * tenth]), strict=True
+            ):
                 mask[rows] = True
         splits.append(masks)
     return splits
 
 
-def splits_for(codes: NDArray[Any], own: Splits | None, count: int = 10) -> tuple[list[Splits], str]:
+def splits_for(
+    codes: NDArray[Any], own: Splits | None, count: int = 10
+) -> tuple[list[Splits], str]:
     """The splits to score on, and their name: the graph's own, otherwise ``count`` random ones, stratified by class."""
     if own is not None and set(PARTS) <= set(own):
         return [own], "the data set's split"

@@ -43,13 +43,19 @@ class Graph(Record):
     @classmethod
     def of(cls, record: Record) -> Graph:
         """The graph of a record."""
-        return cls(**{field.name: getattr(record, field.name) for field in dataclasses.fields(record)})
+        return cls(
+            **{field.name: getattr(record, field.name) for field in dataclasses.fields(record)}
+        )
 
     def degrees(self) -> NDArray[np.int64]:
         """The number of edges at each node, ``[N]``; in a directed graph outgoing and incoming edges both count."""
         total = np.zeros(self.num_nodes, np.int64)
         for step in steps(self.relations, self.kind):
-            total += step.relation.edges.degrees() if step.relation.within else np.diff(step.senders.indptr)
+            total += (
+                step.relation.edges.degrees()
+                if step.relation.within
+                else np.diff(step.senders.indptr)
+            )
         return total
 
     def __repr__(self) -> str:
@@ -65,7 +71,12 @@ class Graph(Record):
     def __array__(self, *args: Any, **options: Any) -> NDArray[Any]:
         """Refuse to become an array: what asks for one, as searches of scikit-learn do, would cut it into rows."""
         remedy = "Compare settings by their vectors: DGI(dim).fit_transform(graph).vectors has one row per node."
-        raise InputError("graph", "an array with one row per node", "a Graph, which cannot be cut into rows", remedy)
+        raise InputError(
+            "graph",
+            "an array with one row per node",
+            "a Graph, which cannot be cut into rows",
+            remedy,
+        )
 
     def paths(self, paths: Iterable[str] | None = None, hops: int = 2) -> dict[str, int]:
         """The paths from the nodes of its type, each with the number F of features at its end.
@@ -76,10 +87,16 @@ class Graph(Record):
             hops: the number of steps up to which to look for paths.
         """
         if paths is None:
-            given = {kind for kind, nodes in self.nodes.items() if from_edges(nodes.feature_names) is None}
+            given = {
+                kind
+                for kind, nodes in self.nodes.items()
+                if from_edges(nodes.feature_names) is None
+            }
             found = find_paths(self.relations, self.kind, whole("hops", hops, 1), given)
             passed = {step.sender for path in found.values() for step in path} | {self.kind}
-            found |= find_paths(self.relations, self.kind, hops, set(self.types) - passed if found else self.types)
+            found |= find_paths(
+                self.relations, self.kind, hops, set(self.types) - passed if found else self.types
+            )
         else:
             found = {name: named_path(self.relations, name) for name in paths}
         if wrong := [name for name, path in found.items() if path[0].kind != self.kind]:
@@ -87,7 +104,12 @@ class Graph(Record):
         if not found:
             others = [kind for kind in self.types if kind != self.kind]
             remedy = f"{meant(self.kind, others)} To train other types: --type {min(others, default='')}."
-            raise InputError(f"nodes of type {self.kind}", "a relation that they have edges of", "none", remedy.strip())
+            raise InputError(
+                f"nodes of type {self.kind}",
+                "a relation that they have edges of",
+                "none",
+                remedy.strip(),
+            )
         return {name: self.nodes[path[-1].sender].num_features for name, path in found.items()}
 
     @classmethod
@@ -117,19 +139,29 @@ class Graph(Record):
             seed: decides which edges are drawn.
         """
         if self.held_out is not None:
-            raise InputError("hold_out_edges", "a graph with all its edges", "one that has edges held out already")
+            raise InputError(
+                "hold_out_edges",
+                "a graph with all its edges",
+                "one that has edges held out already",
+            )
         remedy = "Take edges out of the table before infomax prepare, and score them with your own tools."
         use = "read all of it and hold out edges"
         edges = sum(relation.edges.to_read() for relation in self.relations)
-        require_room(sum(nodes.table.to_read() for nodes in self.nodes.values()) + 6 * edges, use, remedy)
+        require_room(
+            sum(nodes.table.to_read() for nodes in self.nodes.values()) + 6 * edges, use, remedy
+        )
         graph = self.loaded()
         first, n = graph.first_rows, sum(nodes.num_nodes for nodes in graph.nodes.values())
         held_out = draw_edges(whole_adjacency(graph.nodes, graph.relations), share, seed)
         left = []
         for one in graph.relations:
-            matrix = without_edges(one.edges.matrix(), held_out, (first[one.source], first[one.target]), n)
+            matrix = without_edges(
+                one.edges.matrix(), held_out, (first[one.source], first[one.target]), n
+            )
             left.append(Relation.of(*one.ends, matrix, one.directed))
-        return dataclasses.replace(graph, relations=tuple(left), held_out=held_out).with_edge_features()
+        return dataclasses.replace(
+            graph, relations=tuple(left), held_out=held_out
+        ).with_edge_features()
 
     @classmethod
     def from_networkx(
@@ -215,7 +247,11 @@ class Graph(Record):
             columns: what the columns are, see `Choices`.
         """
         known = {"attach_to": attach_to, "like": like}
-        return cls.of(read_frames(edges, nodes, directed=directed, features=features, keys=keys, **known, **columns))
+        return cls.of(
+            read_frames(
+                edges, nodes, directed=directed, features=features, keys=keys, **known, **columns
+            )
+        )
 
     def to_frames(self, kind: str = "pandas") -> tuple[Any, Any]:
         """The edges and the nodes as two frames of "pandas", "polars" or "arrow", which `from_frames` reads back.

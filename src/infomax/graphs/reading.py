@@ -106,7 +106,9 @@ def read_database(
         like: an earlier graph, by which tables are read and columns become features.
     """
     said = {"key": as_said(keys), "table": as_said(tables)}
-    chosen = Columns.of(labels, None, ignore, columns=columns, name=name, time=time, as_of=as_of, **said)
+    chosen = Columns.of(
+        labels, None, ignore, columns=columns, name=name, time=time, as_of=as_of, **said
+    )
     chosen, _ = read_like(chosen, like, None)
     if not is_database(source):
         remedy = "Graphs in other forms: read_graph."

@@ -26,7 +26,9 @@ def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
         for name, values in arrays.items():
             array = np.asarray(values, order="C")
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
-                np.lib.format.write_array_header_1_0(member, np.lib.format.header_data_from_array_1_0(array))
+                np.lib.format.write_array_header_1_0(
+                    member, np.lib.format.header_data_from_array_1_0(array)
+                )
                 data = array.reshape(-1).view(np.uint8)
                 for first in range(0, len(data), _PIECE):
                     member.write(data[first : first + _PIECE].data)
@@ -49,9 +51,13 @@ def read_arrays(path: Path) -> Arrays:
                 key = entry.filename.removesuffix(".npy")
                 with archive.zip.open(entry) as member:
                     arrays[key] = np.lib.format.read_array(member, allow_pickle=False)
-                    if member.read(1):  # only an entry that is read to its very end has its checksum verified
+                    if member.read(
+                        1
+                    ):  # only an entry that is read to its very end has its checksum verified
                         raise ValueError("more data than the shape of the array tells")
-    except Exception as error:  # a damaged archive makes zipfile, zlib and numpy raise almost anything
+    except (
+        Exception
+    ) as error:  # a damaged archive makes zipfile, zlib and numpy raise almost anything
         found = getattr(error, "strerror", None) or str(error) or type(error).__name__
         where = f'{path}, key "{key}"' if key else str(path)
         raise InputError(where, "an npz file of plain arrays", found) from error

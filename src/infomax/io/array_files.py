@@ -48,7 +48,11 @@ class ArrayWriter:
     def _write_header(self) -> None:
         """Write the header, which is as long for any number of rows: numpy leaves room for it."""
         shape = (self.rows,) if self.width is None else (self.rows, self.width)
-        described = {"descr": np.lib.format.dtype_to_descr(self.dtype), "fortran_order": False, "shape": shape}
+        described = {
+            "descr": np.lib.format.dtype_to_descr(self.dtype),
+            "fortran_order": False,
+            "shape": shape,
+        }
         np.lib.format.write_array_header_1_0(self.file, described)
 
 
@@ -66,7 +70,9 @@ class FeatureWriter(ExitStack):
         self.rows = 0
         self.files: list[ArrayWriter] = []
         for name in (layout.FEATURES, layout.FEATURE_COLUMNS, layout.FEATURE_STARTS):
-            (folder / name).unlink(missing_ok=True)  # of an attempt before, which may have stored them otherwise
+            (folder / name).unlink(
+                missing_ok=True
+            )  # of an attempt before, which may have stored them otherwise
 
     def append(self, block: Any) -> None:
         """Add rows ``[n, F]``, dense or CSR."""
@@ -82,7 +88,9 @@ class FeatureWriter(ExitStack):
         values = block.data if sparse.issparse(block) else block
         if self.halved and np.abs(values).max(initial=0) > np.finfo(np.float16).max:
             expected = "numbers that half precision can hold, up to 65,504"
-            raise InputError(f"{self.where}, features", expected, str(np.abs(values).max()), "Leave out --half.")
+            raise InputError(
+                f"{self.where}, features", expected, str(np.abs(values).max()), "Leave out --half."
+            )
         if len(self.files) == 1:
             for part in row_blocks(block):
                 self.files[0].append(dense(part))

@@ -26,7 +26,9 @@ def replacing(path: Path) -> Iterator[Path]:
         mode = temporary.stat().st_mode
         try:
             yield temporary
-            temporary.chmod(mode)  # a library may have created the file anew, readable by its owner alone
+            temporary.chmod(
+                mode
+            )  # a library may have created the file anew, readable by its owner alone
             with temporary.open("rb+") as file:
                 os.fsync(file.fileno())
             temporary.replace(path)
@@ -56,7 +58,12 @@ def make_folder(path: Path) -> None:
 def refuse_existing(path: Path) -> None:
     """Refuse a place for a new folder where there is something already."""
     if path.exists():
-        raise InputError(str(path), "a place for a new folder", "one that exists", "Remove it, or choose another.")
+        raise InputError(
+            str(path),
+            "a place for a new folder",
+            "one that exists",
+            "Remove it, or choose another.",
+        )
 
 
 def remove_leftovers(path: Path) -> None:
@@ -102,11 +109,16 @@ def locked(lock: Path, where: Path) -> Iterator[None]:
     try:
         file.acquire(timeout=0)
     except Timeout:
-        expected, found = "a place that no other process is writing", "one that another process is writing"
+        expected, found = (
+            "a place that no other process is writing",
+            "one that another process is writing",
+        )
         remedy = "Wait until it has ended, or choose another place."
         raise InputError(str(where), expected, found, remedy) from None
     except OSError as error:
-        raise InputError(str(where), "a place where files can be locked", error.strerror or str(error)) from error
+        raise InputError(
+            str(where), "a place where files can be locked", error.strerror or str(error)
+        ) from error
     try:
         yield
     finally:

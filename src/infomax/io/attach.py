@@ -33,7 +33,9 @@ def attach(tables: Tables, known: Record, *, matrix: Any = None) -> Record:
     """
     if known.groups is not None:
         remedy = "Embed new graphs whole, without attaching them."
-        raise InputError("the known graph", "one graph, to attach nodes to", "several (it has groups)", remedy)
+        raise InputError(
+            "the known graph", "one graph, to attach nodes to", "several (it has groups)", remedy
+        )
     with closing(Database()) as database:
         return _Attachment(tables, database, known).grown(matrix)
 
@@ -60,10 +62,16 @@ class _Attachment(InMemory):
     def grown(self, matrix: Any) -> Record:
         """The known graph with the new nodes, in memory where it is; the split "new" of each type marks them."""
         self._run()
-        new = {kind: self._new(kind, matrix) for kind in self.kinds if self.sizes[kind] > self._known(kind)}
+        new = {
+            kind: self._new(kind, matrix)
+            for kind in self.kinds
+            if self.sizes[kind] > self._known(kind)
+        }
         if not new:
             path = self.edges[0].path
-            raise InputError(str(path.parent if self.several else path), "at least one new node", "none")
+            raise InputError(
+                str(path.parent if self.several else path), "at least one new node", "none"
+            )
         links, dropped = dict[Ends, NewEdges](), Counter[str]()
         for link in self.links:
             relation, edges = self._relation(link), self.joined[link.ends]
@@ -75,7 +83,9 @@ class _Attachment(InMemory):
         grown = grown if self.known.table.mapped else grown.loaded()
 
         def marked(kind: str, nodes: Nodes) -> Nodes:
-            return dataclasses.replace(nodes, splits={"new": np.arange(nodes.num_nodes) >= self._known(kind)})
+            return dataclasses.replace(
+                nodes, splits={"new": np.arange(nodes.num_nodes) >= self._known(kind)}
+            )
 
         return grown.with_nodes(marked, dropped=dict(Counter(grown.dropped) + dropped))
 
@@ -92,7 +102,12 @@ class _Attachment(InMemory):
         for link in links:
             source = self.edges[link.table]
             if self.several:
-                _refuse_unknown(str(source.path), "relation", ".".join(link.ends), [*map(".".join, self.relations)])
+                _refuse_unknown(
+                    str(source.path),
+                    "relation",
+                    ".".join(link.ends),
+                    [*map(".".join, self.relations)],
+                )
             if self._relation(link).edges.weighted and not self._weighted(link):
                 column = shorten(source.columns.earlier.get("weight", "weight"))
                 expected = f"a column {column}, as edges of the known graph have weights"
@@ -109,48 +124,64 @@ class _Attachment(InMemory):
         if kind in self.nodes:
             self._refuse_known(kind, table)
             self._refuse_twice(kind)
-            new = f"SELECT node, number, id::VARCHAR AS id FROM {table}"  # noqa: S608  our own names
+            new = f"SELECT node, number, id::VARCHAR AS id FROM {table}"
         else:
             new = "SELECT row_number() OVER (ORDER BY place) - 1 AS node, place AS number, first.id::VARCHAR AS id "
             new += "FROM first ANTI JOIN known ON known.id = first.id::VARCHAR"
             if not from_edges(own.feature_names):
-                if not self.several and database.row(f"SELECT 1 FROM ({new}) LIMIT 1"):  # noqa: S608
+                if not self.several and database.row(f"SELECT 1 FROM ({new}) LIMIT 1"):
                     expected = "a node table beside it, with the features of the new nodes"
                     raise InputError(str(self.edges[0].path), expected, "only the edge table")
                 new += " WHERE false"  # an end that is not known is refused when it is joined
         database.execute(
-            "CREATE TABLE joint AS SELECT node, -1 AS number, id FROM known "  # noqa: S608
+            "CREATE TABLE joint AS SELECT node, -1 AS number, id FROM known "
             f"UNION ALL SELECT node + {own.num_nodes}, number, id FROM ({new})"
         )
         for name in (table, "first", "known"):
             database.execute(f"DROP TABLE IF EXISTS {name}")
         database.execute(f"ALTER TABLE joint RENAME TO {table}")
-        (late,) = database.row(f"SELECT count(*) FROM {table} WHERE node >= {own.num_nodes}")  # noqa: S608
+        (late,) = database.row(f"SELECT count(*) FROM {table} WHERE node >= {own.num_nodes}")
         self.sizes[kind] += int(late)
         return self.sizes[kind]
 
     def _find_known(self, kind: str, table: str) -> None:
         """Table known: node and id of those known nodes that the tables mention, or the names of their columns."""
-        ends = [(link, end) for link in self.links for end in (0, 1) if link.ends[2 * end] == kind and link.row != end]
-        parts = [f"SELECT {('source', 'target')[end]}::VARCHAR AS id FROM ({link.query})" for link, end in ends]  # noqa: S608
-        parts += [f"SELECT id::VARCHAR AS id FROM {table}"] if kind in self.nodes else []  # noqa: S608
+        ends = [
+            (link, end)
+            for link in self.links
+            for end in (0, 1)
+            if link.ends[2 * end] == kind and link.row != end
+        ]
+        parts = [
+            f"SELECT {('source', 'target')[end]}::VARCHAR AS id FROM ({link.query})"
+            for link, end in ends
+        ]
+        parts += [f"SELECT id::VARCHAR AS id FROM {table}"] if kind in self.nodes else []
         database = self.database
-        database.execute(f"CREATE TABLE mentioned AS SELECT DISTINCT id FROM ({' UNION ALL '.join(parts)})")  # noqa: S608
+        database.execute(
+            f"CREATE TABLE mentioned AS SELECT DISTINCT id FROM ({' UNION ALL '.join(parts)})"
+        )
         names = [name for link, _ in ends for name in self.notes[f"edges {link.table}"]["ends"]]
         database.execute("INSERT INTO mentioned SELECT unnest(?::VARCHAR[])", [names])
-        database.create("known", _as_text(self.known.nodes[kind].ids), condition="SEMI JOIN mentioned USING (id)")
+        database.create(
+            "known",
+            _as_text(self.known.nodes[kind].ids),
+            condition="SEMI JOIN mentioned USING (id)",
+        )
         database.execute("DROP TABLE mentioned")
 
     def _refuse_known(self, kind: str, table: str) -> None:
         """Refuse a new node that is known."""
-        query = f"SELECT one.number, known.node, known.id FROM {table} AS one JOIN known ON known.id = one.id::VARCHAR"  # noqa: S608
+        query = f"SELECT one.number, known.node, known.id FROM {table} AS one JOIN known ON known.id = one.id::VARCHAR"
         if row := self.database.row(f"{query} ORDER BY one.number LIMIT 1"):
             found = f"{shorten(row[2])}, already row {row[1] + 1} of the known graph"
             remedy = "Remove the row. A graph that has changed as a whole is read by itself: infomax update."
             raise InputError(self.nodes[kind].place(row[0]), "the id of a new node", found, remedy)
 
     def _listed(self, kind: str) -> str:
-        table = self.nodes[kind].path if kind in self.nodes else f"a table nodes/{kind}.* with features"
+        table = (
+            self.nodes[kind].path if kind in self.nodes else f"a table nodes/{kind}.* with features"
+        )
         return f"of the known graph, or listed in {table}"
 
     def _new(self, kind: str, matrix: Any) -> NewNodes:

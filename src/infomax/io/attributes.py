@@ -18,7 +18,9 @@ from infomax.io.record import Record
 from infomax.io.sources import Source
 
 
-def from_attributes(graph: Any, chosen: Columns, directed: bool | None, where: str = "graph") -> Record:
+def from_attributes(
+    graph: Any, chosen: Columns, directed: bool | None, where: str = "graph"
+) -> Record:
     """What `Graph.from_networkx` returns."""
     if not hasattr(graph, "is_directed"):
         raise InputError("graph", "a NetworkX graph", type(graph).__name__)
@@ -33,21 +35,32 @@ def from_attributes(graph: Any, chosen: Columns, directed: bool | None, where: s
         ids = check_ids(np.fromiter(position, dtype=object), len(position))
     usual = graph.graph.get("edge_default", {}).get("weight", 1.0 if "weight" in used else None)
     try:
-        weight = None if usual is None else [float(attributes.get("weight", usual)) for *_, attributes in links]
+        weight = (
+            None
+            if usual is None
+            else [float(attributes.get("weight", usual)) for *_, attributes in links]
+        )
     except (TypeError, ValueError) as error:
         raise InputError(f"{where}, weight of an edge", "a number", str(error)) from None
     source = _nodes(graph, ids, chosen, Path(where))
     fields = read_node_table(source)
-    fields["labels"] = {name: _numbers(source, name, words) for name, words in fields["labels"].items()}
+    fields["labels"] = {
+        name: _numbers(source, name, words) for name, words in fields["labels"].items()
+    }
     with within(where):
         record = Record.from_arrays(
-            np.array([[position[u], position[v]] for u, v, _ in links], dtype=np.int64).reshape(-1, 2).T,
+            np.array([[position[u], position[v]] for u, v, _ in links], dtype=np.int64)
+            .reshape(-1, 2)
+            .T,
             weight=weight,
             num_nodes=len(ids),
             directed=graph.is_directed() if directed is None else directed,
             **fields | ({"features": chosen.edge_features} if fields["features"] is None else {}),
         )
-    return replace(record, table_columns={word: name for word, name in source.columns.named().items() if word != "id"})
+    return replace(
+        record,
+        table_columns={word: name for word, name in source.columns.named().items() if word != "id"},
+    )
 
 
 def _nodes(graph: Any, ids: Any, chosen: Columns, where: Path) -> Source:
@@ -63,7 +76,9 @@ def _nodes(graph: Any, ids: Any, chosen: Columns, where: Path) -> Source:
             values = columns.setdefault(str(name), [])
             if not values:
                 values += [None] * len(ids)
-            values[row] = value.tolist() if hasattr(value, "detach") else value  # torch's are no text
+            values[row] = (
+                value.tolist() if hasattr(value, "detach") else value
+            )  # torch's are no text
     identifier = "id"
     while identifier in columns:
         identifier += "_"
@@ -80,14 +95,24 @@ def _arrow(name: str, values: list[Any], chosen: Columns) -> Any:
         return pa.array(values)
     except (pa.ArrowException, OverflowError):
         for value in values:
-            if " object at 0x" in str(value) and name not in chosen.ignore:  # its text is a place in memory
+            if (
+                " object at 0x" in str(value) and name not in chosen.ignore
+            ):  # its text is a place in memory
                 found, remedy = f"an object of type {type(value).__name__}", "Name it in ignore."
-                raise InputError(f"attribute {shorten(name)}", EXPECTED["type"], found, remedy) from None
-        words = [None if value is None or value != value else str(value) for value in values]  # NaN is not itself
+                raise InputError(
+                    f"attribute {shorten(name)}", EXPECTED["type"], found, remedy
+                ) from None
+        words = [
+            None if value is None or value != value else str(value) for value in values
+        ]  # NaN is not itself
         return pa.array(words, pa.large_string())
 
 
 def _numbers(source: Source, label: str, words: Any) -> Any:
     """A label ``[N]``: integers stay integers, whose -1 is unknown; others are text."""
     column = source.frame[source.chosen.labels[label]]
-    return np.asarray(column) if str(column.type).startswith("int") and not column.null_count else words
+    return (
+        np.asarray(column)
+        if str(column.type).startswith("int") and not column.null_count
+        else words
+    )

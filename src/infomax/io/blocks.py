@@ -65,15 +65,22 @@ class Block:
             return values.cast("large_string")
         remedy = 'Make them one of these (pandas: column.astype("Int64")).'
         raise InputError(
-            place(self.path, column=column), "ids that are integers or text", f"type {values.type}", remedy
+            place(self.path, column=column),
+            "ids that are integers or text",
+            f"type {values.type}",
+            remedy,
         )
 
     def ends(self, columns: Sequence[str]) -> list[Any]:
         """The ids ``[n]`` at both ends of edges, of one type."""
         ends = [self.ids(column) for column in columns]
         if ends[0].type != ends[1].type:
-            found = " and ".join(f'{end.type} in "{name}"' for end, name in zip(ends, columns, strict=True))
-            raise InputError(str(self.path), "ids of one type", found, "Give both columns one type.")
+            found = " and ".join(
+                f'{end.type} in "{name}"' for end, name in zip(ends, columns, strict=True)
+            )
+            raise InputError(
+                str(self.path), "ids of one type", found, "Give both columns one type."
+            )
         return ends
 
     def filled_in(self, column: str) -> NDArray[np.bool_]:
@@ -90,7 +97,9 @@ class Block:
             raise InputError(self.place(int(np.argmin(there)), column), "an id", found, FILL_IN)
         return self.data[column]
 
-    def features(self, widths: dict[str, int], remedy: str, gaps: Sequence[float] = ()) -> NDArray[Any]:
+    def features(
+        self, widths: dict[str, int], remedy: str, gaps: Sequence[float] = ()
+    ) -> NDArray[Any]:
         """Features ``[n, F]``, every one finite; a column of lists of W numbers is W features.
 
         ``widths`` has the W of each column of lists, and learns those that it lacks; ``remedy`` is for messages. For
@@ -110,19 +119,27 @@ class Block:
     def _fill(self, values: NDArray[Any], good: NDArray[np.bool_], gaps: Sequence[float]) -> None:
         """Put what gaps become into features ``[n, F]``, and mark them as good."""
         for at in np.flatnonzero(~good.all(axis=0)).tolist():
-            missing = np.asarray(cells.plain(self.data[self.names[at]].slice(0, len(values))).is_null())
+            missing = np.asarray(
+                cells.plain(self.data[self.names[at]].slice(0, len(values))).is_null()
+            )
             values[missing, at] = gaps[at]
             good[missing, at] = True
 
     def _refuse(self, good: NDArray[np.bool_], widths: dict[str, int], remedy: str) -> None:
         """Refuse the first feature that is not ``good [n, F]``."""
         row, at = divmod(int(np.argmin(good)), good.shape[1])
-        owner, entry = [(name, entry) for name in self.names for entry in range(widths.get(name, 1))][at]
+        owner, entry = [
+            (name, entry) for name in self.names for entry in range(widths.get(name, 1))
+        ][at]
         value = self.data[owner][row].as_py()
         value = value[entry] if owner in widths else value
-        raise NotNumbersError(self.place(row, owner), "a finite number (32-bit float)", written(value), remedy)
+        raise NotNumbersError(
+            self.place(row, owner), "a finite number (32-bit float)", written(value), remedy
+        )
 
-    def _numbers(self, column: str, rows: int, widths: dict[str, int], remedy: str = "") -> NDArray[Any]:
+    def _numbers(
+        self, column: str, rows: int, widths: dict[str, int], remedy: str = ""
+    ) -> NDArray[Any]:
         """The first rows of a column of numbers as ``[n]``, NaN where there is none; lists of W numbers as ``[n, W]``.
 
         Float32 stays as it is; all others are float64.
@@ -134,14 +151,20 @@ class Block:
         if self.lines:
             try:
                 return numpy_of(values.cast("double"), np.float64)
-            except pa.ArrowInvalid:  # some are no numbers, or not as pyarrow reads them, such as " +1"
+            except (
+                pa.ArrowInvalid
+            ):  # some are no numbers, or not as pyarrow reads them, such as " +1"
                 return cells.numbers(cells.plain(values))[0]
         lists = cells.is_list(values.type)
         if not _numeric(values.type.value_type if lists else values.type):
             where = place(self.path, column=column)
-            raise NotNumbersError(where, "numbers", f"type {values.type}", remedy and "Store it as numbers.")
+            raise NotNumbersError(
+                where, "numbers", f"type {values.type}", remedy and "Store it as numbers."
+            )
         if lists:
-            lengths = compute.fill_null(compute.list_value_length(values), 0).to_numpy(zero_copy_only=False)
+            lengths = compute.fill_null(compute.list_value_length(values), 0).to_numpy(
+                zero_copy_only=False
+            )
             if not lengths.all():
                 where = self.place(int(np.argmin(lengths)), column)
                 raise NotNumbersError(where, "a list of numbers", "null, or an empty one", remedy)
@@ -149,7 +172,9 @@ class Block:
             if (lengths != width).any():
                 row = int(np.argmax(lengths != width))
                 expected = f"a list of {number_of(width, 'number')}, as in the rows before"
-                raise InputError(self.place(row, column), expected, number_of(int(lengths[row]), "number"))
+                raise InputError(
+                    self.place(row, column), expected, number_of(int(lengths[row]), "number")
+                )
             values = values.flatten()
         found = np.asarray(values.to_numpy(zero_copy_only=False))
         found = found if found.dtype == np.float32 else found.astype(np.float64)
@@ -168,12 +193,16 @@ class Block:
             where = place(self.path, column=column)
             if not _numeric(values.type.value_type):
                 remedy = 'Give each label a column of 0 and 1 (pandas: column.str.join("|").str.get_dummies()).'
-                raise InputError(where, "one label per node, or lists of 0 and 1", f"type {values.type}", remedy)
+                raise InputError(
+                    where, "one label per node, or lists of 0 and 1", f"type {values.type}", remedy
+                )
             flags = self._numbers(column, len(values), widths)
             if not np.isin(flags, (0, 1)).all():
                 raise InputError(where, "lists of 0 and 1, one per label", "other numbers")
             return flags.astype(np.uint8)
-        text = compute.if_else(compute.is_null(values, nan_is_null=True), "", values.cast("large_string"))
+        text = compute.if_else(
+            compute.is_null(values, nan_is_null=True), "", values.cast("large_string")
+        )
         return np.array(text.to_pylist(), dtype=object)
 
     def weight(self, column: str) -> NDArray[np.float32]:
@@ -184,7 +213,9 @@ class Block:
         if not good.all():
             row = int(np.argmin(good))
             found = written(self.data[column][row].as_py())
-            raise InputError(self.place(row, column), WEIGHT, found, "Correct it or remove the edge.")
+            raise InputError(
+                self.place(row, column), WEIGHT, found, "Correct it or remove the edge."
+            )
         return weight
 
     def split(self, column: str) -> NDArray[np.bool_]:
@@ -193,14 +224,18 @@ class Block:
         words = [cell.strip().lower() for cell in found]
         for row, word in enumerate(words):
             if word not in _TRUE and word not in _FALSE:
-                raise InputError(self.place(row, column), "1 or 0, true or false", shorten(found[row]))
+                raise InputError(
+                    self.place(row, column), "1 or 0, true or false", shorten(found[row])
+                )
         return np.array([word in _TRUE for word in words], dtype=bool)
 
     def groups(self, column: str) -> list[str]:
         """The names ``[n]`` of the graphs that nodes belong to."""
         words: list[str] = self.words(column, {}).tolist()
         if "" in words:
-            raise InputError(self.place(words.index(""), column), "the name of a graph", "an empty cell", FILL_IN)
+            raise InputError(
+                self.place(words.index(""), column), "the name of a graph", "an empty cell", FILL_IN
+            )
         return words
 
     def times(self, column: str) -> NDArray[np.int64]:

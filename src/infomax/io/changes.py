@@ -50,10 +50,16 @@ class Changes:
         before = dict[str, NDArray[np.int64]]()
         for kind, nodes in later.nodes.items():
             known = earlier.nodes.get(kind)
-            before[kind] = np.full(nodes.num_nodes, -1) if known is None else rows_before(known.ids[:], nodes.ids[:])
+            before[kind] = (
+                np.full(nodes.num_nodes, -1)
+                if known is None
+                else rows_before(known.ids[:], nodes.ids[:])
+            )
         with ThreadPoolExecutor(1) as pool:
             features = {
-                kind: pool.submit(_changed_features, earlier.nodes.get(kind, nodes), nodes, before[kind])
+                kind: pool.submit(
+                    _changed_features, earlier.nodes.get(kind, nodes), nodes, before[kind]
+                )
                 for kind, nodes in later.nodes.items()
             }
             senders, edges = _changed_relations(earlier, later, before)
@@ -97,7 +103,9 @@ def rows_before(earlier: NDArray[Any], later: NDArray[Any]) -> NDArray[np.int64]
     from pyarrow import compute
 
     known, asked = (pa.array(ids.tolist()).cast(pa.large_string()) for ids in (earlier, later))
-    found: NDArray[np.int32] = compute.index_in(asked, known).fill_null(-1).to_numpy(zero_copy_only=False)
+    found: NDArray[np.int32] = (
+        compute.index_in(asked, known).fill_null(-1).to_numpy(zero_copy_only=False)
+    )
     return found.astype(np.int64)
 
 
@@ -112,30 +120,45 @@ def _changed_relations(
         ends = before[one.source], before[one.target]
         matrix = one.edges.matrix()
         if (old := known.get(one.ends)) is None:
-            sources, targets, count = np.ones(len(ends[0]), bool), np.ones(len(ends[1]), bool), matrix.nnz
+            sources, targets, count = (
+                np.ones(len(ends[0]), bool),
+                np.ones(len(ends[1]), bool),
+                matrix.nnz,
+            )
         else:
             sources, targets, count = _changed_edges(old.matrix(), matrix, *ends)
-        steps |= {Step(one, one.source): sources, Step(one, one.target): targets}  # of one type, the targets
+        steps |= {
+            Step(one, one.source): sources,
+            Step(one, one.target): targets,
+        }  # of one type, the targets
         total += count if one.edges.directed else count // 2
     return steps, total
 
 
 def _changed_edges(
-    old: sparse.csr_array, new: sparse.csr_array, sources: NDArray[np.int64], targets: NDArray[np.int64]
+    old: sparse.csr_array,
+    new: sparse.csr_array,
+    sources: NDArray[np.int64],
+    targets: NDArray[np.int64],
 ) -> tuple[Mask, Mask, int]:
     """Which rows ``[S]`` and columns ``[T]`` of a later matrix have other entries, and how many differ.
 
     ``sources [S]`` and ``targets [T]`` are the rows and columns in the earlier matrix, -1 for new ones.
     """
     wide = old.copy()
-    wide.resize(old.shape[0] + 1, old.shape[1] + 1)  # the last row and the last column, which are empty, are -1
+    wide.resize(
+        old.shape[0] + 1, old.shape[1] + 1
+    )  # the last row and the last column, which are empty, are -1
     moved = wide[sources][:, targets]
     moved.sort_indices()
     differ = moved != new
     changed = []
     for ends, before, after, other in (
         (sources, np.diff(wide.indptr), np.diff(moved.indptr), np.diff(differ.indptr)),
-        (targets, *(np.bincount(one.indices, minlength=one.shape[1]) for one in (wide, moved, differ))),
+        (
+            targets,
+            *(np.bincount(one.indices, minlength=one.shape[1]) for one in (wide, moved, differ)),
+        ),
     ):
         changed.append((ends < 0) | (before[ends] != after) | (other > 0))
     return changed[0], changed[1], old.nnz - moved.nnz + int(differ.nnz)
@@ -146,13 +169,19 @@ def _changed_features(earlier: Nodes, later: Nodes, before: NDArray[np.int64]) -
     for first in range(0, len(before), step):
         rows: Any = np.flatnonzero(before[first : first + step] >= 0) + first
         old: Any = before[rows]
-        if len(rows) and np.array_equal(old, rows + old[0] - rows[0]) and len(rows) == rows[-1] - rows[0] + 1:
+        if (
+            len(rows)
+            and np.array_equal(old, rows + old[0] - rows[0])
+            and len(rows) == rows[-1] - rows[0] + 1
+        ):
             old, rows = slice(old[0], old[-1] + 1), slice(rows[0], rows[-1] + 1)  # not copied
         if earlier.times is not None and later.times is not None:
             changed[rows] = earlier.times[old] != later.times[rows]
         one, other = earlier.table[old], later.table[rows]
         if sparse.issparse(one) and sparse.issparse(other):
             changed[rows] |= np.diff((one != other).tocsr().indptr) > 0
-        elif not np.array_equal(one := dense(one), other := dense(other)):  # faster than a look at each row
+        elif not np.array_equal(
+            one := dense(one), other := dense(other)
+        ):  # faster than a look at each row
             changed[rows] |= (one != other).any(axis=1)
     return changed

@@ -12,7 +12,14 @@ from infomax.errors import InputError, shorten, warn
 
 _ID = re.compile(r"[\W_](id|ID|Id)$|[a-z](Id|ID)$")
 _REGULAR = (("s", ""), ("es", ""), ("ies", "y"), ("ves", "f"), ("ves", "fe"))
-_PLURALS = (*_REGULAR, ("people", "person"), ("children", "child"), ("men", "man"), ("ices", "ix"), ("ices", "ex"))
+_PLURALS = (
+    *_REGULAR,
+    ("people", "person"),
+    ("children", "child"),
+    ("men", "man"),
+    ("ices", "ix"),
+    ("ices", "ex"),
+)
 """How names of several end, and those of one."""
 
 
@@ -77,10 +84,14 @@ def check_column_names(where: str, names: Sequence[str]) -> None:
     """Refuse a column without a name, and two of the same name."""
     if "" in names:
         remedy = "Name it or delete it; pandas leaves its row numbers out with index=False."
-        raise InputError(where, "a name for every column", f"none for column {names.index('') + 1}", remedy)
+        raise InputError(
+            where, "a name for every column", f"none for column {names.index('') + 1}", remedy
+        )
     name, count = Counter(names).most_common(1)[0]
     if count > 1:
-        raise InputError(where, "each column name once", f"{shorten(name)} {count} times", "Rename them.")
+        raise InputError(
+            where, "each column name once", f"{shorten(name)} {count} times", "Rename them."
+        )
 
 
 def plain(name: str) -> str:
@@ -94,7 +105,11 @@ def singulars(name: str) -> list[str]:
     Spelling alone does not tell movies from categories, or houses from boxes.
     """
     word = plain(name)
-    found = [word.removesuffix(end) + one for end, one in _PLURALS if len(word) > 3 and word.endswith(end)]
+    found = [
+        word.removesuffix(end) + one
+        for end, one in _PLURALS
+        if len(word) > 3 and word.endswith(end)
+    ]
     return [*found, word]
 
 
@@ -102,7 +117,9 @@ def called(word: str, kinds: Iterable[str]) -> str:
     """The type of nodes that a word means: in any case, in the singular or the plural; "" for none, or several."""
     known = list(kinds)
     own = {*singulars(word)}
-    alike = [word] if word in known else [kind for kind in known if not own.isdisjoint(singulars(kind))]
+    alike = (
+        [word] if word in known else [kind for kind in known if not own.isdisjoint(singulars(kind))]
+    )
     return alike[0] if len(alike) == 1 else ""
 
 

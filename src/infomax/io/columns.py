@@ -107,25 +107,41 @@ class Columns:
         """
         ends = tuple(types.split(",") if isinstance(types, str) else types) if types else ()
         if len(ends) not in (0, 2):
-            raise InputError("types", "two, of the nodes where edges begin and end, as in user,item", listed(ends))
+            raise InputError(
+                "types",
+                "two, of the nodes where edges begin and end, as in user,item",
+                listed(ends),
+            )
         for word in names:
             if word not in (*Choices.__annotations__, "earlier", *DATABASE):
                 known = ("features", *Choices.__annotations__)
-                raise InputError(f"argument {word}", f"one of {', '.join(known)}", "another", meant(word, known))
+                raise InputError(
+                    f"argument {word}", f"one of {', '.join(known)}", "another", meant(word, known)
+                )
         kinds = kinds_said(columns)
         names["time"] = ",".join(several(names.get("time") or ())) or None
         for word in ("id", "name"):
-            said = {name for name, kind in [*kinds.items(), (names.get(word), word)] if kind == word and name}
+            said = {
+                name
+                for name, kind in [*kinds.items(), (names.get(word), word)]
+                if kind == word and name
+            }
             owners = {name.partition(".")[0] for name in said if "." in name}
             if len(said) > 1 and len(owners) < len(said):
-                raise InputError(word, "one column, or one per type (TYPE.NAME)", listed(sorted(said)))
+                raise InputError(
+                    word, "one column, or one per type (TYPE.NAME)", listed(sorted(said))
+                )
             names[word] = ",".join(sorted(said)) or None
         for word in DATABASE:
             names[word] = several(names.get(word) or ())
         given = None if features is None else several(features)
         files = [Path(name) for name in given or () if Path(name).suffix.lower() in MATRICES]
         if files and len(given or ()) > 1:
-            raise InputError("features", f"names of columns, or one file {' or '.join(MATRICES)}", listed(given or ()))
+            raise InputError(
+                "features",
+                f"names of columns, or one file {' or '.join(MATRICES)}",
+                listed(given or ()),
+            )
         return cls(
             labels=(*several(labels), *(name for name, kind in kinds.items() if kind == "label")),
             features=None if files else given,
@@ -138,15 +154,26 @@ class Columns:
 
     def like_types(self, types: Mapping[str, FeaturesOfType]) -> Self:
         """The columns that make the features of each type of an earlier graph."""
-        word = next((word for names, *_ in types.values() if names and (word := asked_edge_features(names))), None)
+        word = next(
+            (
+                word
+                for names, *_ in types.values()
+                if names and (word := asked_edge_features(names))
+            ),
+            None,
+        )
         return dataclasses.replace(self, features=(word,) if word else None, of_types=types)
 
-    def like(self, names: Sequence[str], encoding: Encoding | None, gaps: Sequence[float] = ()) -> Self:
+    def like(
+        self, names: Sequence[str], encoding: Encoding | None, gaps: Sequence[float] = ()
+    ) -> Self:
         """The columns that make the features of these names, as they were learnt from those of an earlier graph."""
         used = names if encoding is None else [column.name for column in encoding.used]
         called = {"name": encoding.called} if encoding and encoding.called else {}
         earlier = {**self.earlier, **called}
-        found = dataclasses.replace(self, features=tuple(used), encoding=encoding, learns=False, earlier=earlier)
+        found = dataclasses.replace(
+            self, features=tuple(used), encoding=encoding, learns=False, earlier=earlier
+        )
         return dataclasses.replace(found, gaps=tuple(gaps))
 
     def keys(self, names: Iterable[str]) -> list[str]:
@@ -178,7 +205,9 @@ class Columns:
 
     def as_before(self, *words: str) -> Self:
         """The same with an earlier graph's choices about types (`TYPES`, or these words), unless some are made here."""
-        found: dict[str, Any] = {word: self.earlier[word] for word in words or TYPES if word in self.earlier}
+        found: dict[str, Any] = {
+            word: self.earlier[word] for word in words or TYPES if word in self.earlier
+        }
         if "types" in found:
             found["types"] = tuple(found["types"].split(","))
         return self if self.typed else dataclasses.replace(self, **found)
@@ -199,8 +228,14 @@ class Columns:
     def refuse_other_types(self, where: str | Path, *, several: bool) -> None:
         """Refuse tables of one type of nodes where an earlier graph has several, and the other way round."""
         told = {True: "several types of nodes", False: "one type of nodes"}
-        if (self.of_types and not several) or (several and self.features and not self.learns and not self.of_types):
-            raise InputError(str(where), f"tables of {told[not several]}, as the earlier graph has", told[several])
+        if (self.of_types and not several) or (
+            several and self.features and not self.learns and not self.of_types
+        ):
+            raise InputError(
+                str(where),
+                f"tables of {told[not several]}, as the earlier graph has",
+                told[several],
+            )
 
     def of_edges(self, path: Path, names: Sequence[str]) -> EdgeColumns:
         """The columns of source, target and weight: as named, else those of these names in any case.
@@ -232,14 +267,23 @@ class Columns:
         if self.edges_as or self.of_types or not self.learns:
             return
         chosen = self.of_edges(path, names)
-        hint = " If one holds weights: --weight COLUMN (in Python: weight=)." if chosen.weight is None else ""
+        hint = (
+            " If one holds weights: --weight COLUMN (in Python: weight=)."
+            if chosen.weight is None
+            else ""
+        )
         rows = " To make a node of each row, with its columns: --edges-as NAME (edges_as=)."
-        warn_unused(str(path), [name for name in names if name not in chosen], "edge columns", hint + rows)
+        warn_unused(
+            str(path), [name for name in names if name not in chosen], "edge columns", hint + rows
+        )
 
     def names_ends(self, ends: Sequence[str]) -> bool:
         """Whether the columns of source and target were found by their names, rather than by their places."""
         pairs = zip(("source", "target"), ends, strict=True)
-        return all(end in (getattr(self, word), self.earlier.get(word)) or end.lower() == word for word, end in pairs)
+        return all(
+            end in (getattr(self, word), self.earlier.get(word)) or end.lower() == word
+            for word, end in pairs
+        )
 
     def of_nodes(self, path: Path, names: Sequence[str]) -> NodeColumns:
         """The columns of the id (as named, else "id" in any case, else the first), labels, features and others.
@@ -262,19 +306,28 @@ class Columns:
             groups = _label(path, others, self.groups, "column of groups")
         called = self.name_among(others)
         named = None if called is None else _label(path, others, called, "column of names")
-        timed = self.time or next((one for one in (TIME, self.earlier.get("time")) if one in others), None)
+        timed = self.time or next(
+            (one for one in (TIME, self.earlier.get("time")) if one in others), None
+        )
         time = None if timed is None else _label(path, others, timed, "column of times")
         found = NodeColumns(identifier, [], labels, splits, groups, named, time)
         if self.matrix is not None:
             return found
-        if both := [name for name in self.kinds if name in (*labels.values(), *splits.values(), groups)]:
-            twice, remedy = f"{self.kinds[both[0]]}, and a label, a split or the graphs as well", "Leave one out."
+        if both := [
+            name for name in self.kinds if name in (*labels.values(), *splits.values(), groups)
+        ]:
+            twice, remedy = (
+                f"{self.kinds[both[0]]}, and a label, a split or the graphs as well",
+                "Leave one out.",
+            )
             raise InputError(place(path, column=both[0]), "one use", twice, remedy)
         if self.features is None:  # a column whose kind was said may be the name, too
             features = (others.keys() - found.annotations) | self.kinds.keys()
         else:
             features = self._features_there(path, others)
-        ordered = others if self.learns or self.features is None else self.features  # as in an earlier graph
+        ordered = (
+            others if self.learns or self.features is None else self.features
+        )  # as in an earlier graph
         return found._replace(features=[name for name in ordered if name in features])
 
     def identifier(self, path: Path, names: Sequence[str]) -> str:
@@ -289,7 +342,9 @@ class Columns:
 
     def name_among(self, names: Collection[str]) -> str | None:
         """The column of names: as named, else one that is marked as such, or an earlier one."""
-        return self.name or next((one for one in (NAME, self.earlier.get("name")) if one in names), None)
+        return self.name or next(
+            (one for one in (NAME, self.earlier.get("name")) if one in names), None
+        )
 
     def find(self, path: Path, names: Sequence[str], word: str) -> str | None:
         """The column of the chosen name, else of an earlier or the usual one; None: there is none."""
@@ -305,7 +360,13 @@ class Columns:
         missing = [name for name in self.features or () if name not in others]
         if missing and self.edge_features:
             return set()
-        require(path, others, missing, "feature column", "Add it; a cell may be empty." if self.encoding else "")
+        require(
+            path,
+            others,
+            missing,
+            "feature column",
+            "Add it; a cell may be empty." if self.encoding else "",
+        )
         return {*(self.features or ())}
 
 
@@ -316,15 +377,23 @@ def _label(path: Path, others: Collection[str], name: str, what: str = "label co
     return column
 
 
-def require(path: Path, names: Collection[str], wanted: Sequence[str], what: str, remedy: str = "") -> None:
+def require(
+    path: Path, names: Collection[str], wanted: Sequence[str], what: str, remedy: str = ""
+) -> None:
     """Refuse a table without the wanted columns; the message says ``what`` they are for."""
     if missing := [name for name in wanted if name not in names]:
         found = f"the columns {listed(list(names))}"
-        raise InputError(str(path), f"a {what} {listed(missing)}", found, remedy or meant(missing[0], names))
+        raise InputError(
+            str(path), f"a {what} {listed(missing)}", found, remedy or meant(missing[0], names)
+        )
 
 
 def _refuse_row_numbers(path: Path, name: str, remedy: str) -> None:
     """Refuse row numbers that pandas has written to a table, and read as its first column, where ids should be."""
     if re.fullmatch(r"Unnamed: \d+", name):
-        remedy = f"Leave it out (pandas: read_csv(NAME, index_col=0)), or name the columns: {remedy}."
-        raise InputError(str(path), "ids in the first column", f"{shorten(name)}, row numbers of pandas", remedy)
+        remedy = (
+            f"Leave it out (pandas: read_csv(NAME, index_col=0)), or name the columns: {remedy}."
+        )
+        raise InputError(
+            str(path), "ids in the first column", f"{shorten(name)}, row numbers of pandas", remedy
+        )

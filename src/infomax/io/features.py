@@ -19,7 +19,9 @@ from infomax.io.column_names import listed
 def existing(path: Path, remedy: str = "") -> Path:
     """The path of a file; refused where there is none."""
     if not path.is_file():
-        raise InputError(str(path), "a file", "a folder" if path.is_dir() else "nothing of that name", remedy)
+        raise InputError(
+            str(path), "a file", "a folder" if path.is_dir() else "nothing of that name", remedy
+        )
     return path
 
 
@@ -29,7 +31,9 @@ def read_matrix(path: Path) -> Any:
         return _read_sparse(path)
     array = map_array(path, remedy="")
     if array.ndim != 2 or array.dtype.kind not in "biuf" or not array.shape[1]:
-        raise InputError(str(path), "numbers of shape [N, F]", f"{array.dtype} of shape {list(array.shape)}")
+        raise InputError(
+            str(path), "numbers of shape [N, F]", f"{array.dtype} of shape {list(array.shape)}"
+        )
     return array
 
 
@@ -38,7 +42,9 @@ def _read_sparse(path: Path) -> sparse.csr_array:
     try:
         matrix = sparse.load_npz(existing(path))
         if matrix.ndim != 2 or not 0 < matrix.shape[1] <= MOST_FEATURES:
-            raise ValueError(f"shape {list(matrix.shape)}, where 1 to {MOST_FEATURES:,} columns are possible")
+            raise ValueError(
+                f"shape {list(matrix.shape)}, where 1 to {MOST_FEATURES:,} columns are possible"
+            )
         if matrix.dtype.kind not in "biuf":
             raise TypeError(f"dtype {matrix.dtype}")
         if hasattr(matrix, "check_format"):
@@ -48,7 +54,9 @@ def _read_sparse(path: Path) -> sparse.csr_array:
         raise
     except Exception as error:  # a damaged file makes numpy and scipy raise almost anything
         expected = "a CSR, CSC or COO matrix of numbers, as scipy.sparse.save_npz writes it"
-        raise InputError(str(path), expected, str(error), "An array goes into an .npy file.") from error
+        raise InputError(
+            str(path), expected, str(error), "An array goes into an .npy file."
+        ) from error
 
 
 def matrix_names(width: int) -> list[str]:
@@ -59,7 +67,11 @@ def matrix_names(width: int) -> list[str]:
 def check_rows(path: Path, matrix: Any, n: int) -> None:
     """Refuse a matrix that has not one row per row of the node table."""
     if matrix.shape[0] != n:
-        raise InputError(str(path), f"shape [{n}, F], a row per row of the node table", f"shape {list(matrix.shape)}")
+        raise InputError(
+            str(path),
+            f"shape [{n}, F], a row per row of the node table",
+            f"shape {list(matrix.shape)}",
+        )
 
 
 def read_features(path: Path, n: int, wanted: Sequence[str] | None) -> tuple[list[str], Any]:
@@ -70,13 +82,17 @@ def read_features(path: Path, n: int, wanted: Sequence[str] | None) -> tuple[lis
     if wanted is not None and list(wanted) != names:
         position = {name: column for column, name in enumerate(names)}
         if missing := [name for name in wanted if name not in position]:
-            raise InputError(str(path), f"features {listed(missing)}", f"the features {listed(names)}")
+            raise InputError(
+                str(path), f"features {listed(missing)}", f"the features {listed(names)}"
+            )
         names = sorted(wanted, key=position.__getitem__)
         matrix = matrix[:, [position[name] for name in names]]
     return names, matrix if sparse.issparse(matrix) else finite(path, matrix)
 
 
-def finite(path: Path, rows: NDArray[Any], first: int = 0, *, copy: bool | None = True) -> NDArray[np.float32]:
+def finite(
+    path: Path, rows: NDArray[Any], first: int = 0, *, copy: bool | None = True
+) -> NDArray[np.float32]:
     """Rows ``[n, F]`` as float32, refused unless all are finite; ``first`` is the number of the first row.
 
     A copy, as a mapped file may change; with ``copy=None`` only where the numbers are of another type.

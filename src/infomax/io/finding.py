@@ -21,27 +21,37 @@ GRAPHS = (".npz", ".graphml")
 """Files that hold a whole graph."""
 
 
-def find_tables(edges: str | Path, nodes: str | Path | None, columns: Columns, known: Record | None = None) -> Tables:
+def find_tables(
+    edges: str | Path, nodes: str | Path | None, columns: Columns, known: Record | None = None
+) -> Tables:
     """The tables of a graph, or of new nodes of a ``known`` one, each with the choices that concern it."""
     if nodes is None and is_database(edges):
         if known is not None:
             remedy = "infomax update RUN DATABASE takes a run to a later one."
-            raise InputError("attach_to", "tables of new nodes and their edges", "a database", remedy)
+            raise InputError(
+                "attach_to", "tables of new nodes and their edges", "a database", remedy
+            )
         columns.refuse_other_types(edges, several=True)
         return of_database(edges, columns)
     columns.refuse(DATABASE, f"a database or a folder of tables with keys, rather than {edges}")
     if is_typed(Path(edges)):
         if nodes is not None:
-            raise InputError(str(nodes), f"no node table beside {edges}, which holds its own", "one")
+            raise InputError(
+                str(nodes), f"no node table beside {edges}, which holds its own", "one"
+            )
         if known is not None and not known.types:
-            raise InputError(str(edges), "tables of one type of nodes, as the known graph has", "several types")
+            raise InputError(
+                str(edges), "tables of one type of nodes, as the known graph has", "several types"
+            )
         columns = as_known(columns, known).as_before("edges_as")
         columns.refuse_other_types(edges, several=True)
         return of_folder(Path(edges), columns)
     return _of_two(edges, nodes, columns, known)
 
 
-def _of_two(edges: str | Path, nodes: str | Path | None, columns: Columns, known: Record | None) -> Tables:
+def _of_two(
+    edges: str | Path, nodes: str | Path | None, columns: Columns, known: Record | None
+) -> Tables:
     """An edge table and, where there is one, a node table."""
     edges, nodes = pair_of_names(edges, nodes)
     folder, beside = Path(edges), None
@@ -53,12 +63,18 @@ def _of_two(edges: str | Path, nodes: str | Path | None, columns: Columns, known
     columns = as_known(columns, known)
     edge_table = Source(_files(str(edges)), columns)
     alone = nodes is None and Path(edges).is_dir() and len(edge_table.files) == 1
-    if alone and not columns.names_ends(edge_table.ends):  # a table of something else, by its columns
+    if alone and not columns.names_ends(
+        edge_table.ends
+    ):  # a table of something else, by its columns
         raise _no_edges(str(edges), f"only {edge_table.path.name}")
-    return of_two(edge_table, None if nodes is None else Source(_files(str(nodes)), columns), columns, known)
+    return of_two(
+        edge_table, None if nodes is None else Source(_files(str(nodes)), columns), columns, known
+    )
 
 
-def pair_of_names(edges: str | Path, nodes: str | Path | None) -> tuple[str | Path, str | Path | None]:
+def pair_of_names(
+    edges: str | Path, nodes: str | Path | None
+) -> tuple[str | Path, str | Path | None]:
     """The names of the edge table and the node table, which may be given as one: ``edges.csv,nodes.csv``."""
     if nodes is None and not Path(edges).exists() and str(edges).count(",") == 1:
         first, second = str(edges).split(",")
@@ -95,7 +111,9 @@ def _files(name: str) -> list[Path]:
 
 
 def _no_edges(folder: str, found: str) -> InputError:
-    remedy = "Of several types of nodes: tables nodes/TYPE.csv and edges/TYPE.RELATION.TYPE.csv in it."
+    remedy = (
+        "Of several types of nodes: tables nodes/TYPE.csv and edges/TYPE.RELATION.TYPE.csv in it."
+    )
     return InputError(folder, f"a file edges with one of {', '.join(EXTENSIONS)}", found, remedy)
 
 
@@ -104,5 +122,7 @@ def table_file(path: Path) -> Path:
     suffix = text.extension(path)
     if suffix not in EXTENSIONS:
         remedy = text.by_pandas(path) if path.is_file() else ""
-        raise other_extension(path, EXTENSIONS if suffix in GRAPHS else (*EXTENSIONS, *GRAPHS), remedy)
+        raise other_extension(
+            path, EXTENSIONS if suffix in GRAPHS else (*EXTENSIONS, *GRAPHS), remedy
+        )
     return path

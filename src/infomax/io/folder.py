@@ -63,7 +63,9 @@ def write_folder(graph: Record, folder: Path) -> None:
 def write_arrays(graph: Record, folder: Path) -> dict[str, Any]:
     """Write the files of a graph that is in memory into an existing folder; returns what `finish` is to say."""
     if graph.groups is not None:
-        raise InputError("graph", "one graph", "several (it has groups)", "A graph folder holds one graph.")
+        raise InputError(
+            "graph", "one graph", "several (it has groups)", "A graph folder holds one graph."
+        )
     write_senders(folder, graph.edges.senders)
     with FeatureWriter(folder, "features", halved=False) as writer:
         for block in [graph.features] if graph.table.sparse else row_blocks(graph.features):
@@ -97,8 +99,12 @@ def write_nodes(path: Path, graph: Record) -> None:
     for prefix, group in ((layout.LABEL, graph.labels), (layout.SPLIT, graph.splits)):
         for name, values in group.items():
             column = arrow_column(values)
-            columns[prefix + name] = column.dictionary_encode() if values.dtype == object else column
-    parquet.write_table(pyarrow.table(columns), path, row_group_size=GROUP, write_page_checksum=True)
+            columns[prefix + name] = (
+                column.dictionary_encode() if values.dtype == object else column
+            )
+    parquet.write_table(
+        pyarrow.table(columns), path, row_group_size=GROUP, write_page_checksum=True
+    )
 
 
 def finish(folder: Path, about: dict[str, Any]) -> None:
@@ -109,16 +115,28 @@ def finish(folder: Path, about: dict[str, Any]) -> None:
     files = dict[str, Any]()
     weights = [layout.WEIGHTS] if about["weighted"] else []
     edges = (layout.STARTS, layout.NEIGHBOURS, *weights)
-    sparse_ones = (layout.FEATURE_STARTS, layout.FEATURE_COLUMNS) if (folder / layout.FEATURE_STARTS).exists() else ()
+    sparse_ones = (
+        (layout.FEATURE_STARTS, layout.FEATURE_COLUMNS)
+        if (folder / layout.FEATURE_STARTS).exists()
+        else ()
+    )
     for name in (*edges, *sparse_ones, layout.FEATURES, layout.NODES):
         files[name] = describe(folder / name)
     if "statistics" not in about:
-        features, _ = layout.map_features(folder, files, (about["nodes"], len(about["feature_names"])))
+        features, _ = layout.map_features(
+            folder, files, (about["nodes"], len(about["feature_names"]))
+        )
         about = about | {"statistics": Statistics.of(Table(features, mapped=True)).to_json()}
     described = {"format": layout.FORMAT, "infomax": __version__, **about, "files": files}
     content = (to_json(described, indent=2) + "\n").encode()
-    matrices = [(edges, about["nodes"]), *([(sparse_ones, len(about["feature_names"]))] if sparse_ones else [])]
-    mapped = [({name: layout.map_array(folder / name) for name in names}, width) for names, width in matrices]
+    matrices = [
+        (edges, about["nodes"]),
+        *([(sparse_ones, len(about["feature_names"]))] if sparse_ones else []),
+    ]
+    mapped = [
+        ({name: layout.map_array(folder / name) for name in names}, width)
+        for names, width in matrices
+    ]
     check_once(folder, files, hashlib.sha256(content).hexdigest(), mapped)
     (folder / layout.ABOUT).write_bytes(content)
 
@@ -138,7 +156,10 @@ def finish_types(folder: Path, kinds: Sequence[str], relations: Sequence[Ends]) 
     for ends in sorted(relations):
         there = [side for side in SIDES if place(folder, ends, side).exists()]
         files = {
-            side: {file.name: describe(file) for file in sorted(place(folder, ends, side).iterdir())} for side in there
+            side: {
+                file.name: describe(file) for file in sorted(place(folder, ends, side).iterdir())
+            }
+            for side in there
         }
         about.append({"source": ends[0], "name": ends[1], "target": ends[2], "files": files})
     types = {kind: layout.folder_hash(folder / "nodes" / kind) for kind in sorted(kinds)}
@@ -150,7 +171,12 @@ def open_folder(path: Path) -> Record:
     """The graph of a folder, its arrays mapped."""
     if not layout.is_folder(path):
         found = "no graph.json in it" if path.is_dir() else "nothing of that name"
-        raise InputError(str(path), "a graph folder", found, "Make one: infomax prepare EDGES NODES --out FOLDER.")
+        raise InputError(
+            str(path),
+            "a graph folder",
+            found,
+            "Make one: infomax prepare EDGES NODES --out FOLDER.",
+        )
     with layout.described(path) as about:
         if "types" in about:
             return _open_types(path, about)
@@ -173,7 +199,12 @@ def _open_types(path: Path, about: dict[str, Any]) -> Record:
     for kind, told in about["types"].items():
         own = path / "nodes" / kind
         if not layout.is_folder(own) or layout.folder_hash(own) != told:
-            raise InputError(str(own / layout.ABOUT), f"the file that {path / layout.ABOUT} tells", "another", AGAIN)
+            raise InputError(
+                str(own / layout.ABOUT),
+                f"the file that {path / layout.ABOUT} tells",
+                "another",
+                AGAIN,
+            )
     folders = {kind: _map_nodes(path / "nodes" / kind) for kind in about["types"]}
     nodes = {kind: one for kind, (one, _, _) in folders.items()}
     described, found = layout.folder_hash(path), []
@@ -187,13 +218,20 @@ def _open_types(path: Path, about: dict[str, Any]) -> Record:
             entries = int(files[layout.NEIGHBOURS]["shape"][0])
             arrays = layout.map_files(there, files, layout.sides(n, entries))
             check_once(there, files, described, [(arrays, width)])
-            sides[side] = Senders(arrays[layout.STARTS], arrays[layout.NEIGHBOURS], arrays.get(layout.WEIGHTS))
+            sides[side] = Senders(
+                arrays[layout.STARTS], arrays[layout.NEIGHBOURS], arrays.get(layout.WEIGHTS)
+            )
         if ends[0] != ends[2] and len(sides) < 2:
             raise ValueError(f"one direction of {'.'.join(ends)}")
         edges = MappedAdjacency(sides["to_target"], len(sides) == 2, sides.get("to_source"))
         found.append(Relation(*ends, edges))
     first = min(nodes)
-    return Record(nodes, tuple(found), first, **folders[first][2] | {"folder": path.resolve(), "kind_is_first": True})
+    return Record(
+        nodes,
+        tuple(found),
+        first,
+        **folders[first][2] | {"folder": path.resolve(), "kind_is_first": True},
+    )
 
 
 def check_folder(path: Path) -> None:
@@ -203,7 +241,9 @@ def check_folder(path: Path) -> None:
             check_folder(path / "nodes" / kind)
         for one in about.get("relations", ()):
             for side, files in one["files"].items():
-                layout.compare_hashes(place(path, (one["source"], one["name"], one["target"]), side), files)
+                layout.compare_hashes(
+                    place(path, (one["source"], one["name"], one["target"]), side), files
+                )
         if "files" in about:
             layout.compare_hashes(path, about["files"])
 

@@ -43,21 +43,33 @@ def read_frames(
     if edges is None and isinstance(nodes, Mapping) and attach_to is None:
         chosen = Columns.of(features=features, key=as_said(keys or ()), **columns)
         chosen, _ = read_like(chosen, like, None)
-        tables = {str(name): frame_source(frame, f"nodes[{name}]").frame for name, frame in nodes.items()}
+        tables = {
+            str(name): frame_source(frame, f"nodes[{name}]").frame for name, frame in nodes.items()
+        }
         return read_tables(of_frames(tables, chosen), directed=False)
     if keys is not None or edges is None:
         found_edges = "none" if edges is None else "edges"
-        raise InputError("edges", "an edge frame, or frames of nodes by name, with keys, and no edges", found_edges)
+        raise InputError(
+            "edges",
+            "an edge frame, or frames of nodes by name, with keys, and no edges",
+            found_edges,
+        )
     matrix = features if hasattr(features, "shape") else None
     chosen = Columns.of(features=None if matrix is not None else features, **columns)
     chosen, directed = read_like(chosen, like, directed)
     chosen = as_known(chosen, attach_to)
     if isinstance(edges, Mapping):
         if attach_to is not None and not attach_to.types:
-            raise InputError("edges", "one frame, as the known graph has one type of nodes", "one for each relation")
+            raise InputError(
+                "edges",
+                "one frame, as the known graph has one type of nodes",
+                "one for each relation",
+            )
         found = _by_relation(edges, nodes, chosen)
     else:
-        named = chosen.id is not None or chosen.earlier.get("id") in list(getattr(nodes, "columns", ()))
+        named = chosen.id is not None or chosen.earlier.get("id") in list(
+            getattr(nodes, "columns", ())
+        )
         if nodes is not None and not named and _has_ids_as_index(nodes):
             nodes = nodes.reset_index(names="id")
         node_source = None if nodes is None else frame_source(nodes, "nodes")
@@ -75,11 +87,17 @@ def read_frames(
 
 def _by_relation(edges: Mapping[Any, Any], nodes: Any, columns: Columns) -> Tables:
     """Frames by relation and by type."""
-    columns.refuse(("types", "edge_type", "node_type"), "one edge frame, rather than one for each relation")
+    columns.refuse(
+        ("types", "edge_type", "node_type"), "one edge frame, rather than one for each relation"
+    )
     found = {}
     for key, frame in edges.items():
         if not isinstance(key, tuple) or len(key) not in (2, 3):
-            raise InputError("edges", 'frames by relation, as in ("author", "writes", "paper")', shorten(str(key)))
+            raise InputError(
+                "edges",
+                'frames by relation, as in ("author", "writes", "paper")',
+                shorten(str(key)),
+            )
         ends = (key[0], key[1] if len(key) == 3 else RELATION, key[-1])
         check_names(f"edges[{key}]", ends)
         if ends in found:
@@ -87,7 +105,9 @@ def _by_relation(edges: Mapping[Any, Any], nodes: Any, columns: Columns) -> Tabl
         found[ends] = frame_source(frame, f"edges[{', '.join(ends)}]")
     if nodes is not None and not isinstance(nodes, Mapping):
         raise InputError("nodes", 'frames by type, as in {"author": frame}', type(nodes).__name__)
-    of_nodes = {kind: frame_source(frame, f"nodes[{kind}]") for kind, frame in (nodes or {}).items()}
+    of_nodes = {
+        kind: frame_source(frame, f"nodes[{kind}]") for kind, frame in (nodes or {}).items()
+    }
     return of_sources(of_nodes, found, columns.as_before("edges_as"))
 
 
@@ -102,7 +122,9 @@ def _has_ids_as_index(frame: Any) -> bool:
         return False
     index = frame.index
     of_rows = index.name is None and getattr(index.dtype, "kind", "O") in "iu"
-    return index.nlevels == 1 and (not of_rows or frame.shape[1] == 0 or not _may_be_ids(frame.iloc[:, 0]))
+    return index.nlevels == 1 and (
+        not of_rows or frame.shape[1] == 0 or not _may_be_ids(frame.iloc[:, 0])
+    )
 
 
 def _may_be_ids(column: Any) -> bool:
@@ -114,7 +136,9 @@ def _may_be_ids(column: Any) -> bool:
     return bool(len(there) and there.is_unique and (there % 1 == 0).all())
 
 
-def vector_frame(ids: NDArray[Any], vectors: NDArray[np.float32], kind: str, names: NDArray[Any] | None) -> Any:
+def vector_frame(
+    ids: NDArray[Any], vectors: NDArray[np.float32], kind: str, names: NDArray[Any] | None
+) -> Any:
     """A frame with the columns id, name if any, d0, d1, ..."""
     return _from_arrow(flat_table(ids, vectors, names, slice(None)), kind)
 
@@ -127,7 +151,10 @@ def write_frames(graph: Record, kind: str) -> tuple[Any, Any]:
         one = graph.target(of_type)
         refuse_unwritable(one, "to_frames", "parquet")
         nodes[of_type] = _from_arrow(next(arrow_nodes(one, one.num_nodes)), kind)
-    edges = {ends: _from_arrow(arrow_edges(columns), kind) for ends, columns in relation_columns(graph).items()}
+    edges = {
+        ends: _from_arrow(arrow_edges(columns), kind)
+        for ends, columns in relation_columns(graph).items()
+    }
     return (edges, nodes) if graph.types else (edges.popitem()[1], nodes[""])
 
 
@@ -143,9 +170,13 @@ def frame_source(frame: Any, name: str, columns: Columns | None = None) -> Sourc
     with readable(Path(name), "columns that Arrow can hold, each of one type", remedy):
         levels = list(frame.index.names) if hasattr(frame, "reset_index") else [None]
         if None not in levels and not set(levels) & set(frame.columns):
-            frame = frame.reset_index()  # as after groupby: pyarrow would set them behind the other columns
+            frame = (
+                frame.reset_index()
+            )  # as after groupby: pyarrow would set them behind the other columns
         table = pyarrow.table(frame)
-        plain = pyarrow.table([_plain(column) for column in table.columns], names=table.column_names)
+        plain = pyarrow.table(
+            [_plain(column) for column in table.columns], names=table.column_names
+        )
     return Source([Path(name)], columns or Columns(), plain)
 
 
@@ -153,10 +184,15 @@ def _plain(column: Any) -> Any:
     """The column, with the words of a dictionary in a form that pyarrow can cast: those of polars are not."""
     import pyarrow as pa
 
-    if not pa.types.is_dictionary(column.type) or not pa.types.is_string_view(column.type.value_type):
+    if not pa.types.is_dictionary(column.type) or not pa.types.is_string_view(
+        column.type.value_type
+    ):
         return column
     chunks = column.chunks
-    words = [pa.DictionaryArray.from_arrays(part.indices, part.dictionary.cast(pa.large_string())) for part in chunks]
+    words = [
+        pa.DictionaryArray.from_arrays(part.indices, part.dictionary.cast(pa.large_string()))
+        for part in chunks
+    ]
     return pa.chunked_array(words, pa.dictionary(column.type.index_type, pa.large_string()))
 
 
@@ -173,5 +209,7 @@ def _from_arrow(table: Any, kind: str) -> Any:
 
         return polars.from_arrow(table)
     except ImportError:
-        remedy = f"Install it: pip install {kind}. Or ask for another kind: pandas, polars or arrow."
+        remedy = (
+            f"Install it: pip install {kind}. Or ask for another kind: pandas, polars or arrow."
+        )
         raise InputError("to_frame", kind, "none installed", remedy) from None

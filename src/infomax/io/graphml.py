@@ -39,23 +39,37 @@ def write_graphml(graph: Record, path: Path, progress: Progress) -> None:
     features, annotations, edges = graph.feature_names, flat_annotations(graph), edge_columns(graph)
     zero = "<default>0</default>" if sparse.issparse(graph.features) else ""
     with replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
-        file.write('<?xml version="1.0" encoding="utf-8"?>\n<graphml xmlns="http://graphml.graphdrawing.org/xmlns">\n')
+        file.write(
+            '<?xml version="1.0" encoding="utf-8"?>\n<graphml xmlns="http://graphml.graphdrawing.org/xmlns">\n'
+        )
         for key, name in enumerate((*features, *annotations)):
-            kind = "double" if key < len(features) else "boolean" if name.startswith(SPLIT) else "string"
+            kind = (
+                "double"
+                if key < len(features)
+                else "boolean"
+                if name.startswith(SPLIT)
+                else "string"
+            )
             inside = zero if key < len(features) else ""
-            file.write(f'<key id="d{key}" for="node" attr.name={_attribute(name)} attr.type="{kind}">{inside}</key>\n')
+            file.write(
+                f'<key id="d{key}" for="node" attr.name={_attribute(name)} attr.type="{kind}">{inside}</key>\n'
+            )
         if "weight" in edges:
             file.write('<key id="weight" for="edge" attr.name="weight" attr.type="double"/>\n')
         file.write(f'<graph edgedefault="{"directed" if graph.directed else "undirected"}">\n')
         places = range(len(features), len(features) + len(annotations))
         others = [column.tolist() for column in annotations.values()]
-        for row, identifier in enumerate(followed(graph.ids.tolist(), progress, "nodes", graph.num_nodes)):
+        for row, identifier in enumerate(
+            followed(graph.ids.tolist(), progress, "nodes", graph.num_nodes)
+        ):
             at, words = _features(graph.features, row)
             cells = [escape(str(column[row]), {"\r": "&#13;"}) for column in others]
             content = zip((*at, *places), (*words, *cells), strict=True)
             inside = "".join(f'<data key="d{key}">{word}</data>' for key, word in content)
             file.write(f"<node id={_attribute(str(identifier))}>{inside}</node>\n")
-        for source, target, *weight in zip(*(column.tolist() for column in edges.values()), strict=True):
+        for source, target, *weight in zip(
+            *(column.tolist() for column in edges.values()), strict=True
+        ):
             inside = "".join(f'<data key="weight">{value}</data>' for value in weight)
             ends = f"source={_attribute(str(source))} target={_attribute(str(target))}"
             file.write(f"<edge {ends}>{inside}</edge>\n")

@@ -45,7 +45,10 @@ class NewEdges(NamedTuple):
 
 def grow(known: Record, new: Mapping[str, NewNodes], edges: Mapping[Ends, NewEdges]) -> Record:
     """The known graph with nodes by type and edges by relation appended; it has no labels and no splits."""
-    sizes = {kind: nodes.num_nodes + (len(new[kind].ids) if kind in new else 0) for kind, nodes in known.nodes.items()}
+    sizes = {
+        kind: nodes.num_nodes + (len(new[kind].ids) if kind in new else 0)
+        for kind, nodes in known.nodes.items()
+    }
     relations, dropped = list[Relation](), Counter[str]()
     for one in known.relations:
         none = sparse.coo_array((sizes[one.source], sizes[one.target]), dtype=np.float32)
@@ -62,7 +65,9 @@ def grow(known: Record, new: Mapping[str, NewNodes], edges: Mapping[Ends, NewEdg
             make = partial(_degree_rows, relations, kind)
             table = Table(ComputedRows((sizes[kind], len(DEGREE_NAMES)), make), mapped=True)
         nodes[kind] = _appended(own, late, table)
-    return dataclasses.replace(known, nodes=nodes, relations=tuple(relations), dropped=dict(dropped), folder=None)
+    return dataclasses.replace(
+        known, nodes=nodes, relations=tuple(relations), dropped=dict(dropped), folder=None
+    )
 
 
 def degrees(relations: Sequence[Relation], kind: str, rows: Rows) -> Rows:
@@ -76,7 +81,9 @@ def degrees(relations: Sequence[Relation], kind: str, rows: Rows) -> Rows:
             found.append((step.sender if kind else "sent", place, others))
     total = np.zeros(len(rows), np.int64)
     for group in {name for name, _, _ in found}:
-        place, others = (np.concatenate([one[at] for one in found if one[0] == group]) for at in (1, 2))
+        place, others = (
+            np.concatenate([one[at] for one in found if one[0] == group]) for at in (1, 2)
+        )
         width = int(others.max(initial=0)) + 1
         total += np.bincount(np.unique(place * width + others) // width, minlength=len(rows))
     return total
@@ -94,7 +101,10 @@ def standing(known: Record, rows: Rows) -> NDArray[np.float32]:
         if from_edges((sender := known.target(step.sender)).feature_names) == "positions":
             place, senders, weights = step.received(rows)
             found, at = np.unique(senders, return_inverse=True)
-            total += sparse.csr_array((weights, (place, at)), shape=(len(rows), len(found))) @ sender.table[found]
+            total += (
+                sparse.csr_array((weights, (place, at)), shape=(len(rows), len(found)))
+                @ sender.table[found]
+            )
     return unit(total)
 
 
@@ -107,7 +117,9 @@ def _appended(known: Nodes, new: NewNodes | None, table: Table) -> Nodes:
     if new is None:
         return dataclasses.replace(known, table=table, labels={}, splits={})
     text = known.ids.dtype == object or any(isinstance(one, str) for one in new.ids[:1])
-    late = np.array(list(map(str, new.ids)) if text else new.ids, dtype=object if text else np.int64)
+    late = np.array(
+        list(map(str, new.ids)) if text else new.ids, dtype=object if text else np.int64
+    )
     names: Any = known.node_names
     if names is not None:
         names = Appended(names, np.full(len(late), "", object) if new.names is None else new.names)
@@ -115,18 +127,31 @@ def _appended(known: Nodes, new: NewNodes | None, table: Table) -> Nodes:
     if times is not None:
         times = Appended(times, np.full(len(late), UNKNOWN) if new.times is None else new.times)
     ids: Any = Appended(known.ids, late)
-    return dataclasses.replace(known, table=table, ids=ids, node_names=names, times=times, labels={}, splits={})
+    return dataclasses.replace(
+        known, table=table, ids=ids, node_names=names, times=times, labels={}, splits={}
+    )
 
 
 def _positions(
-    known: Record, new: Mapping[str, NewNodes], edges: Mapping[Ends, NewEdges], sizes: Mapping[str, int]
+    known: Record,
+    new: Mapping[str, NewNodes],
+    edges: Mapping[Ends, NewEdges],
+    sizes: Mapping[str, int],
 ) -> dict[str, NDArray[np.float32]]:
     """Positions of the new nodes of each type that has them: means of where their neighbours stand; see `attached`."""
-    bare = [kind for kind, one in new.items() if from_edges(known.nodes[kind].feature_names) == "positions"]
+    bare = [
+        kind
+        for kind, one in new.items()
+        if from_edges(known.nodes[kind].feature_names) == "positions"
+    ]
     if all(new[kind].features is not None for kind in bare):
         return {}
-    starts = dict(zip(sizes, np.cumsum([0, *sizes.values()]).tolist(), strict=False))  # types after one another
-    late = np.concatenate([starts[kind] + np.arange(one.num_nodes, sizes[kind]) for kind, one in known.nodes.items()])
+    starts = dict(
+        zip(sizes, np.cumsum([0, *sizes.values()]).tolist(), strict=False)
+    )  # types after one another
+    late = np.concatenate(
+        [starts[kind] + np.arange(one.num_nodes, sizes[kind]) for kind, one in known.nodes.items()]
+    )
     ends, weights = [np.empty((2, 0), np.int64)], [np.empty(0, np.float32)]
     for one in known.relations:
         if one.ends in edges:
@@ -144,7 +169,14 @@ def _positions(
         stand.append(standing(known.target(kind), old[own] - starts[kind]))
     columns = np.concatenate([old, late])
     order = np.argsort(columns)
-    places = np.searchsorted(late, receivers[kept]), order[np.searchsorted(columns[order], senders[kept])]
-    links = sparse.csr_array((np.concatenate(weights)[kept], places), shape=(len(late), len(columns)))
+    places = (
+        np.searchsorted(late, receivers[kept]),
+        order[np.searchsorted(columns[order], senders[kept])],
+    )
+    links = sparse.csr_array(
+        (np.concatenate(weights)[kept], places), shape=(len(late), len(columns))
+    )
     found = attached(links, np.concatenate(stand))
-    return {kind: found[(late >= starts[kind]) & (late < starts[kind] + sizes[kind])] for kind in bare}
+    return {
+        kind: found[(late >= starts[kind]) & (late < starts[kind] + sizes[kind])] for kind in bare
+    }

@@ -45,5 +45,7 @@ def read_json(path: Path, remedy: str = RESTORE) -> dict[str, Any]:
 def _plain(value: Any) -> Any:
     if not hasattr(value, "tolist"):
         remedy = "Write a function of your own that makes the part, and pass that."
-        raise InputError("settings", "numbers and text, which a run folder can hold", repr(value), remedy)
+        raise InputError(
+            "settings", "numbers and text, which a run folder can hold", repr(value), remedy
+        )
     return value.tolist()

@@ -29,7 +29,9 @@ def _features(nodes: Nodes) -> FeaturesOfType:
     return nodes.feature_names, nodes.encoding, gaps
 
 
-def read_like(columns: Columns, known: Record | None, directed: bool | None) -> tuple[Columns, bool | None]:
+def read_like(
+    columns: Columns, known: Record | None, directed: bool | None
+) -> tuple[Columns, bool | None]:
     """As `like_known`, if there is one, where the caller has chosen no features; and whether edges have directions."""
     if known is None:
         return columns, directed
@@ -42,8 +44,13 @@ def as_known(columns: Columns, known: Record | None) -> Columns:
     if known is None:
         return columns
     last = ("matrix",) if known.types else TYPES
-    columns.refuse(("labels", "ignore", "groups", "kinds", "as_of", *last), "none where nodes are attached to a graph")
+    columns.refuse(
+        ("labels", "ignore", "groups", "kinds", "as_of", *last),
+        "none where nodes are attached to a graph",
+    )
     if known.types:
         # Where only names were read of a type, its encoding does not tell their column: the usual one is taken.
-        columns = dataclasses.replace(columns, earlier={"name": "name", **known.table_columns, **columns.named()})
+        columns = dataclasses.replace(
+            columns, earlier={"name": "name", **known.table_columns, **columns.named()}
+        )
     return like_known(columns, known)

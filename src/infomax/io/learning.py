@@ -18,7 +18,9 @@ from infomax.io.encoding.survey import Survey
 
 def _refuse(path: str, faults: Sequence[Fault]) -> None:
     """Refuse columns of a table that cannot become features, all in one message."""
-    remedy = "Correct it, or leave the cell empty where nothing is known; or say what the column is: "
+    remedy = (
+        "Correct it, or leave the cell empty where nothing is known; or say what the column is: "
+    )
     remedy += "--column NAME=KIND (in Python: columns={NAME: KIND}). "
     remedy += "Numbers are written as 1200.50, dates as 2025-12-31; of codes the kind is category."
     if all(expected == EXPECTED["type"] for _, expected, _ in faults):
@@ -39,8 +41,13 @@ def learnt(columns: Columns, survey: Survey, path: Path, names: Sequence[str]) -
     warn_of_labels(path, used, survey.labels)
     lost = [column for column in encoding.columns if column.name != called]
     if lost and not used:
-        told = ", ".join(f"{shorten(one.name)} ({'one value' if one.distinct == 1 else one.kind})" for one in lost)
-        warn(f"{path}: no column becomes features: {told}. To say what a column is: --column NAME=KIND.")
+        told = ", ".join(
+            f"{shorten(one.name)} ({'one value' if one.distinct == 1 else one.kind})"
+            for one in lost
+        )
+        warn(
+            f"{path}: no column becomes features: {told}. To say what a column is: --column NAME=KIND."
+        )
     chosen = used if called in used else [name for name in columns.features or () if name in used]
     unused = (column.name for column in encoding.columns if column.name not in {*used, called})
     return replace(
@@ -77,7 +84,9 @@ def warn_of_classes(where: str, labels: Collection[str]) -> None:
     known = set(labels).difference(MISSING)
     if spaced := sorted(label for label in known if label != label.strip()):
         remedy = "Remove the spaces where they mean nothing."
-        warn(f"{where}: labels with outer spaces, each a class of its own: {listed(spaced)}. {remedy}")
+        warn(
+            f"{where}: labels with outer spaces, each a class of its own: {listed(spaced)}. {remedy}"
+        )
     same = Counter(label.casefold() for label in known.difference(spaced))
     if cased := sorted(label for label in known.difference(spaced) if same[label.casefold()] > 1):
         warn(f"{where}: labels that differ only in case, each a class of its own: {listed(cased)}.")

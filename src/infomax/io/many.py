@@ -29,15 +29,22 @@ def join(graphs: Mapping[str, Record]) -> Record:
     """
     first, one = next(iter(graphs.items()))
     for name, graph in graphs.items():
-        pairs = {"feature names": (graph.feature_names, one.feature_names), "labels": ({*graph.labels}, {*one.labels})}
+        pairs = {
+            "feature names": (graph.feature_names, one.feature_names),
+            "labels": ({*graph.labels}, {*one.labels}),
+        }
         for what, (names, wanted) in pairs.items():
             if names != wanted:
-                raise InputError(name, f"the {what} of {first}", listed([*({*names} - {*wanted} or names)]))
+                raise InputError(
+                    name, f"the {what} of {first}", listed([*({*names} - {*wanted} or names)])
+                )
         if graph.directed != one.directed:
             found = "a directed graph" if graph.directed else "an undirected graph"
             raise InputError(name, f"edges as those of {first}", found)
         if graph.groups is not None or graph.held_out is not None:
-            raise InputError(name, "one graph with all its edges", "several graphs, or edges held out")
+            raise InputError(
+                name, "one graph with all its edges", "several graphs, or edges held out"
+            )
     sizes = [graph.num_nodes for graph in graphs.values()]
     splits = dict.fromkeys(split for graph in graphs.values() for split in graph.splits)
     dropped: Counter[str] = Counter()
@@ -46,17 +53,29 @@ def join(graphs: Mapping[str, Record]) -> Record:
     blocks = sparse.block_diag([graph.adjacency for graph in graphs.values()], format="csr")
     edges = Adjacency(sparse.csr_array(blocks), one.directed)
     anew = from_edges(one.feature_names) == "positions"
-    features = degree_features(edges.degrees()) if anew else stack([graph.features for graph in graphs.values()])
+    features = (
+        degree_features(edges.degrees())
+        if anew
+        else stack([graph.features for graph in graphs.values()])
+    )
     nodes = Nodes(
         table=Table(features),
-        ids=np.array([f"{name}/{node}" for name, graph in graphs.items() for node in graph.ids], dtype=object),
+        ids=np.array(
+            [f"{name}/{node}" for name, graph in graphs.items() for node in graph.ids], dtype=object
+        ),
         feature_names=DEGREE_NAMES if anew else one.feature_names,
-        labels={label: _joined(label, [graph.labels[label] for graph in graphs.values()]) for label in one.labels},
+        labels={
+            label: _joined(label, [graph.labels[label] for graph in graphs.values()])
+            for label in one.labels
+        },
         splits={
-            split: _together(graphs, [graph.splits.get(split) for graph in graphs.values()], False) for split in splits
+            split: _together(graphs, [graph.splits.get(split) for graph in graphs.values()], False)
+            for split in splits
         },
         groups=np.repeat(np.arange(len(sizes)), sizes),
-        node_names=_together(graphs, [graph.node_names for graph in graphs.values()], np.array("", object)),
+        node_names=_together(
+            graphs, [graph.node_names for graph in graphs.values()], np.array("", object)
+        ),
         encoding=one.encoding,
         times=_together(graphs, [graph.own.times for graph in graphs.values()], UNKNOWN),
     )
@@ -64,18 +83,24 @@ def join(graphs: Mapping[str, Record]) -> Record:
     return Record.of_one_type(nodes, edges, dropped=dict(dropped), **about)
 
 
-def _together(graphs: Mapping[str, Record], columns: Sequence[NDArray[Any] | None], none: Any) -> Any:
+def _together(
+    graphs: Mapping[str, Record], columns: Sequence[NDArray[Any] | None], none: Any
+) -> Any:
     """A column ``[N]`` of all graphs, ``none`` in one without; None where none has it."""
     if all(column is None for column in columns):
         return None
     pairs = zip(graphs.values(), columns, strict=True)
-    return np.concatenate([np.full(one.num_nodes, none) if column is None else column for one, column in pairs])
+    return np.concatenate(
+        [np.full(one.num_nodes, none) if column is None else column for one, column in pairs]
+    )
 
 
 def _joined(label: str, columns: list[NDArray[Any]]) -> NDArray[Any]:
     """One label of all graphs: as text where one of them has text."""
     if len({column.shape[1:] for column in columns}) > 1:
-        raise InputError(f"label {shorten(label)}", "as many columns in every graph", "different numbers")
+        raise InputError(
+            f"label {shorten(label)}", "as many columns in every graph", "different numbers"
+        )
     if any(column.dtype == object for column in columns):
         columns = [column.astype(str).astype(object) for column in columns]
     return np.concatenate(columns)

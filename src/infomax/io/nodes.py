@@ -67,20 +67,28 @@ class Nodes:
             raise InputError("graph", "at least one node", "none")
         if features is None and feature_names is not None:
             raise InputError("feature_names", "features that have these names", "none")
-        values = np.empty((n, 0), np.float32) if features is None else checks.check_features(features, n)
+        values = (
+            np.empty((n, 0), np.float32) if features is None else checks.check_features(features, n)
+        )
         if feature_names is None:
             feature_names = [f"x{column}" for column in range(values.shape[1])]
         if len(feature_names) != values.shape[1]:
-            raise InputError("feature_names", number_of(values.shape[1], "name"), str(len(feature_names)))
+            raise InputError(
+                "feature_names", number_of(values.shape[1], "name"), str(len(feature_names))
+            )
         if encoding is not None and encoding.feature_names != list(feature_names):
-            raise InputError("encoding", "the features of the graph", f"{len(encoding.feature_names)} others")
+            raise InputError(
+                "encoding", "the features of the graph", f"{len(encoding.feature_names)} others"
+            )
         return cls(
             table=Table(values),
             ids=np.arange(n) if ids is None else checks.check_ids(ids, n),
             feature_names=tuple(map(str, feature_names)),
             labels=checks.check_columns("labels", labels, n, checks.check_labels),
             splits=checks.check_columns("splits", splits, n, checks.check_mask),
-            groups=None if groups is None else checks.check_column("groups", groups, n, "biu", "integers", np.int64),
+            groups=None
+            if groups is None
+            else checks.check_column("groups", groups, n, "biu", "integers", np.int64),
             node_names=None if node_names is None else checks.check_names(node_names, n),
             encoding=encoding,
             times=None if times is None else check_times(times, n),

@@ -44,7 +44,9 @@ def write_npz(graph: Record, path: str | Path) -> None:
         arrays |= {f"{owner}{key}": values for key, values in _edge_arrays(relation).items()}
     for kind, nodes in sorted(graph.nodes.items()):
         owner = f"nodes/{kind}/" if kind else ""
-        arrays |= dict(_encode(f"{owner}{key}", values) for key, values in _node_arrays(nodes).items())
+        arrays |= dict(
+            _encode(f"{owner}{key}", values) for key, values in _node_arrays(nodes).items()
+        )
     if graph.held_out is not None:
         arrays["held_out"] = _narrow(graph.held_out)
     with replacing(Path(path)) as temporary:
@@ -64,7 +66,9 @@ def read_npz(path: str | Path, edge_features: str | None = None) -> Record:
     held_out = whole.pop("held_out", None)
     if whole or not owned:
         if owned or "edges" not in whole:
-            raise InputError(str(path), 'a key "edges"', f"only {', '.join(arrays) or 'an empty file'}")
+            raise InputError(
+                str(path), 'a key "edges"', f"only {', '.join(arrays) or 'an empty file'}"
+            )
         owned |= {f"edges/.{RELATION}.": whole, "nodes/": whole}
     links = dict[Any, Any]()
     directed = list[Any]()
@@ -88,18 +92,24 @@ def read_npz(path: str | Path, edge_features: str | None = None) -> Record:
         for kind, columns in nodes.items():
             if columns["ids"] is None:
                 columns["ids"] = np.arange(_count(kind, columns["features"], links))
-        return unite(nodes, links, directed=directed, edge_features=edge_features, held_out=held_out)
+        return unite(
+            nodes, links, directed=directed, edge_features=edge_features, held_out=held_out
+        )
 
 
 def _read_nodes(path: Path, arrays: Arrays, *, grouped: bool) -> dict[str, Any]:
     """What `Nodes.of` takes of the nodes of a type, which is taken out of the arrays."""
-    columns: dict[str, Any] = {key: arrays.pop(key, None) for key in (*_COLUMNS, *(["groups"] if grouped else []))}
+    columns: dict[str, Any] = {
+        key: arrays.pop(key, None) for key in (*_COLUMNS, *(["groups"] if grouped else []))
+    }
     for name in ("label", "split"):
         keys = [key for key in arrays if key.startswith(f"{name}:")]
         columns[f"{name}s"] = {key.removeprefix(f"{name}:"): arrays.pop(key) for key in keys}
     try:
         told = arrays.pop("encoding", None)
-        columns["encoding"] = None if told is None else Encoding.from_json(json.loads(told.tolist()[0]))
+        columns["encoding"] = (
+            None if told is None else Encoding.from_json(json.loads(told.tolist()[0]))
+        )
     except (LookupError, TypeError, ValueError, RecursionError) as error:
         where = f"{path}, key encoding"
         raise InputError(where, "what was learnt of the columns of a table", str(error)) from None
@@ -108,7 +118,8 @@ def _read_nodes(path: Path, arrays: Arrays, *, grouped: bool) -> dict[str, Any]:
 
 def _read_features(path: Path, arrays: Arrays) -> NDArray[Any] | sparse.csr_array | None:
     parts: dict[str, Any] = {
-        name: arrays.pop(f"features.{name}", None) for name in ("indices", "indptr", "shape", "data")
+        name: arrays.pop(f"features.{name}", None)
+        for name in ("indices", "indptr", "shape", "data")
     }
     if (indices := parts["indices"]) is None:
         return arrays.pop("features", None)
@@ -124,8 +135,12 @@ def _read_features(path: Path, arrays: Arrays) -> NDArray[Any] | sparse.csr_arra
 
 def _count(kind: str, features: Any, links: Mapping[Any, Any]) -> int:
     """The number of nodes of a type without ids, by their features or by the largest row number of an edge."""
-    ends = [rows[[at for at in (0, 1) if ends[2 * at] == kind]] for ends, (rows, _) in links.items()]
-    return max(count_nodes(None, features, None, rows) for rows in [*ends, np.empty((1, 0), np.int64)])
+    ends = [
+        rows[[at for at in (0, 1) if ends[2 * at] == kind]] for ends, (rows, _) in links.items()
+    ]
+    return max(
+        count_nodes(None, features, None, rows) for rows in [*ends, np.empty((1, 0), np.int64)]
+    )
 
 
 def _edge_arrays(relation: Relation) -> Arrays:
@@ -137,7 +152,9 @@ def _edge_arrays(relation: Relation) -> Arrays:
     if not relation.edges.directed:
         kept = np.flatnonzero(rows < parts[1])
         parts = [part.take(kept) for part in parts]
-    arrays = {"edges": np.stack(parts[:2])} | ({"directed": np.array(relation.directed)} if relation.within else {})
+    arrays = {"edges": np.stack(parts[:2])} | (
+        {"directed": np.array(relation.directed)} if relation.within else {}
+    )
     return arrays | ({"weight": parts[2]} if (parts[2] != 1).any() else {})
 
 

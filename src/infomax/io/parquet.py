@@ -34,7 +34,9 @@ def opened(path: Path) -> Iterator[Any]:
         yield file
 
 
-def write_tables(path: Path, tables: Iterable[Any], metadata: Mapping[Any, Any] | None = None, **layout: Any) -> None:
+def write_tables(
+    path: Path, tables: Iterable[Any], metadata: Mapping[Any, Any] | None = None, **layout: Any
+) -> None:
     """Write tables, at least one, below each other; the footer has the metadata."""
     from pyarrow import parquet
 
@@ -83,7 +85,9 @@ class ArrowFile:
             return len(columns)
         group = self.metadata.row_group(0)
         parts = (group.column(column) for column in range(self.metadata.num_columns))
-        cells = sum(part.num_values for part in parts if part.path_in_schema.split(".")[0] in columns)
+        cells = sum(
+            part.num_values for part in parts if part.path_in_schema.split(".")[0] in columns
+        )
         return max(1, int(cells // max(1, group.num_rows)))
 
 
@@ -93,12 +97,17 @@ def arrow_column(values: NDArray[Any]) -> Any:
 
     if values.ndim == 1:
         return pa.array(values)
-    return pa.FixedSizeListArray.from_arrays(pa.array(np.ascontiguousarray(values).ravel()), values.shape[1])
+    return pa.FixedSizeListArray.from_arrays(
+        pa.array(np.ascontiguousarray(values).ravel()), values.shape[1]
+    )
 
 
 def feature_names(names: Sequence[str], widths: dict[str, int]) -> list[str]:
     """The names of features: of a column ``v`` of lists of W numbers ``v[0]`` to ``v[W-1]``, else the column's."""
-    named = ([f"{name}[{entry}]" for entry in range(widths[name])] if name in widths else [name] for name in names)
+    named = (
+        [f"{name}[{entry}]" for entry in range(widths[name])] if name in widths else [name]
+        for name in names
+    )
     return list(chain.from_iterable(named))
 
 
@@ -108,4 +117,8 @@ def feature_columns(schema: Any, wanted: Sequence[str] | None) -> tuple[str, ...
         return None
     lists = {name for name in schema.names if is_list(schema.field(name).type)}
     owners = (name.rpartition("[")[0] for name in wanted)
-    return tuple(dict.fromkeys(owner if owner in lists else name for owner, name in zip(owners, wanted, strict=True)))
+    return tuple(
+        dict.fromkeys(
+            owner if owner in lists else name for owner, name in zip(owners, wanted, strict=True)
+        )
+    )

@@ -17,7 +17,10 @@ from infomax.errors import InputError, number_of
 from infomax.io import parquet
 from infomax.io.json import json_hash, read_json, to_json
 
-ABOUT, PARTS = "_parts.json", "part-*.parquet"  # readers of parquet folders skip names that begin with _
+ABOUT, PARTS = (
+    "_parts.json",
+    "part-*.parquet",
+)  # readers of parquet folders skip names that begin with _
 _AGAIN = "Repeat the infomax embed that wrote it: it writes what lacks or is damaged."
 _KEY, MODEL_KEY, PARTS_KEY = b"infomax", b"infomax_model", b"infomax_parts"
 """Under which a footer says what a part is, has the hash of the model that made the vectors, and names their parts."""
@@ -41,7 +44,10 @@ class Note:
 def expected_parts(run: str, nodes: int, size: int) -> dict[str, Note]:
     """The parts of all nodes, so many in each, by the names of their files."""
     firsts = range(0, nodes, size)
-    return {f"part-{at // size:05d}.parquet": Note(run, at, min(at + size, nodes), nodes) for at in firsts}
+    return {
+        f"part-{at // size:05d}.parquet": Note(run, at, min(at + size, nodes), nodes)
+        for at in firsts
+    }
 
 
 def has_parts(path: Path) -> bool:
@@ -79,7 +85,12 @@ def refuse_other_parts(folder: Path, described: dict[str, Any], names: Collectio
     if found != described:
         differ = ", ".join(name for name in described if found.get(name) != described[name])
         remedy = "Remove the folder, or choose another."
-        raise InputError(str(folder), "a new folder, or parts of the same vectors", f"others (by {differ})", remedy)
+        raise InputError(
+            str(folder),
+            "a new folder, or parts of the same vectors",
+            f"others (by {differ})",
+            remedy,
+        )
     for path in sorted(folder.glob(PARTS)):
         if path.name not in names:
             raise _other(path)
@@ -107,7 +118,9 @@ def check_columns(schema: Any, path: Path) -> tuple[Any, Any]:
     """The types of the ids and the vectors in a parquet file; refuse one without them."""
     import pyarrow
 
-    lists = [name for name in schema.names if pyarrow.types.is_fixed_size_list(schema.field(name).type)]
+    lists = [
+        name for name in schema.names if pyarrow.types.is_fixed_size_list(schema.field(name).type)
+    ]
     if "id" not in schema.names or "vector" not in lists:
         found = ", ".join(f"{field.name} ({field.type})" for field in schema)
         raise InputError(str(path), "columns id and vector (fixed-size list of float)", found)
@@ -136,14 +149,20 @@ def _read_notes(paths: list[Path]) -> list[Note | None]:
         with parquet.opened(path) as file:
             kinds.append(check_columns(file.schema_arrow, path))
             if kinds[-1] != kinds[0]:
-                raise InputError(str(path), f"columns of the types of {paths[0]}", " and ".join(map(str, kinds[-1])))
+                raise InputError(
+                    str(path),
+                    f"columns of the types of {paths[0]}",
+                    " and ".join(map(str, kinds[-1])),
+                )
             models.append(told_model(file))
             if models[-1] != models[0]:
                 raise _other(path)
             said, rows = (file.metadata.metadata or {}).get(_KEY), file.metadata.num_rows
             notes.append(None if said is None else Note(**json.loads(said)))
             if (note := notes[-1]) is not None and rows != note.stop - note.first:
-                raise InputError(str(path), number_of(note.stop - note.first, "row"), f"{rows:,}", _AGAIN)
+                raise InputError(
+                    str(path), number_of(note.stop - note.first, "row"), f"{rows:,}", _AGAIN
+                )
     return notes
 
 
@@ -153,10 +172,14 @@ def _read_about(folder: Path) -> dict[str, Any]:
     described = read_json(folder / ABOUT, remedy)
     counts = [described.get(name) for name in ("nodes", "nodes_per_part")]
     if any(type(count) is not int or count < 1 for count in counts):
-        raise InputError(str(folder / ABOUT), "the numbers nodes and nodes_per_part", "others", remedy)
+        raise InputError(
+            str(folder / ABOUT), "the numbers nodes and nodes_per_part", "others", remedy
+        )
     return described
 
 
 def _other(path: Path) -> InputError:
     expected = "a part of the vectors that the others in this folder are of"
-    return InputError(str(path), expected, "another file, or one of another run", "Move it to another folder.")
+    return InputError(
+        str(path), expected, "another file, or one of another run", "Move it to another folder."
+    )

@@ -22,7 +22,9 @@ def as_of(graph: R, when: Any) -> R:
     for kind, times in timed.items():
         kept = times[:] <= time
         if not kept.any():
-            raise no_rows_until(kind, time, int(times[:].min()), may_leave_out="table" in graph.table_columns)
+            raise no_rows_until(
+                kind, time, int(times[:].min()), may_leave_out="table" in graph.table_columns
+            )
         cut = cut if kept.all() else cut.target(kind).part(kept)
     if cut is graph:
         return graph

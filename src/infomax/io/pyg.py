@@ -25,10 +25,14 @@ def from_pyg(data: Any, directed: bool, split: int | None) -> Record:
     if not typed and getattr(data, "edge_index", None) is None:
         remedy = "For an adj_t, see Graph.from_scipy."
         if not hasattr(data, "keys"):
-            remedy = "Make one of several graphs: torch_geometric.data.Batch.from_data_list(graphs)."
+            remedy = (
+                "Make one of several graphs: torch_geometric.data.Batch.from_data_list(graphs)."
+            )
         raise InputError("data", "a PyG Data with edge_index", type(data).__name__, remedy)
     if typed:
-        edges = {ends: _pyg_edges(data[ends], f"data[{', '.join(ends)}]") for ends in data.edge_types}
+        edges = {
+            ends: _pyg_edges(data[ends], f"data[{', '.join(ends)}]") for ends in data.edge_types
+        }
     else:
         edges = {("", RELATION, ""): _pyg_edges(data, "data")}
     for ends in list(edges):
@@ -36,13 +40,20 @@ def from_pyg(data: Any, directed: bool, split: int | None) -> Record:
         if ends[1].startswith("rev_") and forth and _same_pairs(edges[ends][0][::-1], forth[0]):
             del edges[ends]
     if typed:
-        nodes = {kind: _pyg_nodes(data[kind], data[kind].num_nodes, split) for kind in data.node_types}
+        nodes = {
+            kind: _pyg_nodes(data[kind], data[kind].num_nodes, split) for kind in data.node_types
+        }
     else:
         # Where nothing else gives it, PyG counts nodes by the highest row number, without a bound.
         counted = any(key in data for key in ("x", "num_nodes", "pos", "batch"))
-        count = count_nodes(data.num_nodes if counted else None, None, None, *(rows for rows, _ in edges.values()))
+        count = count_nodes(
+            data.num_nodes if counted else None, None, None, *(rows for rows, _ in edges.values())
+        )
         groups = data.get("batch")
-        nodes = {"": _pyg_nodes(data, count, split) | {"groups": None if groups is None else _array(groups)}}
+        nodes = {
+            "": _pyg_nodes(data, count, split)
+            | {"groups": None if groups is None else _array(groups)}
+        }
     for ends in edges:
         for kind in ends[::2]:
             if kind not in nodes:
@@ -73,7 +84,9 @@ def _pyg_nodes(store: Any, count: int, split: int | None) -> dict[str, Any]:
         "features": pack(x) if isinstance(x, np.ndarray) and x.ndim == 2 else x,
         "labels": {} if y is None else {"y": _array(y)},
         "splits": {
-            name: _mask(key, _array(store[key]), split) for name, key in MASKS.items() if store.get(key) is not None
+            name: _mask(key, _array(store[key]), split)
+            for name, key in MASKS.items()
+            if store.get(key) is not None
         },
     }
 
@@ -106,7 +119,9 @@ def _edge_tensors(matrix: Any) -> dict[str, Any]:
 
     links = matrix.tocoo()
     fields = {"edge_index": torch.from_numpy(np.stack(links.coords).astype(np.int64))}
-    return fields | ({"edge_weight": torch.from_numpy(links.data.copy())} if (links.data != 1).any() else {})
+    return fields | (
+        {"edge_weight": torch.from_numpy(links.data.copy())} if (links.data != 1).any() else {}
+    )
 
 
 def _node_tensors(graph: Record) -> dict[str, Any]:
@@ -120,8 +135,14 @@ def _node_tensors(graph: Record) -> dict[str, Any]:
             column = np.array([number[name] for name in column.tolist()])
         fields["y"] = torch.from_numpy(np.array(column))
     if graph.groups is not None:
-        fields["batch"] = torch.from_numpy(np.unique(graph.groups, return_inverse=True)[1].reshape(-1))
-    masks = {MASKS[name]: torch.from_numpy(mask.copy()) for name, mask in graph.splits.items() if name in MASKS}
+        fields["batch"] = torch.from_numpy(
+            np.unique(graph.groups, return_inverse=True)[1].reshape(-1)
+        )
+    masks = {
+        MASKS[name]: torch.from_numpy(mask.copy())
+        for name, mask in graph.splits.items()
+        if name in MASKS
+    }
     return fields | masks
 
 

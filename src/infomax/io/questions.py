@@ -67,7 +67,9 @@ class Answers:
         import pyarrow as pa
 
         columns = {name: self.questions[name] for name in self.questions.column_names}
-        return pa.table(columns | {name: pa.array(self.vectors[:, at]) for at, name in enumerate(self.names)})
+        return pa.table(
+            columns | {name: pa.array(self.vectors[:, at]) for at, name in enumerate(self.names)}
+        )
 
 
 def save_answers(out: Path, some: Iterator[Answers]) -> str:
@@ -85,7 +87,10 @@ def save_answers(out: Path, some: Iterator[Answers]) -> str:
 
     with replacing(out) as temporary:
         if suffix == ".parquet":
-            told = {MODEL_KEY: first.model.encode(), PARTS_KEY: to_json({"at": list(first.names)}).encode()}
+            told = {
+                MODEL_KEY: first.model.encode(),
+                PARTS_KEY: to_json({"at": list(first.names)}).encode(),
+            }
             parquet.write_tables(temporary, tables(), told)
         else:
             text.write_tables(temporary, suffix, tables())
@@ -113,18 +118,30 @@ def read_questions(
     names = source.names
     when = time or next((name for word in TIMES for name in names if name.lower() == word), None)
     if when is None or when not in names:
-        expected = f"a column {shorten(time)} of times" if time else f"a column of times, called {' or '.join(TIMES)}"
-        raise InputError(str(source.path), expected, listed(names), "Name it: --time COLUMN (in Python: time=).")
+        expected = (
+            f"a column {shorten(time)} of times"
+            if time
+            else f"a column of times, called {' or '.join(TIMES)}"
+        )
+        raise InputError(
+            str(source.path), expected, listed(names), "Name it: --time COLUMN (in Python: time=)."
+        )
     others = [name for name in names if name != when]
     named = id_column(others, graph.kind, graph.table_columns)
-    own = id or named or next((name for name in others if name.lower() == "id"), others[0] if others else when)
+    own = (
+        id
+        or named
+        or next((name for name in others if name.lower() == "id"), others[0] if others else when)
+    )
     source.columns = Columns(id=own, time=when, features=(), learns=False)
     read = list(source.nodes())
     numbers = np.concatenate([block.numbers for block in read]) if read else np.empty(0, np.int64)
     if not len(numbers):
         raise InputError(str(source.path), "at least one question", "none")
     times = np.concatenate([block.times for block in read if block.times is not None])
-    rows = rows_before(graph.ids[:], np.array([one for block in read for one in block.ids.to_pylist()]))
+    rows = rows_before(
+        graph.ids[:], np.array([one for block in read for one in block.ids.to_pylist()])
+    )
     _refuse(source, graph, (own, when), numbers, rows, times)
     return _whole(source), rows, times
 
@@ -139,7 +156,9 @@ def opened(questions: Any) -> Source:
 def id_column(names: Sequence[str], kind: str, choices: Mapping[str, str]) -> str:
     """The column that has ids of a type: called as its primary key is, or after the type; "" for none."""
     key = primary_key(choices, kind)
-    called = {spelling for word in singulars(kind) for spelling in spellings(word)} if kind else set()
+    called = (
+        {spelling for word in singulars(kind) for spelling in spellings(word)} if kind else set()
+    )
     own = key if key in names and key.lower() != "id" else ""
     return own or next((name for name in names if plain(name) in called), "")
 
@@ -160,13 +179,19 @@ def _refuse(
         expected = f"the id of a node{graph.kind and f' of type {kind}'}"
         raise InputError(source.place(number, columns[0]), expected, found)
     if (times == UNKNOWN).any():
-        raise InputError(source.place(int(numbers[np.argmax(times == UNKNOWN)]), columns[1]), "a time", "none")
+        raise InputError(
+            source.place(int(numbers[np.argmax(times == UNKNOWN)]), columns[1]), "a time", "none"
+        )
     if graph.own.times is not None:
         since = np.asarray(graph.own.times[:])[rows]
         if (late := since > times).any():
             at = int(np.argmax(late))
             found = f"{told_time(int(times[at]))}; this {kind} is there since {told_time(int(since[at]))}"
-            raise InputError(source.place(int(numbers[at]), columns[1]), f"a time when the {kind} was there", found)
+            raise InputError(
+                source.place(int(numbers[at]), columns[1]),
+                f"a time when the {kind} was there",
+                found,
+            )
 
 
 def _whole(source: Source) -> Any:
@@ -178,7 +203,9 @@ def _whole(source: Source) -> Any:
             from pyarrow import csv
 
             mark = text.DELIMITERS[text.extension(source.path)]
-            return csv.read_csv(source.path, parse_options=csv.ParseOptions(delimiter=mark, newlines_in_values=True))
+            return csv.read_csv(
+                source.path, parse_options=csv.ParseOptions(delimiter=mark, newlines_in_values=True)
+            )
         from pyarrow import parquet as files
 
         return files.read_table(source.path)

@@ -62,30 +62,49 @@ def read_record(
         return _as_asked(open_folder(Path(edges)), columns, directed, str(edges))
     several = is_typed(Path(edges)) or is_database(edges)
     if nodes is None and not several and (members := _members(Path(edges))):
-        columns.refuse((*DATABASE, "groups"), f"one graph or database, rather than the folder of graphs {edges}")
+        columns.refuse(
+            (*DATABASE, "groups"),
+            f"one graph or database, rather than the folder of graphs {edges}",
+        )
         if attach_to is not None:
-            raise InputError("attach_to", "tables of new nodes and their edges", "a folder of graphs")
+            raise InputError(
+                "attach_to", "tables of new nodes and their edges", "a folder of graphs"
+            )
         if columns.learns and columns.edge_features == "positions":
-            raise InputError("features", "degrees, for several graphs", "positions, which they do not share")
-        return join({name: graph.loaded() for name, graph in _read_members(members, columns, directed).items()})
+            raise InputError(
+                "features", "degrees, for several graphs", "positions, which they do not share"
+            )
+        return join(
+            {
+                name: graph.loaded()
+                for name, graph in _read_members(members, columns, directed).items()
+            }
+        )
     graph, beside = pair_of_names(edges, nodes)
     if Path(graph).suffix.lower() in GRAPHS:
         if attach_to is not None:
             expected = f"tables of new nodes and their edges ({', '.join(EXTENSIONS)})"
             raise InputError(str(graph), expected, "a whole graph")
         if beside is not None:
-            raise InputError(str(beside), "no node table", f"one beside {graph}, which holds its own nodes")
+            raise InputError(
+                str(beside), "no node table", f"one beside {graph}, which holds its own nodes"
+            )
         return _read_graph(existing(Path(graph)), columns, directed)
     found = find_tables(edges, nodes, columns, attach_to)
     _follow(found.sources, progress)
-    return read_tables(found, directed=bool(directed)) if attach_to is None else attach(found, attach_to)
+    return (
+        read_tables(found, directed=bool(directed))
+        if attach_to is None
+        else attach(found, attach_to)
+    )
 
 
 def _read_graph(path: Path, columns: Columns, directed: bool | None) -> Record:
     """The graph of a file that holds a whole one."""
     whole = path.suffix.lower() == ".npz"
     columns.refuse_others(
-        _OF_WHOLE if whole else (*_OF_WHOLE, "ignore", "name", "time", "kinds"), f"tables, rather than {path}"
+        _OF_WHOLE if whole else (*_OF_WHOLE, "ignore", "name", "time", "kinds"),
+        f"tables, rather than {path}",
     )
     if whole:
         return _as_asked(read_npz(path, columns.edge_features), columns, directed, str(path))
@@ -94,25 +113,37 @@ def _read_graph(path: Path, columns: Columns, directed: bool | None) -> Record:
     return read_graphml(path, columns, directed)
 
 
-def _read_members(members: Mapping[str, Path], columns: Columns, directed: bool | None) -> dict[str, Record]:
+def _read_members(
+    members: Mapping[str, Path], columns: Columns, directed: bool | None
+) -> dict[str, Record]:
     """The graphs of a folder; what their columns become is learnt from the node tables of all, if they have some."""
     graphs = {}
     for name, path in members.items():
         graphs[name] = graph = read_record(path, None, columns, directed=directed)
         if graph.encoding is not None and columns.encoding is None:
-            tables = [in_folder(path, "nodes") if path.is_dir() else None for path in members.values()]
+            tables = [
+                in_folder(path, "nodes") if path.is_dir() else None for path in members.values()
+            ]
             together = Source([table for table in tables if table is not None], columns)
             if None not in tables and together.learn() and together.columns.encoding is not None:
                 return _read_members(members, together.columns, directed)
-            columns = columns.like(graph.feature_names, graph.encoding)  # else the first graph decides
+            columns = columns.like(
+                graph.feature_names, graph.encoding
+            )  # else the first graph decides
     return graphs
 
 
 def _as_asked(graph: Record, columns: Columns, directed: bool | None, where: str) -> Record:
     """A graph that is stored whole; refused where it cannot have the features or the directions that were asked for."""
     kinds = {from_edges(one.feature_names) for one in graph.nodes.values()}
-    if columns.learns and columns.features is not None and columns.edge_features not in kinds - {None}:
-        expected = f"tables or GraphML to choose features of, rather than {where}, which holds its own"
+    if (
+        columns.learns
+        and columns.features is not None
+        and columns.edge_features not in kinds - {None}
+    ):
+        expected = (
+            f"tables or GraphML to choose features of, rather than {where}, which holds its own"
+        )
         raise InputError("features", expected, listed(columns.features))
     graph = with_labels(check_directions(graph, directed, where), columns.labels, where)
     if columns.as_of is None:
@@ -130,7 +161,9 @@ def _refuse_later_rows(graph: Record, until: int, where: str) -> None:
             day = told_time(until)
             expected = f"columns that were learnt from rows up to {day}"
             found = f"later rows of {kind or 'nodes'}"
-            remedy = f'Make it of the tables again: infomax prepare TABLES --as-of "{day}" --out FOLDER.'
+            remedy = (
+                f'Make it of the tables again: infomax prepare TABLES --as-of "{day}" --out FOLDER.'
+            )
             raise InputError(where, expected, found, remedy)
 
 
@@ -147,11 +180,15 @@ def _follow(sources: Sequence[Source], progress: Progress) -> None:
     """Let tables tell how far the work with all of them is, in percent of their bytes; warn of too many bytes."""
     sizes = [_bytes(source) for source in sources]
     whole = max(1, sum(sizes))
-    needed = sum(MEMORY_PER_BYTE[source.lines] * size for source, size in zip(sources, sizes, strict=True))
+    needed = sum(
+        MEMORY_PER_BYTE[source.lines] * size for source, size in zip(sources, sizes, strict=True)
+    )
     if whole > SMALL and needed > (free := memory.free_bytes()):
         where = sources[0].path.parent
         used = f"take about {memory.size(needed)} of memory"
-        message = f"{where}: tables of {memory.size(whole)} {used}, and {memory.size(free)} are free"
+        message = (
+            f"{where}: tables of {memory.size(whole)} {used}, and {memory.size(free)} are free"
+        )
         remedy = "If they do not fit, make a graph folder of them: infomax prepare"
         warn(f"{message}. {remedy}.")
 
@@ -178,9 +215,18 @@ def _members(folder: Path) -> dict[str, Path]:
         raise InputError(str(folder), "a graph, or a folder of graphs", "a run folder", remedy)
     entries = [path for path in sorted(folder.iterdir()) if not path.name.startswith(".")]
     files = {path.stem: path for path in entries if path.suffix.lower() in (".npz", ".graphml")}
-    folders = {path.name: path for path in entries if path.is_dir() and in_folder(path, "edges") is not None}
+    folders = {
+        path.name: path
+        for path in entries
+        if path.is_dir() and in_folder(path, "edges") is not None
+    }
     if both := files.keys() & folders.keys():
-        raise InputError(str(folder), "a name for each graph", f"two graphs called {shorten(min(both))}", "Rename one.")
+        raise InputError(
+            str(folder),
+            "a name for each graph",
+            f"two graphs called {shorten(min(both))}",
+            "Rename one.",
+        )
     return files | folders
 
 
@@ -199,7 +245,11 @@ def read_labels(
 def is_table(source: str | Path) -> bool:
     """Whether a name is that of one table of text or parquet, rather than of a whole graph."""
     path = Path(source)
-    return text.extension(path) in EXTENSIONS and not path.is_dir() and (path.is_file() or "," not in str(source))
+    return (
+        text.extension(path) in EXTENSIONS
+        and not path.is_dir()
+        and (path.is_file() or "," not in str(source))
+    )
 
 
 def with_labels(graph: AnyRecord, names: Sequence[str], where: str) -> AnyRecord:
@@ -207,7 +257,9 @@ def with_labels(graph: AnyRecord, names: Sequence[str], where: str) -> AnyRecord
     known = list(dict.fromkeys(name for nodes in graph.nodes.values() for name in nodes.labels))
     for name in names:
         if name not in known:
-            raise InputError(where, f"labels named {shorten(name)}", f"the labels {', '.join(known) or 'none'}")
+            raise InputError(
+                where, f"labels named {shorten(name)}", f"the labels {', '.join(known) or 'none'}"
+            )
     if not names:
         return graph
 

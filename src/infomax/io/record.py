@@ -163,7 +163,11 @@ class Record:
     def called(self, rows: Any) -> NDArray[Any]:
         """What to call some nodes, as text ``[n]``: their names, and the id where there is none."""
         ids = np.array(list(map(str, self.ids[rows].tolist())), dtype=object)
-        return ids if self.node_names is None else np.where(self.node_names[rows] == "", ids, self.node_names[rows])
+        return (
+            ids
+            if self.node_names is None
+            else np.where(self.node_names[rows] == "", ids, self.node_names[rows])
+        )
 
     @property
     def types(self) -> tuple[str, ...]:
@@ -173,13 +177,17 @@ class Record:
     @property
     def first_rows(self) -> dict[str, int]:
         """The row of the first node of each type, where those of all types are counted, in alphabetical order."""
-        starts = np.cumsum([0, *(self.nodes[kind].num_nodes for kind in sorted(self.nodes))]).tolist()
+        starts = np.cumsum(
+            [0, *(self.nodes[kind].num_nodes for kind in sorted(self.nodes))]
+        ).tolist()
         return dict(zip(sorted(self.nodes), starts, strict=False))
 
     def target(self, kind: str) -> Self:
         """The same graph, seen from the nodes of another type."""
         if kind not in self.nodes:
-            raise InputError("type of nodes", f"one of {', '.join(self.types) or 'no types'}", shorten(kind))
+            raise InputError(
+                "type of nodes", f"one of {', '.join(self.types) or 'no types'}", shorten(kind)
+            )
         same = kind == self.kind and not self.kind_is_first
         return self if same else dataclasses.replace(self, kind=kind, kind_is_first=False)
 
@@ -207,7 +215,12 @@ class Record:
         return self.with_nodes(scale)
 
     def replace(
-        self, *, adjacency: Any = None, directed: bool | None = None, features: Features | None = None, **fields: Any
+        self,
+        *,
+        adjacency: Any = None,
+        directed: bool | None = None,
+        features: Features | None = None,
+        **fields: Any,
     ) -> Self:
         """The same graph with some things replaced; what is None stays.
 
@@ -223,7 +236,9 @@ class Record:
         if features is not None:
             fields |= {"table": Table(features), "encoding": None}
         if "edges" in fields:
-            fields["relations"] = (dataclasses.replace(self.relations[0], edges=fields.pop("edges")),)
+            fields["relations"] = (
+                dataclasses.replace(self.relations[0], edges=fields.pop("edges")),
+            )
         of_nodes = {name: fields.pop(name) for name in _OF_NODES & fields.keys()}
         if of_nodes:
             fields["nodes"] = {**self.nodes, self.kind: dataclasses.replace(self.own, **of_nodes)}
@@ -232,16 +247,24 @@ class Record:
     def part(self, mask: NDArray[np.bool_]) -> Self:
         """The subgraph of the nodes of a mask ``[N]``: these nodes and the edges among them."""
         rows = np.flatnonzero(checks.check_column("mask", mask, self.num_nodes, "b", "booleans"))
-        joined = [relation for relation in self.relations if relation.within and relation.source == self.kind]
+        joined = [
+            relation
+            for relation in self.relations
+            if relation.within and relation.source == self.kind
+        ]
         use = f"read {len(rows):,} of its nodes"
         remedy = "Make a graph folder of these nodes alone: infomax prepare."
         needed = sum(relation.edges.to_read(rows) for relation in joined)
         require_room(self.table.to_read(len(rows)) + needed, use, remedy)
         held_out = self.held_out
         if held_out is not None:
-            masks = {kind: np.ones(nodes.num_nodes, bool) for kind, nodes in self.nodes.items()} | {self.kind: mask}
+            masks = {kind: np.ones(nodes.num_nodes, bool) for kind, nodes in self.nodes.items()} | {
+                self.kind: mask
+            }
             kept = np.concatenate([masks[kind] for kind in self.first_rows])
-            held_out = np.searchsorted(np.flatnonzero(kept), held_out[:, kept[held_out].all(axis=0)])
+            held_out = np.searchsorted(
+                np.flatnonzero(kept), held_out[:, kept[held_out].all(axis=0)]
+            )
         return dataclasses.replace(
             self,
             nodes={**self.nodes, self.kind: self.own.part(rows)},
@@ -262,13 +285,17 @@ class Record:
         """The scaler of the features, fitted to the nodes that training may see; ``auto`` leaves positions and encoded
         columns alone.
         """
-        others = {kind: nodes.scaler(scale) for kind, nodes in self.nodes.items() if kind != self.kind}
+        others = {
+            kind: nodes.scaler(scale) for kind, nodes in self.nodes.items() if kind != self.kind
+        }
         return dataclasses.replace(self.own.scaler(scale), others=others)
 
     def loaded(self) -> Self:
         """The same graph with all of its arrays in memory."""
         tables = sum(nodes.table.to_read() for nodes in self.nodes.values())
-        require_room(tables + sum(relation.edges.to_read() for relation in self.relations), "read all of it")
+        require_room(
+            tables + sum(relation.edges.to_read() for relation in self.relations), "read all of it"
+        )
         relations = tuple(relation.loaded() for relation in self.relations)
         return self.with_nodes(lambda _, nodes: nodes.loaded(), relations=relations, folder=None)
 
@@ -336,9 +363,13 @@ class Record:
         relation = Relation("", RELATION, "", Adjacency(matrix, directed))
         word = features if isinstance(features, str) else None
         if word not in (None, *EDGE_FEATURE_NAMES):
-            raise InputError("features", f"an array, or {' or '.join(EDGE_FEATURE_NAMES)}", shorten(word))
+            raise InputError(
+                "features", f"an array, or {' or '.join(EDGE_FEATURE_NAMES)}", shorten(word)
+            )
         columns |= {"n": int(shape[0]), "features": None if word else features, "groups": groups}
-        return cls.of_columns({"": columns}, [relation], edge_features=word, held_out=held_out, dropped=dropped)
+        return cls.of_columns(
+            {"": columns}, [relation], edge_features=word, held_out=held_out, dropped=dropped
+        )
 
     @classmethod
     def of_columns(
@@ -363,7 +394,9 @@ class Record:
         for kind in sorted(nodes):
             with within(f"nodes of type {kind}") if kind else nullcontext():
                 checked[kind] = Nodes.of(**nodes[kind])
-        graph = cls(checked, tuple(relations), min(checked), kind_is_first="" not in checked, **about)
+        graph = cls(
+            checked, tuple(relations), min(checked), kind_is_first="" not in checked, **about
+        )
         if graph.groups is not None or held_out is not None:
             whole = whole_adjacency(checked, relations)
             if graph.groups is not None:
@@ -376,7 +409,11 @@ class Record:
     def with_edge_features(self, words: Mapping[str, Any] | None = None) -> Self:
         """The graph with features of some types made of its edges, as one word each; None: those that were, again."""
         if words is None:
-            words = {kind: word for kind, one in self.nodes.items() if (word := from_edges(one.feature_names))}
+            words = {
+                kind: word
+                for kind, one in self.nodes.items()
+                if (word := from_edges(one.feature_names))
+            }
         nodes = dict(self.nodes)
         for kind, values in edge_features_of_types(nodes, self.relations, words).items():
             names = EDGE_FEATURE_NAMES[words[kind]]

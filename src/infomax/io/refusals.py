@@ -25,7 +25,11 @@ def no_times() -> InputError:
 
 def no_rows_until(kind: str, day: Any, first: int, *, may_leave_out: bool) -> InputError:
     """The error for a type of nodes of which all rows, the first of this time, are later than a day."""
-    remedy = f"Take a later day, or leave them out: --table {kind}=ignore." if may_leave_out else "Take a later day."
+    remedy = (
+        f"Take a later day, or leave them out: --table {kind}=ignore."
+        if may_leave_out
+        else "Take a later day."
+    )
     expected = f"rows of {kind or 'nodes'} up to {told_time(parse_time(day, 'as_of'))}"
     return InputError("as_of", expected, f"none; the first is of {told_time(first)}", remedy)
 
@@ -38,7 +42,10 @@ def refuse_twice(nodes: Source, column: str, rows: Iterable[tuple[Any, int]]) ->
             other = nodes.place(first).removeprefix(f"{nodes.files[number // FILE]}, ")
             found = f"{shorten(identifier)}, already in {other}"
             remedy = "Remove one of the rows."
-            if column.lower() != "id" and column not in (nodes.columns.id, nodes.columns.earlier.get("id")):
+            if column.lower() != "id" and column not in (
+                nodes.columns.id,
+                nodes.columns.earlier.get("id"),
+            ):
                 remedy += " Are ids in another column? --id COLUMN (in Python: id=)."
                 remedy += " Is it the edge table? Edges come first."
             raise InputError(nodes.place(number, column), "each id once", found, remedy)
@@ -51,7 +58,11 @@ def id_unknown(edges: Source, column: str, identifier: Any, number: int, listed:
         "(pandas: read_csv(NAME, dtype=str) keeps zeros). Where ids are in another column: --id COLUMN (in Python: id=)"
     )
     named = edges.columns.names_ends(edges.ends)
-    remedy += "." if named else "; where edges are in other columns than the first two: --source and --target."
+    remedy += (
+        "."
+        if named
+        else "; where edges are in other columns than the first two: --source and --target."
+    )
     return InputError(edges.place(number, column), f"an id {listed}", shorten(identifier), remedy)
 
 
@@ -72,7 +83,22 @@ _SIDES = re.compile(
     "|other|friend|neighbou?r"
 )
 """What a column may be called that is one end of an edge within one type of nodes."""
-_NO_KIND = {"", "id", "ids", "node", "nodes", "vertex", "key", "name", "no", "nr", "number", "code", "index", "idx"}
+_NO_KIND = {
+    "",
+    "id",
+    "ids",
+    "node",
+    "nodes",
+    "vertex",
+    "key",
+    "name",
+    "no",
+    "nr",
+    "number",
+    "code",
+    "index",
+    "idx",
+}
 
 
 def refuse_two_kinds(edges: Source, names: Sequence[str], overlap: Callable[[], bool]) -> None:
@@ -81,21 +107,29 @@ def refuse_two_kinds(edges: Source, names: Sequence[str], overlap: Callable[[], 
     Nothing is refused where the columns were named, or have usual names, or differ in words such as from and to.
     """
     columns = edges.columns
-    split = (re.split("[^a-z]+", re.sub("(?<=[a-z])(?=[A-Z])", " ", name).lower()) for name in names)
+    split = (
+        re.split("[^a-z]+", re.sub("(?<=[a-z])(?=[A-Z])", " ", name).lower()) for name in names
+    )
     words = [set(found) - _NO_KIND for found in split]
     named = columns.source is not None and columns.target is not None
     usual = named or columns.names_ends(names) or all(map(_SIDES.fullmatch, words[0] ^ words[1]))
     if not usual and overlap():
         kinds = ",".join(re.sub("_?id$", "", name, flags=re.IGNORECASE) for name in names)
-        found = f"ids in common of {shorten(names[0])} and {shorten(names[1])}, which may be two types"
+        found = (
+            f"ids in common of {shorten(names[0])} and {shorten(names[1])}, which may be two types"
+        )
         remedy = (
             f"Two types of nodes, each with ids of its own: --types {kinds}. One type: --source {names[0]} --target "
             f'{names[1]}. (In Python: types="{kinds}", or source= and target=.)'
         )
-        raise InputError(str(edges.path), "edges whose ends are nodes of known types", found, remedy)
+        raise InputError(
+            str(edges.path), "edges whose ends are nodes of known types", found, remedy
+        )
 
 
-def refuse_missing_header(edges: Source, ends: Sequence[str], is_node: Callable[[int, str], bool]) -> None:
+def refuse_missing_header(
+    edges: Source, ends: Sequence[str], is_node: Callable[[int, str], bool]
+) -> None:
     """Refuse names of both columns that are nodes, one at end 0, one at end 1: they are an edge that would be lost."""
     if edges.lines and not edges.columns.names_ends(ends) and all(map(is_node, (0, 1), ends)):
         raise InputError(

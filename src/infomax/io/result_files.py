@@ -40,13 +40,20 @@ def write_result(path: Path, blocks: Blocks) -> None:
 def _table(block: Mapping[str, NDArray[Any]]) -> Any:
     import pyarrow as pa
 
-    columns = {name: pa.array(cells, pa.string() if cells.dtype == object else None) for name, cells in block.items()}
+    columns = {
+        name: pa.array(cells, pa.string() if cells.dtype == object else None)
+        for name, cells in block.items()
+    }
     return pa.table(columns)
 
 
 def _short(block: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
     """The columns with numbers of six digits: more of a float32 would mean nothing."""
-    short = {name: np.round(cells.astype(np.float64), 6) for name, cells in block.items() if cells.dtype == np.float32}
+    short = {
+        name: np.round(cells.astype(np.float64), 6)
+        for name, cells in block.items()
+        if cells.dtype == np.float32
+    }
     return {**block, **short}
 
 

@@ -34,9 +34,13 @@ def relation_columns(graph: Record) -> dict[tuple[str, str, str], dict[str, NDAr
     found = {}
     for one in graph.relations:
         matrix = one.edges.matrix()
-        links = sparse.coo_array(matrix if graph.directed or not one.within else sparse.triu(matrix))
+        links = sparse.coo_array(
+            matrix if graph.directed or not one.within else sparse.triu(matrix)
+        )
         ends = zip(("source", "target"), one.ends[::2], links.coords, strict=True)
-        columns: dict[str, NDArray[Any]] = {word: graph.nodes[kind].ids[rows] for word, kind, rows in ends}
+        columns: dict[str, NDArray[Any]] = {
+            word: graph.nodes[kind].ids[rows] for word, kind, rows in ends
+        }
         found[one.ends] = columns | ({"weight": links.data} if (links.data != 1).any() else {})
     return found
 
@@ -46,7 +50,9 @@ def annotation_columns(graph: Record) -> dict[str, NDArray[Any]]:
     labels = {}
     for name, column in graph.labels.items():
         if column.dtype.kind in "iu" and column.ndim == 1 and (column < 0).any():
-            column = np.array([str(value) if value >= 0 else "" for value in column.tolist()], dtype=object)
+            column = np.array(
+                [str(value) if value >= 0 else "" for value in column.tolist()], dtype=object
+            )
         labels[LABEL + name] = column
     splits = {SPLIT + name: mask for name, mask in graph.splits.items()}
     others = {GROUPS: graph.groups, NAME: graph.node_names}
@@ -60,7 +66,11 @@ def flat_annotations(graph: Record) -> dict[str, NDArray[Any]]:
     for name, column in annotation_columns(graph).items():
         column = column.astype(np.int8) if column.dtype == bool else column
         several = column.ndim == 2
-        annotations |= {f"{name}[{at}]": column[:, at] for at in range(column.shape[1])} if several else {name: column}
+        annotations |= (
+            {f"{name}[{at}]": column[:, at] for at in range(column.shape[1])}
+            if several
+            else {name: column}
+        )
     return annotations
 
 
@@ -69,7 +79,10 @@ def id_name(graph: Record) -> str:
     free = [name for name in ("id", "ID", "Id", "iD") if name not in graph.feature_names]
     if not free:
         raise InputError(
-            "graph", "a name for the column of ids", 'features called "id", "ID", "Id" and "iD"', "Write an .npz."
+            "graph",
+            "a name for the column of ids",
+            'features called "id", "ID", "Id" and "iD"',
+            "Write an .npz.",
         )
     return free[0]
 
@@ -85,15 +98,23 @@ def refuse_unwritable(graph: Record, where: str, kind: str) -> None:
     texts["feature names"] = graph.feature_names
     texts |= {name: column.tolist() for name, column in columns.items() if column.dtype == object}
     xml = "[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
-    _refuse(texts, "characters that the file can hold", xml if kind == "graphml" else "[\ud800-\udfff]")
+    _refuse(
+        texts, "characters that the file can hold", xml if kind == "graphml" else "[\ud800-\udfff]"
+    )
     if kind == "graph":
         return
     special = f"({LABEL}|{SPLIT}|{GROUPS}$|{NAME}$|{TIME}$)"
-    _refuse({"features": graph.feature_names}, "names that are not those of labels, splits and names", f"^{special}")
+    _refuse(
+        {"features": graph.feature_names},
+        "names that are not those of labels, splits and names",
+        f"^{special}",
+    )
     others = annotation_columns(graph) if kind == "parquet" else flat_annotations(graph)
     names = [id_name(graph), *graph.feature_names, *others]
     if kind == "text":
-        _refuse({"columns": names}, "names without NUL characters and outer white space", r"\0|^\s|\s$")
+        _refuse(
+            {"columns": names}, "names without NUL characters and outer white space", r"\0|^\s|\s$"
+        )
         _refuse({"ids": texts.get("ids", ())}, "ids that are not empty", "^$")
     else:  # frames, by which GraphML is read as well, may hold an index under such a name
         _refuse({"columns": names}, f"names that do not begin with {INDEX}", f"^{INDEX}")
@@ -116,7 +137,12 @@ def refuse_too_many(graph: Record, where: str, kind: str) -> None:
     cells = graph.features.nnz if sparse_cells else graph.num_nodes * graph.num_features
     if cells > _MOST_CELLS:
         found = f"{graph.num_nodes:,} x {graph.num_features:,}"
-        raise InputError("features", f"at most {_MOST_CELLS:,} numbers in text", found, "Write an .npz or parquet.")
+        raise InputError(
+            "features",
+            f"at most {_MOST_CELLS:,} numbers in text",
+            found,
+            "Write an .npz or parquet.",
+        )
     if cells > _MANY_CELLS:
         message = f"{where}: {cells:,} numbers as text take long to write and to read; an .npz holds them as they are."
         warn(message)

@@ -147,15 +147,25 @@ class Source:
         for block in self._blocks(lambda: (list(filter(None, self._edge_columns)), [])):
             source, target, weight, relation = self._edge_columns
             with self.readable(block.path):
-                ends = [block.ids(source), block.ids(target)] if self.apart else block.ends([source, target])
+                ends = (
+                    [block.ids(source), block.ids(target)]
+                    if self.apart
+                    else block.ends([source, target])
+                )
                 self._same_kinds(block.path, ends[0], source)
                 integers = [are_integers(end, lines=self.lines) for end in ends]
                 if not self.lines and integers[0] != integers[1]:
                     ends = [end.cast("large_string") for end in ends]
-                self.integers = [before and now for before, now in zip(self.integers, integers, strict=True)]
+                self.integers = [
+                    before and now for before, now in zip(self.integers, integers, strict=True)
+                ]
                 rows = {"number": block.numbers, "source": ends[0], "target": ends[1]}
                 if self.weighted:
-                    rows["weight"] = np.ones(len(ends[0]), np.float32) if weight is None else block.weight(weight)
+                    rows["weight"] = (
+                        np.ones(len(ends[0]), np.float32)
+                        if weight is None
+                        else block.weight(weight)
+                    )
                 if relation is not None:
                     rows["relation"] = block.words(relation, {})
             yield rows
@@ -176,7 +186,9 @@ class Source:
             yield nodes
             self.tell(begun + (1 - begun) * block.share)
         if self.columns.learns and too_fine(*self.range):
-            raise NotNumbersError(str(self.path), "numbers that float32 tells apart", "others", FILL_IN)
+            raise NotNumbersError(
+                str(self.path), "numbers that float32 tells apart", "others", FILL_IN
+            )
 
     def _nodes(self, block: Block) -> NodeTable:
         chosen = self.chosen
@@ -190,7 +202,9 @@ class Source:
             numbers=block.numbers,
             ids=ids,
             features=features,
-            labels={name: block.words(column, self.widths) for name, column in chosen.labels.items()},
+            labels={
+                name: block.words(column, self.widths) for name, column in chosen.labels.items()
+            },
             splits={name: block.split(column) for name, column in chosen.splits.items()},
             groups=None if chosen.groups is None else block.groups(chosen.groups),
             names=None if chosen.name is None else block.node_names(chosen.name),
@@ -218,7 +232,9 @@ class Source:
             try:
                 return columns.encoding.transform(table)
             except UnreadableError as error:
-                refused = InputError(block.place(error.row, error.column), error.expected, error.found)
+                refused = InputError(
+                    block.place(error.row, error.column), error.expected, error.found
+                )
                 if not columns.mixed or error.bad is None:
                     raise refused from None
                 count, told = self.unlike.get(error.column, (0, str(refused)))
@@ -250,7 +266,9 @@ class Source:
             if not survey.found:
                 keys = self.columns.keys(chosen.features)
                 mixed = self.columns.mixed
-                survey = Survey(chosen.features, self.columns.kinds, list(chosen.labels), keys, mixed=mixed)
+                survey = Survey(
+                    chosen.features, self.columns.kinds, list(chosen.labels), keys, mixed=mixed
+                )
             with self.readable(block.path):
                 if "seen" in chosen.splits:
                     seen &= block.split(chosen.splits["seen"])
@@ -280,7 +298,9 @@ class Source:
     def warn_of_nodes(self) -> None:
         """Name odd labels, cells that were left out, and features that may tell a label."""
         for count, told in self.unlike.values():
-            warn(f"{told} {number_of(count, 'cell')} of the column, unlike those that it was learnt from, are gaps.")
+            warn(
+                f"{told} {number_of(count, 'cell')} of the column, unlike those that it was learnt from, are gaps."
+            )
         for column, found in self.classes.items():
             warn_of_classes(place(self.path, column=column), found)
         if self.chosen.features and self.columns.learns and self.columns.features is None:
@@ -294,19 +314,30 @@ class Source:
         """The names of the columns of a node table that are no features, and of those that are."""
         columns = self.columns
         if self.schema is not None:
-            columns = replace(columns, features=parquet.feature_columns(self.schema, columns.features))
+            columns = replace(
+                columns, features=parquet.feature_columns(self.schema, columns.features)
+            )
         chosen = self.chosen = columns.of_nodes(self.path, self.names)
-        self.lists = [name for name in chosen.features if self.schema and is_list(self.schema.field(name).type)]
+        self.lists = [
+            name
+            for name in chosen.features
+            if self.schema and is_list(self.schema.field(name).type)
+        ]
         return [chosen.identifier, *chosen.annotations], chosen.features
 
     def _blocks(self, choose: Callable[[], tuple[list[str], list[str]]]) -> Iterator[Block]:
         """The rows that are read of all files, in blocks of a bounded size; ``choose`` tells columns and features."""
         for number, path in enumerate(self.files):
             with self._opened(path) as file:
-                self.names = self.names if number else file.names  # the first file is not opened twice for them
+                self.names = (
+                    self.names if number else file.names
+                )  # the first file is not opened twice for them
                 self.schema = file.schema or self.schema
                 if file.names != self.names:
-                    found, remedy = ", ".join(map(shorten, file.names)), "Give all files the same columns."
+                    found, remedy = (
+                        ", ".join(map(shorten, file.names)),
+                        "Give all files the same columns.",
+                    )
                     raise InputError(str(path), f"the columns of {self.path}", found, remedy)
                 columns, features = choose()
                 wanted = list(dict.fromkeys([*columns, *features, *(self.only or ())[:1]]))
@@ -320,7 +351,9 @@ class Source:
                         block = block.part(block.words(self.only[0], {}) == self.only[1])
                     for first in range(0, len(block.numbers), size):
                         some = slice(first, first + size)
-                        yield replace(block, data=block.data.slice(first, size), numbers=block.numbers[some])
+                        yield replace(
+                            block, data=block.data.slice(first, size), numbers=block.numbers[some]
+                        )
 
     def types(self, column: str) -> dict[str, list[str]]:
         """The words of a column, each with the columns that have something in a row of it."""
@@ -330,10 +363,21 @@ class Source:
             for word in dict.fromkeys(words.tolist()):
                 rows = np.flatnonzero(words == word)
                 if not word:
-                    raise InputError(block.place(int(rows[0]), column), "a type of nodes", "an empty cell", FILL_IN)
+                    raise InputError(
+                        block.place(int(rows[0]), column),
+                        "a type of nodes",
+                        "an empty cell",
+                        FILL_IN,
+                    )
                 filled = found.setdefault(word, set())
-                filled |= {name for name in self.names if name not in filled and block.filled_in(name)[rows].any()}
-        return {word: [name for name in self.names if name in found[word]] for word in sorted(found)}
+                filled |= {
+                    name
+                    for name in self.names
+                    if name not in filled and block.filled_in(name)[rows].any()
+                }
+        return {
+            word: [name for name in self.names if name in found[word]] for word in sorted(found)
+        }
 
     @contextmanager
     def _opened(self, path: Path) -> Iterator[text.TextFile | parquet.ArrowFile]:
@@ -355,7 +399,10 @@ class Source:
         for column in kinds | before:
             here, there = (one.get(column, "single numbers") for one in (kinds, before))
             if here != there:
-                expected, remedy = f"{there}, as in {first}", "Give the columns of all files one type."
+                expected, remedy = (
+                    f"{there}, as in {first}",
+                    "Give the columns of all files one type.",
+                )
                 raise InputError(place(path, column=column), expected, here, remedy)
 
 

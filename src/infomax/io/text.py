@@ -26,7 +26,12 @@ _QUOTED = re.compile('"[^"]*("|$)')
 _NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*")
 _MARKS = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "bars", " ": "spaces"}
 _SHEETS = dict.fromkeys((".xlsx", ".xlsm", ".xls", ".ods"), "excel(NAME, dtype=str)")
-_READERS = {**_SHEETS, ".json": "json(NAME)", ".jsonl": "json(NAME, lines=True)", ".feather": "feather(NAME)"}
+_READERS = {
+    **_SHEETS,
+    ".json": "json(NAME)",
+    ".jsonl": "json(NAME, lines=True)",
+    ".feather": "feather(NAME)",
+}
 """Functions of pandas by the extension of what they read."""
 _WESTERN = "cp1252"
 """What Excel writes on most machines where it does not write UTF-8."""
@@ -61,7 +66,9 @@ class TextFile:
             raise _not_utf8(path)
         self.spaced = f"{self.mark} " in _QUOTED.sub("", header)
         """Whether a space follows a delimiter in the header: then it belongs to no cell."""
-        row = csv.reader(io.StringIO(header, newline=""), delimiter=self.mark, skipinitialspace=self.spaced)
+        row = csv.reader(
+            io.StringIO(header, newline=""), delimiter=self.mark, skipinitialspace=self.spaced
+        )
         self.names = [name.strip() for name in next(row)]
         self._check_header()
         self.share = 0.0
@@ -76,10 +83,14 @@ class TextFile:
             expected = f"columns separated by {_MARKS[self.mark]}, as in every {self.path.suffix}"
             suffix = {",": ".csv", "\t": ".tsv"}.get(other)
             remedy = f"Rename the file to {suffix}." if suffix else by_pandas(self.path)
-            raise InputError(where, expected, f"one column with {_MARKS[other]} in it, {shorten(first)}", remedy)
+            raise InputError(
+                where, expected, f"one column with {_MARKS[other]} in it, {shorten(first)}", remedy
+            )
         if all(map(_NUMBER.fullmatch, self.names)):
             remedy = f'Add a first line such as "source{self.mark}target", or "id{self.mark}x{self.mark}y" for nodes.'
-            raise InputError(where, "a header line with the names of the columns", "only numbers", remedy)
+            raise InputError(
+                where, "a header line with the names of the columns", "only numbers", remedy
+            )
         check_column_names(where, self.names)
 
     def width(self, columns: Sequence[str]) -> int:
@@ -97,7 +108,10 @@ class TextFile:
                 read = arrow_csv.open_csv(
                     pa.PythonFile(file, mode="r"),
                     arrow_csv.ReadOptions(
-                        column_names=self.names, block_size=PIECE, skip_rows=self.blank, skip_rows_after_names=1
+                        column_names=self.names,
+                        block_size=PIECE,
+                        skip_rows=self.blank,
+                        skip_rows_after_names=1,
                     ),
                     arrow_csv.ParseOptions(delimiter=self.mark, newlines_in_values=True),
                     arrow_csv.ConvertOptions(
@@ -110,8 +124,15 @@ class TextFile:
                     if self.spaced:
                         columns = [compute.utf8_ltrim(one, " ") for one in batch.columns]
                         batch = pa.RecordBatch.from_arrays(columns, wanted)
-                        if any(compute.any(compute.starts_with(one, '"')).as_py() for one in columns):
-                            raise InputError(str(self.path), "no space before double quotes", "some", "Remove them.")
+                        if any(
+                            compute.any(compute.starts_with(one, '"')).as_py() for one in columns
+                        ):
+                            raise InputError(
+                                str(self.path),
+                                "no space before double quotes",
+                                "some",
+                                "Remove them.",
+                            )
                     self.share = max(self.share, file.share)
                     yield batch
         except (pa.ArrowException, EOFError, zlib.error) as error:
@@ -146,14 +167,23 @@ def refuse_wide(path: Path) -> None:
         for line, row in _rows(path):
             width = width or len(row)
             if len(row) > width:
-                raise InputError(place(path, line), f"at most {number_of(width, 'cell')}", f"{len(row)}", _QUOTES)
+                raise InputError(
+                    place(path, line), f"at most {number_of(width, 'cell')}", f"{len(row)}", _QUOTES
+                )
 
 
 def _not_utf8(path: Path) -> InputError:
     with opened_packed(path, "rb") as file:
-        wrong = (line for line, raw in enumerate(file, 1) if raw.decode(errors="ignore").encode() != raw)
+        wrong = (
+            line for line, raw in enumerate(file, 1) if raw.decode(errors="ignore").encode() != raw
+        )
         where = place(path, next(wrong, 1))
-    return InputError(where, "text in UTF-8", "other bytes", f"Save the file as UTF-8. {by_pandas(path, _WESTERN)}")
+    return InputError(
+        where,
+        "text in UTF-8",
+        "other bytes",
+        f"Save the file as UTF-8. {by_pandas(path, _WESTERN)}",
+    )
 
 
 def by_pandas(path: Path, encoding: str = "") -> str:
@@ -164,7 +194,11 @@ def by_pandas(path: Path, encoding: str = "") -> str:
         with suppress(OSError, EOFError, zlib.error), opened_packed(path, "rb") as file:
             start = file.read(PIECE)
         encoding = _encoding(start) or encoding
-        header = start.decode(encoding or "utf-8", errors="ignore").lstrip("\ufeff\r\n").partition("\n")[0]
+        header = (
+            start.decode(encoding or "utf-8", errors="ignore")
+            .lstrip("\ufeff\r\n")
+            .partition("\n")[0]
+        )
         how = f", encoding={encoding!r}" if encoding else ""
         reader = f"csv(NAME, sep={max(_MARKS, key=header.count)!r}{how}, dtype=str)"
     return f"Python: pandas.read_{reader}.to_csv(NEW, index=False)"

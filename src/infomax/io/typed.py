@@ -47,9 +47,15 @@ class Tables:
         if len(words) > 1 and kinds and (words[0], words[-1]) != kinds:
             expected = f"relations from {kinds[0]} to {kinds[1]}, as --types says"
             remedy = "Leave out --types, or the types in the column."
-            raise InputError(f"column {shorten(self.columns.edge_type)}", expected, shorten(name), remedy)
+            raise InputError(
+                f"column {shorten(self.columns.edge_type)}", expected, shorten(name), remedy
+            )
         if len(words) > 1:
-            return words[0], words[1] if len(words) == 3 else RELATION if len(words) == 2 else name, words[-1]
+            return (
+                words[0],
+                words[1] if len(words) == 3 else RELATION if len(words) == 2 else name,
+                words[-1],
+            )
         if not kinds and len(self.listed) < 2:
             kinds = tuple([*self.listed, "node"][:1] * 2)
         return (kinds[0], name, kinds[1]) if kinds else None
@@ -61,10 +67,14 @@ class Tables:
             raise _known_type(kind)
         return (ends[0], f"{word}source", kind), (kind, f"{word}target", ends[2])
 
-    def of_no_type(self, source: Source, column: str, identifier: Any, number: int, kinds: Sequence[str]) -> InputError:
+    def of_no_type(
+        self, source: Source, column: str, identifier: Any, number: int, kinds: Sequence[str]
+    ) -> InputError:
         """The error for an end of an edge that is in the node tables of none or several of the types."""
         if not kinds:
-            return id_unknown(source, column, identifier, number, f"listed in {self.nodes[self.listed[0]].path}")
+            return id_unknown(
+                source, column, identifier, number, f"listed in {self.nodes[self.listed[0]].path}"
+            )
         found = f"{shorten(identifier)}, an id of {' and of '.join(kinds)}"
         remedy = "Say which: --types TYPE,TYPE, or names such as author.writes.paper in the column of --edge-type."
         return InputError(source.place(number, column), "an id of one type", found, remedy)
@@ -84,11 +94,18 @@ def of_folder(folder: Path, columns: Columns) -> Tables:
         ("groups", "matrix", "types", "edge_type", "node_type"),
         f"one type of nodes, rather than the several of {folder}",
     )
-    nodes = {kind: Source([path], columns) for (kind,), path in _files(folder / "nodes", EXTENSIONS).items()}
-    edges = {ends: Source([path], columns) for ends, path in _files(folder / "edges", EXTENSIONS).items()}
+    nodes = {
+        kind: Source([path], columns)
+        for (kind,), path in _files(folder / "nodes", EXTENSIONS).items()
+    }
+    edges = {
+        ends: Source([path], columns) for ends, path in _files(folder / "edges", EXTENSIONS).items()
+    }
     matrices = {kind: path for (kind,), path in _files(folder / "features", MATRICES).items()}
     for kind in matrices.keys() - nodes.keys():
-        raise InputError(str(matrices[kind]), f"a table nodes/{kind}.*, to whose rows they belong", "none")
+        raise InputError(
+            str(matrices[kind]), f"a table nodes/{kind}.*, to whose rows they belong", "none"
+        )
     return of_sources(nodes, edges, columns, matrices)
 
 
@@ -104,12 +121,16 @@ def _files(folder: Path, extensions: Iterable[str]) -> dict[Any, Path]:
             raise InputError(str(path), f"a file with one of {', '.join(extensions)}", "another")
         words = tuple(path.name[: -len(suffix)].split("."))
         if len(words) not in counts:
-            expected = "the name of a type, or in edges a name such as paper.writes.author or paper.author"
+            expected = (
+                "the name of a type, or in edges a name such as paper.writes.author or paper.author"
+            )
             raise InputError(str(path), expected, shorten(".".join(words)), "Names have no dots.")
         words = (words[0], RELATION, words[1]) if len(words) == 2 else words
         check_names(str(path), (words[0], words[1] if len(words) == 3 else RELATION, words[-1]))
         if words in found:
-            raise InputError(str(folder), f"one file {'.'.join(words)}.*", f"{found[words].name} and {path.name}")
+            raise InputError(
+                str(folder), f"one file {'.'.join(words)}.*", f"{found[words].name} and {path.name}"
+            )
         found[words] = path
     if not found and folder.name == "edges":
         raise InputError(str(folder), "tables such as paper.writes.author.csv", "none")
@@ -124,12 +145,18 @@ def of_sources(
 ) -> Tables:
     """Node tables by type and edge tables by relation; a column that is named need only be in one of them."""
     headers = {kind: source.names for kind, source in nodes.items()}
-    headers |= {ends[1]: source.names for ends, source in edges.items() if ends[1] == columns.edges_as}
+    headers |= {
+        ends[1]: source.names for ends, source in edges.items() if ends[1] == columns.edges_as
+    }
     _refuse_missing(columns, headers, edges.values())
     if columns.edges_as and columns.edges_as not in (names := sorted(ends[1] for ends in edges)):
-        raise InputError("edges_as", f"a relation of that name ({', '.join(names)})", columns.edges_as)
+        raise InputError(
+            "edges_as", f"a relation of that name ({', '.join(names)})", columns.edges_as
+        )
     of_nodes = dict(nodes)
-    columns = replace(columns, among=tuple({**nodes, **{kind: None for ends in edges for kind in ends[::2]}}))
+    columns = replace(
+        columns, among=tuple({**nodes, **{kind: None for ends in edges for kind in ends[::2]}})
+    )
     for kind, source in nodes.items():
         source.columns = _of_table(columns, kind, source.names, (matrices or {}).get(kind))
     for ends, source in edges.items():
@@ -144,7 +171,9 @@ def refuse_between(relations: Iterable[Ends]) -> None:
     """Refuse to keep directions where there are no edges that can have any, those within one type."""
     if all(ends[0] != ends[2] for ends in relations):
         found = "relations between two types, whose edges run both ways"
-        raise InputError("directed", "a relation within one type of nodes", found, "Leave out --directed.")
+        raise InputError(
+            "directed", "a relation within one type of nodes", found, "Leave out --directed."
+        )
 
 
 def of_two(edges: Source, nodes: Source | None, columns: Columns, known: Record | None) -> Tables:
@@ -158,9 +187,15 @@ def of_two(edges: Source, nodes: Source | None, columns: Columns, known: Record 
     if columns.typed:
         return _of_several(edges, nodes, columns)
     if known is not None and known.types:
-        raise InputError(str(edges.path), "a table for each relation, for several types of nodes", "one edge table")
+        raise InputError(
+            str(edges.path),
+            "a table for each relation, for several types of nodes",
+            "one edge table",
+        )
     if known is None and nodes is None:
-        columns.refuse(OF_NODES, "a node table that they belong to", f"only the edge table {edges.path}")
+        columns.refuse(
+            OF_NODES, "a node table that they belong to", f"only the edge table {edges.path}"
+        )
     for source in filter(None, (edges, nodes)):
         source.columns = columns
     return Tables({} if nodes is None else {"": nodes}, {("", RELATION, ""): edges}, columns)
@@ -182,8 +217,12 @@ def _of_several(edges: Source, nodes: Source | None, columns: Columns) -> Tables
         for kind, filled in by_type.items():
             chosen = _of_table(columns, kind, filled, columns.matrix)
             unused = (name for name in nodes.names if name not in filled)
-            chosen = replace(chosen, ignore=tuple(dict.fromkeys([*chosen.ignore, *unused, columns.node_type])))
-            of_nodes[kind] = Source(nodes.files, chosen, nodes.frame, only=(columns.node_type, kind))
+            chosen = replace(
+                chosen, ignore=tuple(dict.fromkeys([*chosen.ignore, *unused, columns.node_type]))
+            )
+            of_nodes[kind] = Source(
+                nodes.files, chosen, nodes.frame, only=(columns.node_type, kind)
+            )
     elif nodes is not None:
         if len(kinds) > 1:
             remedy = "Or make a folder of tables: nodes/TYPE.csv and edges/TYPE.RELATION.TYPE.csv."
@@ -193,7 +232,9 @@ def _of_several(edges: Source, nodes: Source | None, columns: Columns) -> Tables
         nodes.columns = _of_table(columns, kind, nodes.names, columns.matrix)
         of_nodes = {kind: nodes}
     edges.apart = True
-    edges.columns = replace(columns, earlier=_ends_by_type(columns, edges, columns.types, strict=True))
+    edges.columns = replace(
+        columns, earlier=_ends_by_type(columns, edges, columns.types, strict=True)
+    )
     if columns.edges_as:
         _add_rows(columns, edges, of_nodes)
     return Tables(of_nodes, {None: edges}, columns)
@@ -215,10 +256,14 @@ def _add_rows(columns: Columns, edges: Source, nodes: dict[str, Source]) -> None
 
 
 def _known_type(kind: str) -> InputError:
-    return InputError("edges_as", "a new type of nodes", f"{shorten(kind)}, a type of which there are nodes")
+    return InputError(
+        "edges_as", "a new type of nodes", f"{shorten(kind)}, a type of which there are nodes"
+    )
 
 
-def _refuse_missing(columns: Columns, nodes: Mapping[str, list[str]], edges: Iterable[Source]) -> None:
+def _refuse_missing(
+    columns: Columns, nodes: Mapping[str, list[str]], edges: Iterable[Source]
+) -> None:
     """Refuse a column that was named, or TYPE.NAME, and is in no table; nodes have these headers by type."""
     of_nodes = {name for header in nodes.values() for name in header}
     of_nodes |= {f"{kind}.{name}" for kind, header in nodes.items() for name in header}
@@ -226,15 +271,26 @@ def _refuse_missing(columns: Columns, nodes: Mapping[str, list[str]], edges: Ite
     of_edges = {name for source in edges for name in source.names}
     tables = f"the node tables of {', '.join(nodes)}" if nodes else "no node table"
     for there, read, words in (
-        (of_nodes, tables, ("id", "labels", "features", "ignore", "name", "time", "node_type", "kinds")),
+        (
+            of_nodes,
+            tables,
+            ("id", "labels", "features", "ignore", "name", "time", "node_type", "kinds"),
+        ),
         (of_edges, "the edge tables", ("source", "target", "weight", "edge_type")),
     ):
         for word in words:
             given = getattr(columns, word) or ()
             for name in apart(given) if isinstance(given, str) else given:
                 counted = word == "weight" and name == COUNT
-                if name not in there and not counted and not (word == "features" and columns.edge_features):
-                    where, remedy = "columns" if word == "kinds" else word, meant(name, sorted(there))
+                if (
+                    name not in there
+                    and not counted
+                    and not (word == "features" and columns.edge_features)
+                ):
+                    where, remedy = (
+                        "columns" if word == "kinds" else word,
+                        meant(name, sorted(there)),
+                    )
                     expected = f"a column {shorten(name)} in one of the tables"
                     raise InputError(where, expected, f"none in {read}", remedy)
 
@@ -252,7 +308,9 @@ def _of_table(columns: Columns, kind: str, header: list[str], matrix: Path | Non
     special = {name for name, word in said.items() if name != word}
 
     def chosen(words: Iterable[str]) -> dict[str, str]:
-        return {name: word for name, word in own(words).items() if name != word or name not in special}
+        return {
+            name: word for name, word in own(words).items() if name != word or name not in special
+        }
 
     features, earlier = columns.features, columns.named()
     for word in ("id", "name", "time"):
@@ -272,7 +330,9 @@ def _of_table(columns: Columns, kind: str, header: list[str], matrix: Path | Non
     return found.like(*columns.of_types[kind]) if kind in columns.of_types else found
 
 
-def _ends_by_type(columns: Columns, edges: Source, kinds: Sequence[str], *, strict: bool = False) -> dict[str, str]:
+def _ends_by_type(
+    columns: Columns, edges: Source, kinds: Sequence[str], *, strict: bool = False
+) -> dict[str, str]:
     """The columns that were named, and those of the ends that are called as these two types are.
 
     Refused is a table with a column that is called so and would not be taken and, where it is ``strict``, one in which
@@ -291,9 +351,13 @@ def _ends_by_type(columns: Columns, edges: Source, kinds: Sequence[str], *, stri
     taken = chosen.of_edges(edges.path, header)[:2]
     if chosen.names_ends(taken):
         return named
-    if strict or any(end not in (None, place) for end, place in zip(ends.values(), taken, strict=True)):
+    if strict or any(
+        end not in (None, place) for end, place in zip(ends.values(), taken, strict=True)
+    ):
         lost = [kind for kind, end in zip(kinds, ends.values(), strict=True) if end is None]
-        expected = f"columns called as the types {kinds[0]} and {kinds[1]} are, or source and target"
+        expected = (
+            f"columns called as the types {kinds[0]} and {kinds[1]} are, or source and target"
+        )
         found = f"none for {' and '.join(lost or kinds)} among {listed(header)}"
         remedy = "Name both: --source COLUMN --target COLUMN (in Python: source=, target=)."
         raise InputError(str(edges.path), expected, found, remedy)

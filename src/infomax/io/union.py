@@ -24,9 +24,14 @@ def edge_features_of_types(
         return {}
     edges = relations[0].edges if "" in nodes else Adjacency(whole_adjacency(nodes, relations))
     ids = TypedIds({kind: nodes[kind].ids for kind in sorted(nodes)})
-    masks = [nodes[kind].splits.get("seen", np.ones(nodes[kind].num_nodes, bool)) for kind in ids.rows]
+    masks = [
+        nodes[kind].splits.get("seen", np.ones(nodes[kind].num_nodes, bool)) for kind in ids.rows
+    ]
     seen = np.concatenate(masks)
-    whole = {word: make_edge_features(word, edges, ids, None if seen.all() else seen) for word in set(words.values())}
+    whole = {
+        word: make_edge_features(word, edges, ids, None if seen.all() else seen)
+        for word in set(words.values())
+    }
     return {kind: whole[word][ids.rows[kind]] for kind, word in words.items()}
 
 
@@ -75,19 +80,29 @@ def union_rows(
     n = sum(sizes.values())
     dtype = sparse.get_index_dtype(maxval=n)
     for kind, size in sizes.items():
-        sides = [(starts[one.target], one.edges.receivers) for one in relations if one.source == kind]
+        sides = [
+            (starts[one.target], one.edges.receivers) for one in relations if one.source == kind
+        ]
         sides += [
-            (starts[one.source], one.edges.senders) for one in relations if one.target == kind and one.edges.directed
+            (starts[one.source], one.edges.senders)
+            for one in relations
+            if one.target == kind and one.edges.directed
         ]
         counts = np.ones(size, np.int64)
         for _, senders in sides:
             counts += np.diff(senders.indptr)
-        for first, last in pairwise([0, *(np.flatnonzero(np.diff(np.cumsum(counts) // entries)) + 1).tolist(), size]):
+        for first, last in pairwise(
+            [0, *(np.flatnonzero(np.diff(np.cumsum(counts) // entries)) + 1).tolist(), size]
+        ):
             rows = sparse.csr_array((last - first, n), dtype=np.float32)
             for start, senders in sides:
                 begin = int(senders.indptr[first])
                 end = int(senders.indptr[last])
-                data = np.ones(end - begin, np.float32) if senders.data is None else senders.data[begin:end]
+                data = (
+                    np.ones(end - begin, np.float32)
+                    if senders.data is None
+                    else senders.data[begin:end]
+                )
                 columns = senders.indices[begin:end].astype(dtype) + start
                 own = (senders.indptr[first : last + 1] - begin).astype(dtype)
                 rows = rows + sparse.csr_array((data, columns, own), shape=rows.shape)

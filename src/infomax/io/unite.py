@@ -33,7 +33,9 @@ def check_names(where: str, ends: Ends) -> None:
     for what, name, kept in zip(("type", "relation", "type"), ends, ("-", "", "-"), strict=True):
         if not name or name.strip() != name or any(sign in name for sign in kept + ".:[]/\\\0"):
             expected = f"a name of a {what} without {' '.join(kept + '.:[]/')}"
-            raise InputError(where, expected, shorten(name) if name else "an empty one", "Rename it.")
+            raise InputError(
+                where, expected, shorten(name) if name else "an empty one", "Rename it."
+            )
 
 
 def unite(
@@ -65,7 +67,9 @@ def unite(
     for kind in filter(None, nodes):
         check_names(f"type {shorten(kind)}", (kind, "to", kind))
     sized = {kind: {"n": len(columns["ids"]), **columns} for kind, columns in nodes.items()}
-    return Record.of_columns(sized, relations, edge_features=edge_features, held_out=held_out, dropped=dict(dropped))
+    return Record.of_columns(
+        sized, relations, edge_features=edge_features, held_out=held_out, dropped=dict(dropped)
+    )
 
 
 def relation_matrix(
@@ -81,7 +85,11 @@ def relation_matrix(
 def without_edge_features(graph: Record) -> Record:
     """The graph as tables hold it: without those features that are made again when it is read."""
     default = default_edge_features(graph.groups is not None)
-    bare = {kind: default for kind, one in graph.nodes.items() if from_edges(one.feature_names) == default}
+    bare = {
+        kind: default
+        for kind, one in graph.nodes.items()
+        if from_edges(one.feature_names) == default
+    }
     anew = edge_features_of_types(graph.nodes, graph.relations, bare)
 
     def without(kind: str, one: Nodes) -> Nodes:

@@ -44,7 +44,12 @@ TEXT = EXTENSIONS[3:]
 _ROWS = 1 << 14
 """Rows of a parquet file that are read at once."""
 # The numbers hardly repeat, so a dictionary or compression would save little.
-_PLAIN = {"use_dictionary": False, "compression": "none", "write_statistics": ["id"], "write_page_checksum": True}
+_PLAIN = {
+    "use_dictionary": False,
+    "compression": "none",
+    "write_statistics": ["id"],
+    "write_page_checksum": True,
+}
 
 
 def write_vectors(
@@ -76,8 +81,12 @@ def write_vectors(
             _write_kv(ids, vectors, path, temporary, progress)
         else:
             blocks = range(0, len(ids), _ROWS)
-            tables = (flat_table(ids, vectors, names, slice(first, first + _ROWS)) for first in blocks)
-            text.write_tables(temporary, kind, followed(tables, progress, "blocks of nodes", len(blocks), 1))
+            tables = (
+                flat_table(ids, vectors, names, slice(first, first + _ROWS)) for first in blocks
+            )
+            text.write_tables(
+                temporary, kind, followed(tables, progress, "blocks of nodes", len(blocks), 1)
+            )
 
 
 def check_extension(path: Path) -> None:
@@ -86,7 +95,9 @@ def check_extension(path: Path) -> None:
         raise other_extension(path, EXTENSIONS)
 
 
-def read_vectors(path: Path) -> tuple[NDArray[Any], Vectors, NDArray[Any] | None, str, dict[str, list[str]]]:
+def read_vectors(
+    path: Path,
+) -> tuple[NDArray[Any], Vectors, NDArray[Any] | None, str, dict[str, list[str]]]:
     """Read a file, or a folder of parquet parts: what `write_vectors` takes, without its path.
 
     An npy has no ids: row numbers are used. In csv, tsv and kv ids have no type: they are integers if all are written
@@ -99,7 +110,9 @@ def read_vectors(path: Path) -> tuple[NDArray[Any], Vectors, NDArray[Any] | None
         return _read_parquet(existing(path))
     ids, vectors, names = _READERS[path.suffix.lower()](existing(path))
     if vectors.ndim != 2 or vectors.dtype.kind not in "fiu":
-        raise InputError(str(path), "numbers of shape [N, d]", f"{vectors.dtype} of shape {list(vectors.shape)}")
+        raise InputError(
+            str(path), "numbers of shape [N, d]", f"{vectors.dtype} of shape {list(vectors.shape)}"
+        )
     vectors = finite(path, vectors, copy=None)
     with within(path):
         return check_ids(ids, len(vectors)), vectors, names, "", {}
@@ -121,7 +134,9 @@ def write_blocks(
 
     def table(ids: Any, vectors: NDArray[Any], names: Any) -> Any:
         named = {} if names is None else {"name": pyarrow.array(names, pyarrow.string())}
-        return pyarrow.table({"id": pyarrow.array(ids), **named, "vector": parquet.arrow_column(vectors)})
+        return pyarrow.table(
+            {"id": pyarrow.array(ids), **named, "vector": parquet.arrow_column(vectors)}
+        )
 
     about: dict[Any, Any] = dict(metadata or {})
     if model:
@@ -131,7 +146,9 @@ def write_blocks(
     parquet.write_tables(path, starmap(table, blocks), about, **_PLAIN)
 
 
-def _read_parquet(path: Path) -> tuple[NDArray[Any], Vectors, NDArray[Any] | None, str, dict[str, list[str]]]:
+def _read_parquet(
+    path: Path,
+) -> tuple[NDArray[Any], Vectors, NDArray[Any] | None, str, dict[str, list[str]]]:
     """As `read_vectors`, of a file or a folder of parts."""
     files = parquet_files(path)
     with readable(path), np.errstate(over="ignore"):
@@ -162,7 +179,9 @@ def _fixed(path: Path, ids: NDArray[Any], names: NDArray[Any] | None) -> dict[st
         lost = np.flatnonzero(columns[name] != column)
         if len(lost):
             remedy = "Save as parquet or csv."
-            raise InputError(str(path), "ids that do not end in a NUL character", repr(column[lost[0]]), remedy)
+            raise InputError(
+                str(path), "ids that do not end in a NUL character", repr(column[lost[0]]), remedy
+            )
     return columns
 
 
@@ -178,7 +197,10 @@ def flat_table(ids: NDArray[Any], vectors: Vectors, names: NDArray[Any] | None, 
     import pyarrow as pa
 
     named = {} if names is None else {"name": pa.array(names[rows], pa.string())}
-    numbers = {f"d{at}": pa.array(np.ascontiguousarray(vectors[rows, at])) for at in range(vectors.shape[1])}
+    numbers = {
+        f"d{at}": pa.array(np.ascontiguousarray(vectors[rows, at]))
+        for at in range(vectors.shape[1])
+    }
     return pa.table({"id": pa.array(ids[rows]), **named, **numbers})
 
 
@@ -196,16 +218,22 @@ def table_vectors(source: Source) -> tuple[Any, Vectors, Any]:
     return table["ids"], dense(table["features"]), table["node_names"]
 
 
-def _write_kv(ids: NDArray[Any], vectors: Vectors, path: Path, temporary: Path, progress: Progress) -> None:
+def _write_kv(
+    ids: NDArray[Any], vectors: Vectors, path: Path, temporary: Path, progress: Progress
+) -> None:
     """word2vec's text format: a line ``N d``, then one line ``id v1 v2 ...`` per vector; ids without white space."""
     words = list(map(str, ids.tolist()))
     for word in words:
         if word.split() != [word]:
             remedy = "Save as parquet, csv or tsv instead."
-            raise InputError(str(path), "ids without white space, as kv separates by it", repr(word), remedy)
+            raise InputError(
+                str(path), "ids without white space, as kv separates by it", repr(word), remedy
+            )
     with temporary.open("w", encoding="utf-8", newline="") as file:
         file.write(f"{vectors.shape[0]} {vectors.shape[1]}\n")
-        for word, vector in followed(zip(words, vectors, strict=True), progress, "nodes written", len(words)):
+        for word, vector in followed(
+            zip(words, vectors, strict=True), progress, "nodes written", len(words)
+        ):
             # numpy writes a float32 with the fewest digits that identify it.
             file.write(f"{word} {' '.join(vector.astype(str).tolist())}\n")
 
@@ -218,7 +246,9 @@ def _read_kv(path: Path) -> tuple[Any, NDArray[Any], None]:
     with text.opened(path) as file:
         header = file.readline().split()
         if len(header) != 2 or not all(cell.isdecimal() for cell in header):
-            raise InputError(place(path, 1), "the number of vectors and their length", shorten(" ".join(header)))
+            raise InputError(
+                place(path, 1), "the number of vectors and their length", shorten(" ".join(header))
+            )
         count, dim = map(int, header)
         for line, row in enumerate(file, 2):
             if row.isspace():
@@ -229,7 +259,9 @@ def _read_kv(path: Path) -> tuple[Any, NDArray[Any], None]:
             except ValueError:
                 numbers = array("f")
             if len(numbers) != dim or not np.isfinite(numbers).all():
-                raise InputError(place(path, line), f"an id and {dim} finite numbers", shorten(row.strip()))
+                raise InputError(
+                    place(path, line), f"an id and {dim} finite numbers", shorten(row.strip())
+                )
             ids.append(identifier)
             values.extend(numbers)
     if len(ids) != count:

@@ -46,7 +46,11 @@ def write_graph(graph: Record, path: str | Path, progress: Progress = silent) ->
     place, name, suffix = Path(path), str(path), text.extension(Path(path))
     graph = graph.loaded()
     if graph.held_out is not None and suffix != ".npz":
-        raise InputError(name, "an .npz, for a graph with edges held out", f"the extension {shorten(place.suffix)}")
+        raise InputError(
+            name,
+            "an .npz, for a graph with edges held out",
+            f"the extension {shorten(place.suffix)}",
+        )
     if graph.types and (suffix not in ("", ".npz", ".graph", *EXTENSIONS) or "," in name):
         found = f"the extension {shorten(place.suffix)}"
         expected = "a folder for tables (also NAME.parquet), an .npz or NAME.graph, for several types of nodes"
@@ -80,7 +84,12 @@ def _write_in_folder(graph: Record, folder: Path, progress: Progress) -> None:
     files = (folder / "edges.csv", folder / "nodes.csv")
     for stem in ("edges", "nodes", "features"):
         for other in set(folder.glob(f"{stem}.*")) - set(files):
-            raise InputError(str(folder), "a folder without other tables of a graph", other.name, "Choose another one.")
+            raise InputError(
+                str(folder),
+                "a folder without other tables of a graph",
+                other.name,
+                "Choose another one.",
+            )
     new = not folder.exists()
     refuse_unwritable(graph, str(folder), "text")
     make_folder(folder)
@@ -127,7 +136,9 @@ def _write_typed(graph: Record, folder: Path, suffix: str, progress: Progress) -
             refuse_too_many(one, str(folder), "text")
         _write_nodes(one, folder / "nodes" / f"{kind}{suffix}", suffix, progress)
     for ends, columns in relation_columns(graph).items():
-        text.write_tables(folder / "edges" / f"{'.'.join(ends)}{suffix}", suffix, iter([arrow_edges(columns)]))
+        text.write_tables(
+            folder / "edges" / f"{'.'.join(ends)}{suffix}", suffix, iter([arrow_edges(columns)])
+        )
 
 
 def _write_tables(graph: Record, edges: Path, nodes: Path, progress: Progress) -> None:
@@ -150,15 +161,23 @@ def _write_tables(graph: Record, edges: Path, nodes: Path, progress: Progress) -
 def _write_nodes(graph: Record, path: Path, kind: str, progress: Progress) -> None:
     step = max(1, _BLOCK_CELLS // max(1, graph.num_features))
     tables = arrow_nodes(graph, step, flat=kind != ".parquet")
-    text.write_tables(path, kind, followed(tables, progress, "nodes", -(-graph.num_nodes // step), 1))
+    text.write_tables(
+        path, kind, followed(tables, progress, "nodes", -(-graph.num_nodes // step), 1)
+    )
 
 
 def arrow_edges(columns: dict[str, NDArray[Any]]) -> Any:
     """The edge table of these columns as a pyarrow table."""
     import pyarrow as pa
 
-    kinds = {"i": pa.int64(), "O": pa.string(), "f": pa.float32()}  # which a column without edges cannot tell
-    return pa.table({name: pa.array(column, kinds[column.dtype.kind]) for name, column in columns.items()})
+    kinds = {
+        "i": pa.int64(),
+        "O": pa.string(),
+        "f": pa.float32(),
+    }  # which a column without edges cannot tell
+    return pa.table(
+        {name: pa.array(column, kinds[column.dtype.kind]) for name, column in columns.items()}
+    )
 
 
 def arrow_nodes(graph: Record, step: int, *, flat: bool = False) -> Iterator[Any]:
@@ -175,9 +194,16 @@ def arrow_nodes(graph: Record, step: int, *, flat: bool = False) -> Iterator[Any
         rows = slice(first, first + step)
         columns = {id_name(graph): pa.array(graph.ids[rows])}
         block = dense(graph.features[rows])
-        for name, start, stop in _owners(names, {*taken, *(name.removesuffix("[0]") for name in names if flat)}):
-            columns[name] = parquet.arrow_column(block[:, start:stop] if name != names[start] else block[:, start])
-        yield pa.table(columns | {name: parquet.arrow_column(column[rows]) for name, column in annotations.items()})
+        for name, start, stop in _owners(
+            names, {*taken, *(name.removesuffix("[0]") for name in names if flat)}
+        ):
+            columns[name] = parquet.arrow_column(
+                block[:, start:stop] if name != names[start] else block[:, start]
+            )
+        yield pa.table(
+            columns
+            | {name: parquet.arrow_column(column[rows]) for name, column in annotations.items()}
+        )
 
 
 def _owners(names: Sequence[str], taken: set[str]) -> Iterator[tuple[str, int, int]]:

@@ -40,7 +40,9 @@ class Backend:
     CPU for each call that computes at least ``large`` numbers, `LARGE` unless another number is given.
     """
 
-    def __init__(self, device: torch.device, *, small: bool = False, large: float | None = None) -> None:
+    def __init__(
+        self, device: torch.device, *, small: bool = False, large: float | None = None
+    ) -> None:
         self.device, self.small = device, small
         self.large = LARGE if large is None else large
         self.workspace: Workspace | None = None
@@ -51,7 +53,9 @@ class Backend:
         """Threads of the training; None: as many as torch has."""
 
     @classmethod
-    def of_training(cls, device: torch.device, numbers: float, per_step: float = math.inf) -> Backend:
+    def of_training(
+        cls, device: torch.device, numbers: float, per_step: float = math.inf
+    ) -> Backend:
         """Choose the backend of a training that computes about so many numbers, and at most so many in an operation.
 
         Where these are so few that a CPU takes less than a millisecond for a step, it uses one thread: a second would
@@ -73,7 +77,12 @@ class Backend:
 
     def numba(self, numbers: int) -> ModuleType | None:
         """Return the numba kernels for a call that computes so many numbers; None where they are not used."""
-        if self.small or self.device.type != "cpu" or numbers < self.large or (kernels := _load("cpu")) is None:
+        if (
+            self.small
+            or self.device.type != "cpu"
+            or numbers < self.large
+            or (kernels := _load("cpu")) is None
+        ):
             return None
         self.uses_numba = True
         return kernels
@@ -89,7 +98,9 @@ class Backend:
 
     def empty(self, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
         """Return an array with arbitrary contents: from the workspace if there is one, else from NumPy."""
-        return np.empty(shape, dtype) if self.workspace is None else self.workspace.empty(shape, dtype)
+        return (
+            np.empty(shape, dtype) if self.workspace is None else self.workspace.empty(shape, dtype)
+        )
 
     def prepare(self, matrix: Tensor) -> Any:
         """Convert a CSR matrix to the form in which `product` is fastest."""
@@ -131,7 +142,9 @@ class Backend:
             return kernels.PoolTree.apply(h, tree, share)  # type: ignore[no-any-return]
         return plain.pool_tree(h, tree, share)
 
-    def gather_tree(self, table: Tensor, rows: Tensor, tree: plain.Tree, share: Tensor) -> tuple[Tensor, Tensor]:
+    def gather_tree(
+        self, table: Tensor, rows: Tensor, tree: plain.Tree, share: Tensor
+    ) -> tuple[Tensor, Tensor]:
         """Do as `pool_tree` from a table ``[T, d]``, node i having row ``rows[i]``; the outermost level is not stored.
 
         The table may be in half precision, and for Triton in page-locked host memory; the result has the dtype of
@@ -146,11 +159,15 @@ class Backend:
             return self.triton.permutations(1, n, generator)[0]  # type: ignore[no-any-return]
         return torch.randperm(n, generator=generator, device=generator.device)
 
-    def permutations(self, count: int, n: int, generator: torch.Generator, rows: slice = slice(None)) -> Tensor:
+    def permutations(
+        self, count: int, n: int, generator: torch.Generator, rows: slice = slice(None)
+    ) -> Tensor:
         """Draw random permutations, ``[count, n]``, and return some rows of them."""
         if self.triton:
             return self.triton.permutations(count, n, generator)[rows]  # type: ignore[no-any-return]
-        return torch.rand(count, n, generator=generator, device=generator.device)[rows].argsort(dim=1)
+        return torch.rand(count, n, generator=generator, device=generator.device)[rows].argsort(
+            dim=1
+        )
 
     def bias_prelu(self, bias: Tensor, slope: Tensor, *parts: Tensor) -> Tensor:
         """Concatenate the parts, add a bias, apply PReLU with one slope: ``[n, d_1], ... -> [n, d_1 + ...]``."""
@@ -158,7 +175,9 @@ class Backend:
             return kernels.BiasPReLU.apply(bias, slope, *parts)  # type: ignore[no-any-return]
         return plain.bias_prelu(bias, slope, *parts)
 
-    def mean_prelu(self, biases: Sequence[Tensor], slopes: Sequence[Tensor], parts: Sequence[Tensor]) -> Tensor:
+    def mean_prelu(
+        self, biases: Sequence[Tensor], slopes: Sequence[Tensor], parts: Sequence[Tensor]
+    ) -> Tensor:
         """Return the mean over the parts ``[n, d]`` of PReLU(part + bias); a gradient may overwrite the parts."""
         if kernels := self.numba(parts[0].numel()) if torch.is_grad_enabled() else None:
             return kernels.MeanPReLU.apply(self.empty, len(parts), *parts, *biases, *slopes)  # type: ignore[no-any-return]
@@ -166,7 +185,9 @@ class Backend:
         return sum(means[1:], means[0]) / len(means)
 
     @torch.no_grad()
-    def pair_loss(self, z: Tensor, z_negative: Tensor, *last: Tensor, portion: Portion | None = None) -> plain.Outcome:
+    def pair_loss(
+        self, z: Tensor, z_negative: Tensor, *last: Tensor, portion: Portion | None = None
+    ) -> plain.Outcome:
         """Compute loss and gradients from the last linear map on: PReLU, sigmoid-mean readout, scores, cross-entropy.
 
         The ``last`` arguments are bias b, slope, weight W and offset o. With h = PReLU(z + b), s = σ(mean h),
@@ -186,7 +207,9 @@ class Backend:
         return (kernels or plain).pair_loss(z, z_negative, *last, portion=portion)  # type: ignore[no-any-return]
 
     @torch.no_grad()
-    def shuffle_loss(self, matrix: Any, transpose: Any, rows: Tensor, y: Tensor, *last: Tensor) -> plain.Outcome:
+    def shuffle_loss(
+        self, matrix: Any, transpose: Any, rows: Tensor, y: Tensor, *last: Tensor
+    ) -> plain.Outcome:
         """Compute `pair_loss` of a graph and its shuffle, z = P Y and P Y[rows], with one gradient by Y, not two by z.
 
         ``matrix`` and ``transpose`` are P ``[N, N]`` and its transpose, prepared.
@@ -210,7 +233,9 @@ class Backend:
 class Adam:
     """Adam (Kingma & Ba, 2015): the weights, running means of their gradients and of the squares, and the steps."""
 
-    def __init__(self, weights: Sequence[Tensor], lr: float, backend: Backend | None = None) -> None:
+    def __init__(
+        self, weights: Sequence[Tensor], lr: float, backend: Backend | None = None
+    ) -> None:
         self.weights, self.lr = [weight.detach() for weight in weights], lr
         self.means = [torch.zeros_like(weight) for weight in self.weights]
         self.variances = [torch.zeros_like(weight) for weight in self.weights]
@@ -218,16 +243,27 @@ class Adam:
         self.backend = backend or Backend(self.count.device)
 
     @torch.no_grad()
-    def step(self, gradients: Sequence[Tensor], kept: list[Tensor] | None = None, waited: Tensor | None = None) -> None:
+    def step(
+        self,
+        gradients: Sequence[Tensor],
+        kept: list[Tensor] | None = None,
+        waited: Tensor | None = None,
+    ) -> None:
         """Do and count one step; if ``waited`` is 0 and ``kept`` is given, copy the weights to it first."""
         # The kernels index memory directly: a gradient needs the same layout as its weight.
         gradients = [
-            gradient if gradient.stride() == weight.stride() else torch.empty_like(weight).copy_(gradient)
+            gradient
+            if gradient.stride() == weight.stride()
+            else torch.empty_like(weight).copy_(gradient)
             for weight, gradient in zip(self.weights, gradients, strict=True)
         ]
-        flat = all(weight.dtype == torch.float32 and weight.is_contiguous() for weight in self.weights)
+        flat = all(
+            weight.dtype == torch.float32 and weight.is_contiguous() for weight in self.weights
+        )
         numbers = sum(map(torch.numel, gradients))
-        kernels = self.backend.gpu(self.weights[0]) or (self.backend.numba(numbers) if flat else None)
+        kernels = self.backend.gpu(self.weights[0]) or (
+            self.backend.numba(numbers) if flat else None
+        )
         if kernels is None and self.backend.uses_numba:
             on_one_thread(plain.adam, self, gradients, kept, waited)
         else:

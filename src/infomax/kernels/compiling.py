@@ -34,7 +34,9 @@ def compiled(function: Callable[..., Any]) -> Any:
     Sums may be reordered and nothing is raised for a division by zero, so that loops use vector instructions; NaN is
     preserved.
     """
-    kernel: Any = njit(nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz", "arcp"})(function)
+    kernel: Any = njit(
+        nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz", "arcp"}
+    )(function)
     with suppress(RuntimeError):  # no writable cache
         if hasattr(kernel, "_cache"):
             kernel._cache = _MachineCode(function)  # type: ignore[no-untyped-call]

@@ -174,11 +174,22 @@ def _back_prelu(z, bias, slope, share, grad, begin, end):
 @compiled
 def _descend(weight, grad, mean, variance, kept, keep, rate, scale, begin, end):
     """Do a step of Adam for entries begin to end of flat arrays; if ``keep``, first copy the weights to ``kept``."""
-    weight, grad, mean, variance = weight[begin:end], grad[begin:end], mean[begin:end], variance[begin:end]
+    weight, grad, mean, variance = (
+        weight[begin:end],
+        grad[begin:end],
+        mean[begin:end],
+        variance[begin:end],
+    )
     if keep:
         kept[begin:end] = weight
     number = weight.dtype.type
-    rate, scale, beta, beta_squared, least = number(rate), number(scale), number(0.1), number(0.001), number(1e-8)
+    rate, scale, beta, beta_squared, least = (
+        number(rate),
+        number(scale),
+        number(0.1),
+        number(0.001),
+        number(1e-8),
+    )
     for i in range(len(weight)):
         mean[i] += (grad[i] - mean[i]) * beta
         variance[i] += (grad[i] * grad[i] - variance[i]) * beta_squared
@@ -238,10 +249,14 @@ def _blocked(matrix: Tensor, y: Tensor) -> tuple[Any, ...]:
 
 
 def _csr(matrix: Tensor) -> tuple[np.ndarray, ...]:
-    return tuple(part.numpy() for part in (matrix.crow_indices(), matrix.col_indices(), matrix.values()))
+    return tuple(
+        part.numpy() for part in (matrix.crow_indices(), matrix.col_indices(), matrix.values())
+    )
 
 
-def pair_loss(z: Tensor, z_negative: Tensor, *last: Tensor, portion: Portion | None = None) -> Outcome:
+def pair_loss(
+    z: Tensor, z_negative: Tensor, *last: Tensor, portion: Portion | None = None
+) -> Outcome:
     """As `Backend.pair_loss`; z and z_negative are overwritten by their gradients."""
     bias, slope, weight, offset = last
     portion = portion or Portion(len(z), len(z) + len(z_negative))
@@ -252,13 +267,21 @@ def pair_loss(z: Tensor, z_negative: Tensor, *last: Tensor, portion: Portion | N
     w, s = weight.numpy(), torch.sigmoid(activated / n).numpy().astype(b.dtype)
     v = np.einsum("ij,j->i", w, s)
     slants = [np.empty(len(part), b.dtype) for part in (z, z_negative)]
-    scored = _rows(_scored, (z, b, a, v, o, 1, total, slants[0]), (z_negative, b, a, v, o, -1, total, slants[1]))
+    scored = _rows(
+        _scored,
+        (z, b, a, v, o, 1, total, slants[0]),
+        (z_negative, b, a, v, o, -1, total, slants[1]),
+    )
     loss, right, v_sum = (sum(parts) for parts in zip(*scored, strict=True))
     slant = float(slants[0].sum(dtype=np.float64) + slants[1].sum(dtype=np.float64))
-    v_sum, tally = portion.sum(torch.from_numpy(v_sum), torch.tensor([loss, right, slant], dtype=torch.float64))
+    v_sum, tally = portion.sum(
+        torch.from_numpy(v_sum), torch.tensor([loss, right, slant], dtype=torch.float64)
+    )
     v_grad, (loss, right, offset_grad) = v_sum.numpy().astype(b.dtype), tally.tolist()
     c = np.einsum("i,ij->j", v_grad, w) * s * (1 - s) / b.dtype.type(n)
-    through = _rows(_through, (z, b, a, slants[0], v, c), (z_negative, b, a, slants[1], v, np.zeros_like(b)))
+    through = _rows(
+        _through, (z, b, a, slants[0], v, c), (z_negative, b, a, slants[1], v, np.zeros_like(b))
+    )
     bias_grad, slope_grad = (sum(parts) for parts in zip(*through, strict=True))
     return z.new_tensor([loss / total, right / total, s.std()]), (
         z,
@@ -281,7 +304,9 @@ class MeanPReLU(torch.autograd.Function):
         # Ranges of rows of the result that stay in a core's cache while all parts are added.
         bounds = equal(len(out), max(1, 4 * out.nbytes // (BLOCK * torch.get_num_threads())))
         each = out.dtype.type(1 / count)
-        ctx.calls = [(bounds, z, b, a[0], each) for z, b, a in zip(parts, biases, slopes, strict=True)]
+        ctx.calls = [
+            (bounds, z, b, a[0], each) for z, b, a in zip(parts, biases, slopes, strict=True)
+        ]
         share(_add_prelu, *((*call, at == 0, out) for at, call in enumerate(ctx.calls)))
         return torch.from_numpy(out)
 
@@ -289,14 +314,21 @@ class MeanPReLU(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:  # noqa: D102
         count, grad = len(ctx.calls), grads[0].contiguous()
         found = share(_back_prelu, *((*call, grad.numpy()) for call in ctx.calls))
-        sums = [[sum(those) for those in zip(*found[at::count], strict=True)] for at in range(count)]
+        sums = [
+            [sum(those) for those in zip(*found[at::count], strict=True)] for at in range(count)
+        ]
         parts = (torch.from_numpy(z) for _, z, *_ in ctx.calls)
         biases = (torch.from_numpy(bias).to(grad.dtype) for bias, _ in sums)
         return None, None, *parts, *biases, *(grad.new_tensor([slope]) for _, slope in sums)
 
 
 def shuffle_loss(
-    matrix: Tensor, transpose: Tensor, rows: Tensor, y: Tensor, *last: Tensor, empty: Empty = np.empty
+    matrix: Tensor,
+    transpose: Tensor,
+    rows: Tensor,
+    y: Tensor,
+    *last: Tensor,
+    empty: Empty = np.empty,
 ) -> Outcome:
     """As `Backend.shuffle_loss`."""
     z = pair_product(matrix, rows, y, empty)
@@ -304,13 +336,17 @@ def shuffle_loss(
     return record, (pair_gradient(transpose, rows, z, empty), *gradients)
 
 
-def adam(state: Adam, gradients: Sequence[Tensor], kept: Sequence[Tensor] | None, waited: Tensor | None) -> None:
+def adam(
+    state: Adam, gradients: Sequence[Tensor], kept: Sequence[Tensor] | None, waited: Tensor | None
+) -> None:
     """As `plain.adam`, for contiguous tensors."""
     state.count += 1
     steps = state.count.item()
     rate, scale = state.lr / (1 - 0.9**steps), 1 / math.sqrt(1 - 0.999**steps)
     keep = bool(kept) and waited is not None and waited.item() == 0
-    groups = zip(state.weights, gradients, state.means, state.variances, kept or state.weights, strict=True)
+    groups = zip(
+        state.weights, gradients, state.means, state.variances, kept or state.weights, strict=True
+    )
     flat = [[tensor.numpy().reshape(-1) for tensor in group] for group in groups]
     share(_descend, *((equal(len(group[0])), *group, keep, rate, scale) for group in flat))
 

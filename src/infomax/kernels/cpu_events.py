@@ -15,7 +15,21 @@ _DAY, _UNKNOWN = 86_400_000_000.0, int(np.iinfo(np.int64).min)
 
 
 @compiled
-def _pool(starts, times, places, table, asked, moments, order, half_lives, means, weights, latest, begin, end):
+def _pool(
+    starts,
+    times,
+    places,
+    table,
+    asked,
+    moments,
+    order,
+    half_lives,
+    means,
+    weights,
+    latest,
+    begin,
+    end,
+):
     """Answer the questions about rows begin to end; sums are carried from event to event, in float64."""
     count, width = len(half_lives), table.shape[1]
     total, weight = np.empty((count, width)), np.empty(count)
@@ -35,7 +49,11 @@ def _pool(starts, times, places, table, asked, moments, order, half_lives, means
                         continue  # it is older than anything
                     kept = 1.0
                     if last != _UNKNOWN and time > last:
-                        kept = 2.0 ** (-((time - last) / _DAY) / half_lives[h]) if half_lives[h] > 0 else 0.0
+                        kept = (
+                            2.0 ** (-((time - last) / _DAY) / half_lives[h])
+                            if half_lives[h] > 0
+                            else 0.0
+                        )
                     weight[h] = weight[h] * kept + 1
                     for column in range(width):
                         total[h, column] = total[h, column] * kept + table[place, column]
@@ -83,6 +101,18 @@ def pool_events(
     order = order[np.searchsorted(rows[order], 0) :]
     asked = np.zeros(len(starts), np.int64)
     np.cumsum(np.bincount(rows[order], minlength=len(starts) - 1), out=asked[1:])
-    work: Any = (starts, times, places, table, asked, moments[order], order, half_lives, means, weights, latest)
+    work: Any = (
+        starts,
+        times,
+        places,
+        table,
+        asked,
+        moments[order],
+        order,
+        half_lives,
+        means,
+        weights,
+        latest,
+    )
     share(_pool, (even(starts + asked, 4), *work))
     return means, weights, latest

@@ -47,7 +47,9 @@ def _images(numbers, network, out, begin, end):
 
 
 @compiled
-def _pool_rows(graph, nodes, offsets, table, centre, by_rows, network, images, kept, known, out, begin, end):
+def _pool_rows(
+    graph, nodes, offsets, table, centre, by_rows, network, images, kept, known, out, begin, end
+):
     """Compute rows begin to end of the pooled table; its rows are centred, or scaled to a sum of 1 if ``by_rows``."""
     starts, senders, weights, left, right, cap, loops = graph
     most = 0
@@ -112,8 +114,12 @@ def _number(x):
 def _number_of(x):
     def halved(x):
         bits = np.uint32(x)
-        moved = ((bits & np.uint32(0x8000)) << np.uint32(16)) | ((bits & np.uint32(0x7FFF)) << np.uint32(13))
-        return np.uint32(moved).view(np.float32) * np.float32(2.0**112)  # half precision has a smaller exponent
+        moved = ((bits & np.uint32(0x8000)) << np.uint32(16)) | (
+            (bits & np.uint32(0x7FFF)) << np.uint32(13)
+        )
+        return np.uint32(moved).view(np.float32) * np.float32(
+            2.0**112
+        )  # half precision has a smaller exponent
 
     return halved if isinstance(x, types.Integer) else lambda x: x
 
@@ -149,7 +155,9 @@ def _add_rows(total, rows, shares, table, centre):
 @overload(_add_rows)
 def _add_rows_of(total, rows, shares, table, centre):
     if isinstance(table, types.BaseTuple):
-        return lambda total, rows, shares, table, centre: _add_sparse(total, rows, shares, table, centre)
+        return lambda total, rows, shares, table, centre: _add_sparse(
+            total, rows, shares, table, centre
+        )
     return lambda total, rows, shares, table, centre: _add_dense(total, rows, shares, table, centre)
 
 
@@ -193,7 +201,14 @@ def images(numbers: Tensor, keys: Tensor, n: int, low: int, high: int) -> Tensor
 
 
 def pool_rows(
-    hoods, nodes: Tensor, offsets: Tensor, table, permutation, kept=None, centre=None, by_rows: bool = False
+    hoods,
+    nodes: Tensor,
+    offsets: Tensor,
+    table,
+    permutation,
+    kept=None,
+    centre=None,
+    by_rows: bool = False,
 ) -> Tensor:
     """As `Neighbourhoods.pool`; every row of the table is first scaled to a sum of 1, or a ``centre`` subtracted.
 
@@ -202,7 +217,10 @@ def pool_rows(
     *places, rows = table[:-1] if isinstance(table, tuple) else [table.contiguous().numpy()]
     n, width = (len(places[0]) - 1, table[-1]) if places else rows.shape
     starts, chosen = hoods.starts.numpy(), nodes.numpy()
-    weights, right = (np.empty(0, np.float32) if one is None else one.numpy() for one in (hoods.weights, hoods.right))
+    weights, right = (
+        np.empty(0, np.float32) if one is None else one.numpy()
+        for one in (hoods.weights, hoods.right)
+    )
     if permutation is None:
         network = _network(torch.empty(0, dtype=torch.int32), n, 1, 1)
     else:
@@ -217,13 +235,24 @@ def pool_rows(
     # The images of all nodes, where that are fewer than are needed.
     all_images = permutation is not None and reached[-1] >= permutation.n
     images = permutation.images.numpy() if all_images else np.empty(0, np.int32)
-    graph = starts, hoods.senders.numpy(), weights, hoods.left.numpy(), right, hoods.cap, int(hoods.loops)
+    graph = (
+        starts,
+        hoods.senders.numpy(),
+        weights,
+        hoods.left.numpy(),
+        right,
+        hoods.cap,
+        int(hoods.loops),
+    )
     bounds = even(reached, min(RANGES, 1 + len(chosen) // ROWS))
     centre = np.zeros(width, out.dtype) if centre is None else centre
     centre = centre if centre.any() or not places else centre[:0]
     rows = rows.view(np.uint16) if half else rows
     rest = centre, by_rows, network, images, kept, known, out
-    share(_pool_rows, (bounds, graph, chosen, offsets.numpy(), (*places, rows) if places else rows, *rest))
+    share(
+        _pool_rows,
+        (bounds, graph, chosen, offsets.numpy(), (*places, rows) if places else rows, *rest),
+    )
     return torch.from_numpy(out)
 
 

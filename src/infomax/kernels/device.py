@@ -12,7 +12,9 @@ def choose_device(name: str) -> torch.device:
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     if str(name).partition(":")[0] not in ("cpu", "cuda"):
-        raise InputError(f"device {name}", "auto, cpu, cuda, cuda:1, ...", "none of them", "Use auto or cpu.")
+        raise InputError(
+            f"device {name}", "auto, cpu, cuda, cuda:1, ...", "none of them", "Use auto or cpu."
+        )
     try:
         torch.empty(0, device=name)
         device = torch.device(name)
@@ -21,4 +23,6 @@ def choose_device(name: str) -> torch.device:
         return device
     except (RuntimeError, AssertionError, TypeError) as error:
         reason = str(error).splitlines()[0].rstrip(".")
-        raise InputError(f"device {name}", "a device of this machine", f"none ({reason})", "Use auto or cpu.") from None
+        raise InputError(
+            f"device {name}", "a device of this machine", f"none ({reason})", "Use auto or cpu."
+        ) from None

@@ -51,7 +51,9 @@ class Workspace:
         """Return an array with arbitrary contents, as `numpy.empty` does."""
         block = self._block(math.prod(shape) * np.dtype(dtype).itemsize)
         array: NDArray[Any] = np.ndarray(shape, dtype, block)
-        weakref.finalize(array, self.returned.append, block)  # its views, and tensors that share its memory, hold that
+        weakref.finalize(
+            array, self.returned.append, block
+        )  # its views, and tensors that share its memory, hold that
         return array
 
     def _block(self, size: int) -> _Block:
@@ -84,7 +86,9 @@ def on_one_thread(function: Callable[..., T], *arguments: Any) -> T:
     return at_once(function, [arguments], 1)[0]
 
 
-def at_once(function: Callable[..., T], calls: Iterable[tuple[Any, ...]], count: int | None = None) -> list[T]:
+def at_once(
+    function: Callable[..., T], calls: Iterable[tuple[Any, ...]], count: int | None = None
+) -> list[T]:
     """The results of several calls, on as many threads as torch has, or so many, each of which starts no others."""
     pool = single_threaded(count or torch.get_num_threads())
     return [part.result() for part in [pool.submit(function, *arguments) for arguments in calls]]
@@ -110,7 +114,9 @@ def row_product(x: Tensor, y: Tensor, empty: Callable[..., NDArray[Any]] = np.em
         return x @ y
     out = torch.from_numpy(empty((len(x), y.shape[1]), x.numpy().dtype))
     rows = max(min(ROWS, -(-len(x) // count)), -(-len(x) // (count * PER_THREAD)))
-    at_once(lambda a, b: torch.mm(a, y, out=b), zip(x.split(rows), out.split(rows), strict=True), count)
+    at_once(
+        lambda a, b: torch.mm(a, y, out=b), zip(x.split(rows), out.split(rows), strict=True), count
+    )
     return out
 
 
@@ -127,7 +133,9 @@ def transposed_product(x: Tensor, g: Tensor) -> Tensor:
     if count < 2:
         return x.T @ g
     rows = -(-len(x) // count)
-    total, *parts = at_once(lambda a, b: (a.T @ b).numpy(), zip(x.split(rows), g.split(rows), strict=True), count)
+    total, *parts = at_once(
+        lambda a, b: (a.T @ b).numpy(), zip(x.split(rows), g.split(rows), strict=True), count
+    )
     for part in parts:
         total += part  # torch would share such a short sum among all its threads
     return torch.from_numpy(total)
@@ -161,7 +169,9 @@ def share(kernel: Callable[..., Any], *calls: tuple[Any, ...]) -> list[Any]:
                 part = ranges.popleft()
             except IndexError:
                 return
-            results[part] = [kernel(*arguments, *bounds[part : part + 2]) for bounds, *arguments in calls]
+            results[part] = [
+                kernel(*arguments, *bounds[part : part + 2]) for bounds, *arguments in calls
+            ]
 
     threads = min(count, torch.get_num_threads())
     others = [single_threaded(threads).submit(work) for _ in range(1, threads)]
@@ -191,7 +201,9 @@ def _started(count: int) -> ThreadPoolExecutor:
         torch.get_num_threads()  # gives a new thread the global number, which would otherwise happen later
         together.wait()
         torch.set_num_threads(1)
-        torch.set_grad_enabled(False)  # as where they are asked from; a gradient may be in a tensor that requires one
+        torch.set_grad_enabled(
+            False
+        )  # as where they are asked from; a gradient may be in a tensor that requires one
 
     for prepared in [pool.submit(prepare) for _ in range(count)]:
         prepared.result()

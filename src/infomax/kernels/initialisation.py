@@ -15,7 +15,9 @@ def generators(seed: int, device: torch.device) -> tuple[torch.Generator, torch.
 
     Weights are drawn on the CPU so that a seed gives the same ones on every device.
     """
-    first, second = (int(word) for word in np.random.SeedSequence(seed).generate_state(2, np.uint64))
+    first, second = (
+        int(word) for word in np.random.SeedSequence(seed).generate_state(2, np.uint64)
+    )
     return torch.Generator().manual_seed(first), torch.Generator(device).manual_seed(second)
 
 
@@ -24,7 +26,9 @@ def seeded(seed: int, device: torch.device) -> Iterator[None]:
     """Seed torch's own generators, for parts that draw from these, such as ``nn.Linear`` and dropout; restore them."""
     drawn = int(np.random.SeedSequence(seed).generate_state(3, np.uint64)[2])
     with torch.random.fork_rng([device] if device.type == "cuda" else []):
-        torch.default_generator.manual_seed(drawn)  # `torch.manual_seed` would change those of all GPUs as well
+        torch.default_generator.manual_seed(
+            drawn
+        )  # `torch.manual_seed` would change those of all GPUs as well
         if device.type == "cuda":
             with torch.cuda.device(device):
                 torch.cuda.manual_seed(drawn)
@@ -46,8 +50,13 @@ def restore(saved: dict[str, Tensor], device: torch.device) -> None:
 
 
 def glorot(
-    shape: tuple[int, ...], fans: tuple[int, int] | None = None, *, generator: torch.Generator | None = None
+    shape: tuple[int, ...],
+    fans: tuple[int, int] | None = None,
+    *,
+    generator: torch.Generator | None = None,
 ) -> nn.Parameter:
     """Draw weights of a shape, uniform within ±sqrt(6 / (fan_in + fan_out)); the fans are the shape, if not given."""
     bound = (6 / sum(fans or shape)) ** 0.5
-    return nn.Parameter(torch.empty(shape, dtype=torch.float32).uniform_(-bound, bound, generator=generator))
+    return nn.Parameter(
+        torch.empty(shape, dtype=torch.float32).uniform_(-bound, bound, generator=generator)
+    )

@@ -43,7 +43,9 @@ class Tree:
         count = [torch.full((size,), below // max(size, 1)) for size, below in pairwise(sizes)]
         inner = torch.cat(count) if count else torch.zeros(0, dtype=torch.int64)
         first = sizes[0] + inner.cumsum(0) - inner
-        parent = torch.cat([torch.full((sizes[0],), -1), torch.repeat_interleave(torch.arange(len(inner)), inner)])
+        parent = torch.cat(
+            [torch.full((sizes[0],), -1), torch.repeat_interleave(torch.arange(len(inner)), inner)]
+        )
         return cls(sizes[0], first.to(device), inner.to(device), parent.to(device))
 
 
@@ -68,14 +70,19 @@ class Pieces:
         """Cut the rows of a matrix; the number of pieces depends on shapes only, so that no step waits for the host."""
         starts, columns, values = matrix.crow_indices(), matrix.col_indices(), matrix.values()
         counts = (starts.diff() + LONGEST - 1) // LONGEST
-        ends, pieces = counts.cumsum(0), torch.arange(len(counts) + len(columns) // LONGEST, device=starts.device)
+        ends, pieces = (
+            counts.cumsum(0),
+            torch.arange(len(counts) + len(columns) // LONGEST, device=starts.device),
+        )
         row = torch.searchsorted(ends, pieces, right=True).clamp(max=len(counts) - 1)
         first = starts[row] + LONGEST * (pieces - (ends - counts)[row])
         return cls(matrix.shape, columns, values, first.clamp(max=len(columns)), ends - counts)
 
     def product(self, y: Tensor) -> Tensor:
         """The product ``[M, D]`` with y ``[N, D]``."""
-        sums = embedding_bag(self.columns, y, self.first, mode="sum", per_sample_weights=self.values.to(y.dtype))
+        sums = embedding_bag(
+            self.columns, y, self.first, mode="sum", per_sample_weights=self.values.to(y.dtype)
+        )
         return embedding_bag(torch.arange(len(sums), device=y.device), sums, self.rows, mode="sum")
 
 
@@ -99,18 +106,24 @@ def pool_tree(h: Tensor, tree: Tree, share: Tensor) -> tuple[Tensor, Tensor]:
 def gather_tree(table: Tensor, rows: Tensor, tree: Tree, share: Tensor) -> tuple[Tensor, Tensor]:
     """As `Backend.gather_tree`."""
     own = embedding(rows[: len(tree.first)], table).to(share.dtype)
-    children = embedding_bag(rows[tree.roots :], table, tree.first - tree.roots, mode="mean").to(share.dtype)
+    children = embedding_bag(rows[tree.roots :], table, tree.first - tree.roots, mode="mean").to(
+        share.dtype
+    )
     return own, torch.lerp(own, children, share[:, None])
 
 
-def linear(y: Tensor, product: Callable[[Tensor], Tensor], back: Callable[[Tensor], Tensor]) -> Tensor:
+def linear(
+    y: Tensor, product: Callable[[Tensor], Tensor], back: Callable[[Tensor], Tensor]
+) -> Tensor:
     """Return a product of a constant matrix and y; ``back`` is the product of its transpose and a gradient."""
     return _Linear.apply(y, product, back)  # type: ignore[no-any-return, no-untyped-call]
 
 
 def permute(y: Tensor, rows: Tensor) -> Tensor:
     """Return ``y[rows]`` for a permutation; the gradient is a gather too, not a scatter."""
-    return linear(y, lambda y: y.index_select(0, rows), lambda grad: grad.index_select(0, inverse(rows)))
+    return linear(
+        y, lambda y: y.index_select(0, rows), lambda grad: grad.index_select(0, inverse(rows))
+    )
 
 
 def column_sum(x: Tensor) -> Tensor:
@@ -128,7 +141,9 @@ def bias_prelu(bias: Tensor, slope: Tensor, *parts: Tensor) -> Tensor:
     return _BiasPReLU.apply(z, bias, slope)  # type: ignore[no-any-return, no-untyped-call]
 
 
-def pair_loss(z: Tensor, z_negative: Tensor, *last: Tensor, portion: Portion | None = None) -> Outcome:
+def pair_loss(
+    z: Tensor, z_negative: Tensor, *last: Tensor, portion: Portion | None = None
+) -> Outcome:
     """As `Backend.pair_loss`."""
     bias, slope, weight, offset = last
     padded = portion is not None and portion.real is not None
@@ -142,13 +157,18 @@ def pair_loss(z: Tensor, z_negative: Tensor, *last: Tensor, portion: Portion | N
     scores, scores_negative = h @ v + offset, h_negative @ v + offset
     loss = (softplus(-scores) * real).sum() + (softplus(scores_negative) * real_negative).sum()
     right = (real * (scores > 0)).sum() + (real_negative * (scores_negative < 0)).sum()
-    g, g_negative = -torch.sigmoid(-scores) * real / total, torch.sigmoid(scores_negative) * real_negative / total
+    g, g_negative = (
+        -torch.sigmoid(-scores) * real / total,
+        torch.sigmoid(scores_negative) * real_negative / total,
+    )
     v_part, offset_part = g @ h + g_negative @ h_negative, g.sum() + g_negative.sum()
     v_grad, offset_grad, loss, right = portion.sum(v_part, offset_part, loss, right)
     c = (v_grad @ weight) * summary * (1 - summary) / n
     c = torch.outer(real, c) if padded else c
     grad, bias_grad, slope_grad = _through(torch.addcmul(c, g[:, None], v, out=h), u, slope)
-    grad_negative, bias_more, slope_more = _through(torch.outer(g_negative, v, out=h_negative), u_negative, slope)
+    grad_negative, bias_more, slope_more = _through(
+        torch.outer(g_negative, v, out=h_negative), u_negative, slope
+    )
     return torch.stack([loss / total, right / total, summary.std(correction=0)]), (
         grad,
         grad_negative,
@@ -159,7 +179,9 @@ def pair_loss(z: Tensor, z_negative: Tensor, *last: Tensor, portion: Portion | N
     )
 
 
-def shuffle_loss(matrix: Tensor, transpose: Tensor, rows: Tensor, y: Tensor, *last: Tensor) -> Outcome:
+def shuffle_loss(
+    matrix: Tensor, transpose: Tensor, rows: Tensor, y: Tensor, *last: Tensor
+) -> Outcome:
     """As `Backend.shuffle_loss`."""
     record, (grad, grad_negative, *gradients) = pair_loss(*pair_product(matrix, rows, y), *last)
     return record, (pair_gradient(transpose, rows, (grad, grad_negative)), *gradients)
@@ -173,7 +195,11 @@ def pair_product(matrix: Tensor, rows: Tensor, y: Tensor) -> tuple[Tensor, Tenso
 def pair_gradient(transpose: Tensor, rows: Tensor, grads: Iterable[Tensor]) -> Tensor:
     """As `Backend.pair_gradient`."""
     grad, grad_negative = grads
-    return product(transpose, grad_negative).index_select(0, inverse(rows)).add_(product(transpose, grad))
+    return (
+        product(transpose, grad_negative)
+        .index_select(0, inverse(rows))
+        .add_(product(transpose, grad))
+    )
 
 
 def inverse(rows: Tensor) -> Tensor:
@@ -182,7 +208,14 @@ def inverse(rows: Tensor) -> Tensor:
 
 
 def add_record(
-    record: Tensor, sums: Tensor, curve: Tensor, lowest: Tensor, counts: Tensor, steps: int, patience: int, last: bool
+    record: Tensor,
+    sums: Tensor,
+    curve: Tensor,
+    lowest: Tensor,
+    counts: Tensor,
+    steps: int,
+    patience: int,
+    last: bool,
 ) -> None:
     """Add a step's record ``[k]`` to the sums; after an epoch's last step, store its mean. See `Ledger`."""
     sums += record
@@ -196,7 +229,9 @@ def add_record(
         sums.zero_()
 
 
-def adam(state: Adam, gradients: list[Tensor], kept: list[Tensor] | None, waited: Tensor | None) -> None:
+def adam(
+    state: Adam, gradients: list[Tensor], kept: list[Tensor] | None, waited: Tensor | None
+) -> None:
     """As `Adam.step`."""
     if kept and waited is not None:
         if waited.is_cuda:
@@ -229,7 +264,9 @@ def _through(grad: Tensor, u: Tensor, slope: Tensor) -> tuple[Tensor, Tensor, Te
 
 class _Linear(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, y: Tensor, product: Callable[..., Tensor], back: Callable[..., Tensor]) -> Tensor:
+    def forward(
+        ctx: Any, y: Tensor, product: Callable[..., Tensor], back: Callable[..., Tensor]
+    ) -> Tensor:
         ctx.back = back
         return product(y)
 

@@ -29,10 +29,14 @@ class Permutation:
     backend: Backend
 
     @classmethod
-    def draw(cls, n: int, generator: torch.Generator, backend: Backend | None = None) -> Permutation:
+    def draw(
+        cls, n: int, generator: torch.Generator, backend: Backend | None = None
+    ) -> Permutation:
         """Draw a permutation of 0 to n - 1."""
         shape, device = (ROUNDS,), generator.device
-        keys = torch.randint(-(2**31), 2**31, shape, generator=generator, device=device, dtype=torch.int32)
+        keys = torch.randint(
+            -(2**31), 2**31, shape, generator=generator, device=device, dtype=torch.int32
+        )
         return cls(n, keys, backend or Backend(device))
 
     @property

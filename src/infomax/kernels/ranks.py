@@ -17,7 +17,9 @@ from infomax.errors import InputError
 
 SMALL = 1 << 14
 """Numbers up to which every rank gathers all addends; above, each rank adds a part of them and passes on the sum."""
-ALIKE = "Start all processes with the same command, on the same graph, with the run on a shared disk."
+ALIKE = (
+    "Start all processes with the same command, on the same graph, with the run on a shared disk."
+)
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,11 @@ class Ranks:
 
     def any(self, flag: bool) -> bool:
         """Whether the flag is set on any rank."""
-        return flag if self.count == 1 else any(map(int, self._gather(torch.tensor([flag], device=_carrier("cpu")))))
+        return (
+            flag
+            if self.count == 1
+            else any(map(int, self._gather(torch.tensor([flag], device=_carrier("cpu")))))
+        )
 
     def wait(self) -> None:
         """Wait until every rank is here."""
@@ -87,8 +93,13 @@ class Ranks:
 
     def texts(self, text: str) -> list[str]:
         """Return the text of each rank."""
-        content = torch.frombuffer(bytearray(text.encode() or b" "), dtype=torch.uint8).to(_carrier("cpu"))
-        lengths = [int(length) for length in self._gather(torch.tensor([len(content)], device=content.device))]
+        content = torch.frombuffer(bytearray(text.encode() or b" "), dtype=torch.uint8).to(
+            _carrier("cpu")
+        )
+        lengths = [
+            int(length)
+            for length in self._gather(torch.tensor([len(content)], device=content.device))
+        ]
         padded = self._gather(pad(content, (0, max(lengths) - len(content))))
         rows = zip(padded, lengths, strict=True)
         return [bytes(row[:length].cpu().numpy()).decode().strip() for row, length in rows]
@@ -108,7 +119,10 @@ class Ranks:
                 raise
             mistake = error
         if self.count > 1:
-            found = [json.loads(text) for text in self.texts(json.dumps([mistake.args if mistake else None, same]))]
+            found = [
+                json.loads(text)
+                for text in self.texts(json.dumps([mistake.args if mistake else None, same]))
+            ]
             for rank, (arguments, _) in enumerate(found):
                 if arguments is not None:
                     where, *rest = arguments
@@ -163,7 +177,9 @@ def _in_order(parts: Tensor) -> Tensor:
 
 def _carrier(device: str) -> torch.device | str:
     """The device from which the process group sends tensors of a device: gloo the host's, NCCL a GPU's."""
-    backends: dict[str, Any] = dict(item.split(":") for item in distributed.get_backend_config().split(","))
+    backends: dict[str, Any] = dict(
+        item.split(":") for item in distributed.get_backend_config().split(",")
+    )
     if device == "cuda" and backends.get("cuda") == "nccl":
         return "cuda"
     return "cpu" if backends.get("cpu", "nccl") != "nccl" else "cuda"

@@ -22,9 +22,14 @@ class Replay:
     separate stream as recording requires.
     """
 
-    def __init__(self, function: Callable[[Tensor, bool], None], *generators: torch.Generator) -> None:
+    def __init__(
+        self, function: Callable[[Tensor, bool], None], *generators: torch.Generator
+    ) -> None:
         self.function, self.generators = function, generators
-        self.stream, self.pool = torch.cuda.Stream(generators[0].device), torch.cuda.graph_pool_handle()
+        self.stream, self.pool = (
+            torch.cuda.Stream(generators[0].device),
+            torch.cuda.graph_pool_handle(),
+        )
         self.calls: Counter[tuple[int, bool]] = Counter()
         self.recordings: dict[tuple[int, bool], Recording] = {}
 
@@ -39,7 +44,12 @@ class Replay:
             recording = self.recordings[kind] = Recording(batch)
             for generator in self.generators:
                 recording.graph.register_generator_state(generator)
-            record(recording.graph, self.stream, partial(self.function, recording.batch, last), self.pool)
+            record(
+                recording.graph,
+                self.stream,
+                partial(self.function, recording.batch, last),
+                self.pool,
+            )
         self.recordings[kind](batch)
 
     def _plain(self, batch: Tensor, last: bool) -> None:
@@ -66,7 +76,10 @@ class Recording:
 
 
 def record(
-    graph: torch.cuda.CUDAGraph, stream: torch.cuda.Stream, function: Callable[[], None], pool: Any = None
+    graph: torch.cuda.CUDAGraph,
+    stream: torch.cuda.Stream,
+    function: Callable[[], None],
+    pool: Any = None,
 ) -> None:
     """Record a function as a CUDA graph; graphs with the same ``pool``, which never run together, share their memory.
 

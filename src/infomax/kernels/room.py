@@ -14,11 +14,17 @@ def available_bytes(device: torch.device) -> int:
     if device.type != "cuda":
         return memory.free_bytes()
     free, _ = torch.cuda.mem_get_info(device)
-    held = torch.cuda.memory_stats_as_nested_dict(device)  # flattened, as by memory_reserved, it takes 1 ms
-    return int(free + held["reserved_bytes"]["all"]["current"] - held["allocated_bytes"]["all"]["current"])
+    held = torch.cuda.memory_stats_as_nested_dict(
+        device
+    )  # flattened, as by memory_reserved, it takes 1 ms
+    return int(
+        free + held["reserved_bytes"]["all"]["current"] - held["allocated_bytes"]["all"]["current"]
+    )
 
 
-def require(needed: int, device: torch.device, processes: int = 1, remedy: str = "Allow more memory.") -> None:
+def require(
+    needed: int, device: torch.device, processes: int = 1, remedy: str = "Allow more memory."
+) -> None:
     """Raise InputError if the bytes needed are not free on the device; main memory is shared by several processes."""
     free = available_bytes(device)
     needed *= 1 if device.type == "cuda" else processes

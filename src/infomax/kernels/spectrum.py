@@ -28,7 +28,9 @@ Product = Callable[[Tensor, Tensor], None]
 """A function of x ``[N, w]`` and ``out``, to which it writes P x."""
 
 
-def leading_vectors(product: Product, now: Tensor, then: Tensor, count: int) -> tuple[Tensor, Tensor]:
+def leading_vectors(
+    product: Product, now: Tensor, then: Tensor, count: int
+) -> tuple[Tensor, Tensor]:
     """P V ``[N, K]`` and eigenvalues ``[K]``, V being eigenvectors of the K largest eigenvalues, all positive.
 
     K is at most ``count``. A round multiplies by the Chebyshev polynomial that is small between -1 and the least of the
@@ -71,12 +73,18 @@ def _orthonormal(products: Tensor) -> Tensor:
     """What columns with these inner products ``[w, w]`` are multiplied by to become orthonormal, ``[w, w]``."""
     factor, failed = torch.linalg.cholesky_ex(products)
     lengths = factor.diagonal()
-    if not failed and lengths.min() > 1e-4 * lengths.max():  # in a third of the time of what follows
-        turn: Tensor = torch.linalg.solve_triangular(factor, torch.eye(len(factor), dtype=factor.dtype), upper=False).T
+    if (
+        not failed and lengths.min() > 1e-4 * lengths.max()
+    ):  # in a third of the time of what follows
+        turn: Tensor = torch.linalg.solve_triangular(
+            factor, torch.eye(len(factor), dtype=factor.dtype), upper=False
+        ).T
     else:
         squares, vectors = torch.linalg.eigh(products)
         kept = squares > 1e-10 * squares[-1]
-        turn = vectors * torch.where(kept, squares.clamp(min=1e-30).rsqrt(), torch.zeros_like(squares))
+        turn = vectors * torch.where(
+            kept, squares.clamp(min=1e-30).rsqrt(), torch.zeros_like(squares)
+        )
     return turn
 
 

@@ -38,7 +38,12 @@ def to_device(x: NDArray[Any], device: torch.device) -> Tensor:
 def is_mapped(x: Any) -> bool:
     """Whether this is an array that is a whole mapped file, in its order."""
     base: Any = getattr(x, "base", None)
-    return isinstance(x, np.memmap) and isinstance(base, mmap.mmap) and x.flags.c_contiguous and x.size > 0
+    return (
+        isinstance(x, np.memmap)
+        and isinstance(base, mmap.mmap)
+        and x.flags.c_contiguous
+        and x.size > 0
+    )
 
 
 def read_blocks(x: NDArray[Any], device: torch.device) -> Iterator[tuple[int, Tensor]]:

@@ -25,7 +25,9 @@ def _offer(value, row, best, found, worst):
 def _some_above(values, rest, rests, level, levels):
     """Whether a value of ``[c]``, with all it may gain, is above the level or above its own of the levels ``[c]``."""
     count = 0
-    for at in range(len(values)):  # over all, without an end at the first: so it becomes vector instructions
+    for at in range(
+        len(values)
+    ):  # over all, without an end at the first: so it becomes vector instructions
         most = values[at] + rest * rests[at]
         count += (most > level) | (most > levels[at])
     return count > 0
@@ -61,7 +63,9 @@ def keep_nearest(similar, first, second, tail, rest, best, found, worst, level):
         for begin in range(0, width, CHUNK):
             end = min(begin + CHUNK, width)
             others = slice(second + begin, second + end)
-            if not _some_above(row[begin:end], rest[node], rest[others], level[node], level[others]):
+            if not _some_above(
+                row[begin:end], rest[node], rest[others], level[node], level[others]
+            ):
                 continue
             for j in range(begin, end):
                 other = second + j

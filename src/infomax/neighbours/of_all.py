@@ -57,7 +57,9 @@ class _Plain:
     def compare(self, pairs: list[tuple[int, int]]) -> None:
         """Look at the cosines of pairs of blocks, which begin with these nodes; no block is in two pairs."""
         for first, second in pairs:
-            similar = self.units[first : first + self.block] @ self.units[second : second + self.block].T
+            similar = (
+                self.units[first : first + self.block] @ self.units[second : second + self.block].T
+            )
             if first == second:
                 similar.fill_diagonal_(-torch.inf)
             else:
@@ -69,15 +71,21 @@ class _Plain:
         count, here = self.best.shape[1], slice(of, of + len(similar))
         new = similar.topk(min(count, similar.shape[1]), dim=1)
         self.best[here], places = torch.cat([self.best[here], new.values], dim=1).topk(count, dim=1)
-        self.found[here] = torch.cat([self.found[here], new.indices + among], dim=1).gather(1, places)
+        self.found[here] = torch.cat([self.found[here], new.indices + among], dim=1).gather(
+            1, places
+        )
 
     def ordered(self, k: int) -> tuple[Tensor, Tensor]:
         """The rows and the cosines ``[N, k]`` of the nearest nodes, ranked in double precision."""
         parts = [
             _ordered(each, self.units, found, k)
-            for each, found in zip(self.units.split(self.block), self.found.split(self.block), strict=True)
+            for each, found in zip(
+                self.units.split(self.block), self.found.split(self.block), strict=True
+            )
         ]
-        rows, cosines = (torch.cat([part.cpu() for part in each]) for each in zip(*parts, strict=True))
+        rows, cosines = (
+            torch.cat([part.cpu() for part in each]) for each in zip(*parts, strict=True)
+        )
         return rows, cosines
 
 
@@ -92,12 +100,21 @@ class _Compiled(_Plain):
 
     def __init__(self, units: Tensor, count: int) -> None:
         super().__init__(units, count)
-        self.worst, self.level = np.zeros(len(units), np.int64), np.full(len(units), -np.inf, np.float32)
+        self.worst, self.level = (
+            np.zeros(len(units), np.int64),
+            np.full(len(units), -np.inf, np.float32),
+        )
         turned = units @ torch.from_numpy(leading((units.T @ units).numpy(), units.shape[1]))
-        head, tail = (part.contiguous() for part in turned.tensor_split([-(-units.shape[1] // 2)], dim=1))
+        head, tail = (
+            part.contiguous() for part in turned.tensor_split([-(-units.shape[1] // 2)], dim=1)
+        )
         self.halves = head, tail.numpy(), tail.norm(dim=1).numpy()
         none = np.zeros((len(units), 0), np.float32)
-        self.factors = units, none, np.zeros(len(units), np.float32)  # in the first turn, before any cosine is known
+        self.factors = (
+            units,
+            none,
+            np.zeros(len(units), np.float32),
+        )  # in the first turn, before any cosine is known
 
     def compare(self, pairs: list[tuple[int, int]]) -> None:
         at_once(self._compare, pairs)
@@ -115,7 +132,10 @@ class _Compiled(_Plain):
         from infomax.neighbours.compiled import exact_cosines
 
         candidates, exact = self.found.sort(dim=1).values, torch.empty_like(self.best)
-        share(exact_cosines, (equal(len(exact)), *(each.numpy() for each in (self.units, candidates, exact))))
+        share(
+            exact_cosines,
+            (equal(len(exact)), *(each.numpy() for each in (self.units, candidates, exact))),
+        )
         return _best(candidates, exact, k)
 
 

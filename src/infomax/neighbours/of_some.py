@@ -19,7 +19,9 @@ def cosines(queries: NDArray[np.float32], vectors: NDArray[np.float32]) -> NDArr
         block = vectors[start : start + BLOCK].astype(np.float64)
         product = wide @ block.T
         length = np.outer(np.linalg.norm(wide, axis=1), np.linalg.norm(block, axis=1))
-        similarity[:, start : start + BLOCK] = np.divide(product, length, np.zeros_like(product), where=length > 0)
+        similarity[:, start : start + BLOCK] = np.divide(
+            product, length, np.zeros_like(product), where=length > 0
+        )
     return similarity
 
 
@@ -40,10 +42,14 @@ def nearest_to(
     for block in blocks:
         for at, cosine in enumerate(compare(queries, block)):
             rows, found = best[at]
-            if len(found) == k:  # a later row that is only as near as the last of the best comes behind it
+            if (
+                len(found) == k
+            ):  # a later row that is only as near as the last of the best comes behind it
                 new = np.flatnonzero(cosine > found[-1])
             else:  # one more, as the query may be among them
-                new = np.flatnonzero(~(-cosine > np.partition(-cosine, last := min(k, len(cosine) - 1))[last]))
+                new = np.flatnonzero(
+                    ~(-cosine > np.partition(-cosine, last := min(k, len(cosine) - 1))[last])
+                )
             new = new[new != own[at] - first]
             rows, found = np.concatenate([rows, first + new]), np.concatenate([found, cosine[new]])
             order = np.argsort(-found, kind="stable")[:k]

@@ -84,10 +84,14 @@ def watched(corruption: Corruption) -> Corruption:
         before, negative = changes(view), corruption(view, generator)
         if not hasattr(negative, "at"):
             remedy = "Return view.with_features(...), or view.shuffled(generator)."
-            raise InputError("corruption", "a view", f"one of type {type(negative).__name__}", remedy)
+            raise InputError(
+                "corruption", "a view", f"one of type {type(negative).__name__}", remedy
+            )
         if changes(view) != before:
             remedy = "Compute new ones, and return view.with_features(...)."
-            raise InputError("corruption", "a new view", "the features of the graph changed in place", remedy)
+            raise InputError(
+                "corruption", "a new view", "the features of the graph changed in place", remedy
+            )
         edges = getattr(negative, "propagation", None)
         if isinstance(edges, Propagation) and edges is not getattr(view, "propagation", None):
             _check_edges(edges)
@@ -99,11 +103,22 @@ def watched(corruption: Corruption) -> Corruption:
 def _check_edges(edges: Messages) -> None:
     """Raise InputError unless keys ascend and, in an undirected graph, both directions of an edge are the same."""
     if not (edges.keys.diff() > 0).all():
-        raise InputError("corruption, keys of the propagation", "ascending ones, each once", "others", "Sort them.")
+        raise InputError(
+            "corruption, keys of the propagation",
+            "ascending ones, each once",
+            "others",
+            "Sort them.",
+        )
     back, order = torch.sort(edges.keys % edges.n * edges.n + edges.keys // edges.n)
-    if not edges.directed and not (torch.equal(back, edges.keys) and torch.equal(edges.weights[order], edges.weights)):
-        remedy = "Keep both directions of an edge or none, or make the propagation with directed=True."
-        raise InputError("corruption", "an undirected graph", "edges that differ in their two directions", remedy)
+    if not edges.directed and not (
+        torch.equal(back, edges.keys) and torch.equal(edges.weights[order], edges.weights)
+    ):
+        remedy = (
+            "Keep both directions of an edge or none, or make the propagation with directed=True."
+        )
+        raise InputError(
+            "corruption", "an undirected graph", "edges that differ in their two directions", remedy
+        )
 
 
 def is_replayable(corruption: Any, sparse_features: bool) -> bool:
@@ -153,7 +168,9 @@ class DenseFlips(Messages):
     """
 
     def __init__(self, base: Messages, rho: float, seed: Tensor, block: int = 1 << 22) -> None:
-        super().__init__(base.keys, base.weights, base.n, base.rule, base.backend, directed=base.directed)
+        super().__init__(
+            base.keys, base.weights, base.n, base.rule, base.backend, directed=base.directed
+        )
         self.rho, self.seed = rho, seed
         self.height = max(1, block // self.n)
         self.stored: list[Tensor] | None = [] if self.n**2 <= STORED else None
@@ -188,7 +205,9 @@ class DenseFlips(Messages):
         j = torch.arange(self.n, device=self.keys.device)[None, :]
         low, high = (i, j) if self.directed else (torch.minimum(i, j), torch.maximum(i, j))
         switched = uniform(low * self.n + high, self.seed) < self.rho
-        first, last = torch.searchsorted(self.keys, torch.tensor([start * self.n, stop * self.n], device=i.device))
+        first, last = torch.searchsorted(
+            self.keys, torch.tensor([start * self.n, stop * self.n], device=i.device)
+        )
         block = torch.zeros(stop - start, self.n, dtype=self.weights.dtype, device=i.device)
         block.view(-1)[self.keys[first:last] - start * self.n] = self.weights[first:last]
         block = torch.where(switched, (block == 0).to(block.dtype), block)

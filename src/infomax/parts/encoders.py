@@ -64,10 +64,14 @@ class GCN(Encoder):
 
     rule: Rule = SYMMETRIC
 
-    def __init__(self, in_dim: int, dim: int, *, layers: int = 1, generator: torch.Generator | None = None) -> None:
+    def __init__(
+        self, in_dim: int, dim: int, *, layers: int = 1, generator: torch.Generator | None = None
+    ) -> None:
         super().__init__()
         self.depth, self.out_dim = whole("layers", layers, 1), dim
-        self.weights = nn.ParameterList(glorot((dim if k else in_dim, dim), generator=generator) for k in range(layers))
+        self.weights = nn.ParameterList(
+            glorot((dim if k else in_dim, dim), generator=generator) for k in range(layers)
+        )
         self.biases, self.slopes = _activations(layers, dim)
 
     def layer(self, k: int, view: LayerView, h: Tensor | None) -> Tensor:
@@ -93,12 +97,16 @@ class SkipMeanPool(Encoder):
 
     rule: Rule = MEAN
 
-    def __init__(self, in_dim: int, dim: int, *, layers: int = 3, generator: torch.Generator | None = None) -> None:
+    def __init__(
+        self, in_dim: int, dim: int, *, layers: int = 3, generator: torch.Generator | None = None
+    ) -> None:
         super().__init__()
         self.depth, self.out_dim = whole("layers", layers, 1), 2 * dim
         widths = [in_dim] + [2 * dim] * (layers - 1)
         self.own = nn.ParameterList(glorot((width, dim), generator=generator) for width in widths)
-        self.pooled = nn.ParameterList(glorot((width, dim), generator=generator) for width in widths)
+        self.pooled = nn.ParameterList(
+            glorot((width, dim), generator=generator) for width in widths
+        )
         self.biases, self.slopes = _activations(layers, 2 * dim)
 
     def layer(self, k: int, view: LayerView, h: Tensor | None) -> Tensor:
@@ -145,7 +153,9 @@ class TwoHops(Encoder):
         super().__init__()
         self.out_dim = 3 * dim
         widths = (in_dim, in_dim, in_dim, dim)
-        self.weights = nn.ParameterList(glorot((width, dim), generator=generator) for width in widths)
+        self.weights = nn.ParameterList(
+            glorot((width, dim), generator=generator) for width in widths
+        )
         self.biases, self.slopes = _activations(1, 3 * dim)
 
     def layer(self, k: int, view: LayerView, h: Tensor | None) -> Tensor:
@@ -158,7 +168,9 @@ class TwoHops(Encoder):
         own, near, far, further = self.weights
         if k == 0:
             return view.pooled(None, far)
-        return torch.cat([view.own(None, own), view.pooled(None, near), view.pooled(h, further)], dim=1)
+        return torch.cat(
+            [view.own(None, own), view.pooled(None, near), view.pooled(h, further)], dim=1
+        )
 
 
 class PathMean(Encoder):
@@ -190,12 +202,17 @@ class PathMean(Encoder):
         paths = paths if isinstance(paths, Mapping) else dict.fromkeys(paths or ("",), in_dim)
         self.rule = self.paths = tuple(paths)
         self.out_dim = dim
-        self.weights = nn.ParameterList(glorot((width, dim), generator=generator) for width in paths.values())
+        self.weights = nn.ParameterList(
+            glorot((width, dim), generator=generator) for width in paths.values()
+        )
         self.biases, self.slopes = _activations(len(paths), dim)
 
     def layer(self, k: int, view: Any, h: Tensor | None) -> Tensor:
         """The mean over the paths."""
-        parts = [view.pooled(None, weight, path) for path, weight in zip(self.paths, self.weights, strict=True)]
+        parts = [
+            view.pooled(None, weight, path)
+            for path, weight in zip(self.paths, self.weights, strict=True)
+        ]
         return view.backend.mean_prelu(self.biases, self.slopes, parts)  # type: ignore[no-any-return]
 
 

@@ -70,7 +70,10 @@ class DeepGraphInfomax(Method):
     metrics = ("loss", "discriminator_accuracy", "summary_spread")
 
     def __init__(
-        self, readout: Part = SigmoidMean, discriminator: Part = Bilinear, objective: Part = binary_cross_entropy
+        self,
+        readout: Part = SigmoidMean,
+        discriminator: Part = Bilinear,
+        objective: Part = binary_cross_entropy,
     ) -> None:
         self.readout, self.discriminator, self.objective = readout, discriminator, objective
         self.scored = 2, 2
@@ -84,12 +87,15 @@ class DeepGraphInfomax(Method):
 
     def loss(self, model: Model, pair: tuple[View, View]) -> Tensor:
         """Return ``[3]``: loss, share of nodes told apart by the discriminator, deviation of the summary's entries."""
-        return _fused_step(model, *pair) if self.is_fused(model) else self._written_step(model, *pair)
+        return (
+            _fused_step(model, *pair) if self.is_fused(model) else self._written_step(model, *pair)
+        )
 
     def is_fused(self, model: Model) -> bool:
         """Whether all parts are the paper's, and not subclasses."""
         return (
-            type(model.encoder) in (GCN, MeanPool, SkipMeanPool, DenseSkipMeanPool, TwoHops, PathMean)
+            type(model.encoder)
+            in (GCN, MeanPool, SkipMeanPool, DenseSkipMeanPool, TwoHops, PathMean)
             and type(model.readout) is SigmoidMean
             and type(model.discriminator) is Bilinear
             and self.objective is binary_cross_entropy
@@ -98,18 +104,29 @@ class DeepGraphInfomax(Method):
     def guessing_loss(self, device: torch.device) -> float:
         """Return the loss of scores that are all 0."""
         with torch.no_grad():
-            return float(self.objective(*(torch.zeros(count, device=device) for count in self.scored)))
+            return float(
+                self.objective(*(torch.zeros(count, device=device) for count in self.scored))
+            )
 
     def _written_step(self, model: Model, positive: View, negative: View) -> Tensor:
         """As `loss`, by the parts as they are written."""
         h, h_negative = model.encoder(positive, negative)
-        for vectors, view in ((h, positive), (h_negative, negative)):  # else they would be broadcast, or left out
+        for vectors, view in (
+            (h, positive),
+            (h_negative, negative),
+        ):  # else they would be broadcast, or left out
             shape = [getattr(view, "n", len(vectors)), model.encoder.out_dim]
             if list(vectors.shape) != shape:
                 raise InputError("encoder", f"numbers of shape {shape}", found(vectors))
         summary = model.readout(h, positive)
-        scores, scores_negative = model.discriminator(h, summary), model.discriminator(h_negative, summary)
-        ours = self.objective in (binary_cross_entropy, jensen_shannon)  # one of your own may take several of each node
+        scores, scores_negative = (
+            model.discriminator(h, summary),
+            model.discriminator(h_negative, summary),
+        )
+        ours = self.objective in (
+            binary_cross_entropy,
+            jensen_shannon,
+        )  # one of your own may take several of each node
         for one, vectors in ((scores, h), (scores_negative, h_negative)):
             shaped = isinstance(one, Tensor) and one.shape[:1] == vectors.shape[:1]
             if not shaped or (ours and one.numel() != len(vectors)):
@@ -144,14 +161,22 @@ def _fused_step(model: Model, positive: View, negative: View) -> Tensor:
     shuffle = shuffle_of(positive, negative)
     if shuffle is not None and type(encoder) in (GCN, MeanPool) and encoder.depth == 1:
         p, y = shuffle[0].operand, positive.at(0).own(None, encoder.weights[0])
-        kernel = partial(positive.backend.shuffle_loss, p.prepared, p.transpose.prepared, shuffle[1])
+        kernel = partial(
+            positive.backend.shuffle_loss, p.prepared, p.transpose.prepared, shuffle[1]
+        )
         return _ClosedForm.apply(kernel, y, *last)  # type: ignore[no-any-return, no-untyped-call]
     both = side_by_side(positive, negative)
-    z = encoder.before_activation(both)[0].chunk(2) if both else encoder.before_activation(positive, negative)
+    z = (
+        encoder.before_activation(both)[0].chunk(2)
+        if both
+        else encoder.before_activation(positive, negative)
+    )
     return _ClosedForm.apply(pair_loss, *z, *last)  # type: ignore[no-any-return, no-untyped-call]
 
 
-def _of_both(pair_loss: Callable[..., Any], h: Tensor, *last: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
+def _of_both(
+    pair_loss: Callable[..., Any], h: Tensor, *last: Tensor
+) -> tuple[Tensor, tuple[Tensor, ...]]:
     """As ``pair_loss``, from ``[2 N, d]``: the nodes of the positive, then of the negative."""
     record, (grad, grad_negative, *gradients) = pair_loss(*h.chunk(2), *last)
     overwritten = grad.data_ptr() == h.data_ptr()

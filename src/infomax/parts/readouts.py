@@ -38,7 +38,9 @@ class Set2Set(nn.Module):
         out: ``[d]``
     """
 
-    def __init__(self, dim: int, *, steps: int = 3, generator: torch.Generator | None = None) -> None:
+    def __init__(
+        self, dim: int, *, steps: int = 3, generator: torch.Generator | None = None
+    ) -> None:
         super().__init__()
         self.steps = whole("steps", steps, 1)
         empty = nn.LSTMCell(2 * dim, dim, device="meta", dtype=torch.float32)
@@ -66,7 +68,9 @@ class DiffPool(nn.Module):
         out: ``[d]``
     """
 
-    def __init__(self, dim: int, *, clusters: int = 16, generator: torch.Generator | None = None) -> None:
+    def __init__(
+        self, dim: int, *, clusters: int = 16, generator: torch.Generator | None = None
+    ) -> None:
         super().__init__()
         self.assign = glorot((dim, whole("clusters", clusters, 1)), generator=generator)
         self.weight = glorot((dim, dim), generator=generator)

@@ -19,5 +19,7 @@ def check_vectors(text: Any) -> str:
     if named in ([RECIPE], [PAPER]):
         return named[0]
     if not named or set(named) - set(PARTS):
-        raise InputError("vectors", CHOICES, shorten(next((word for word in named if word not in PARTS), text)))
+        raise InputError(
+            "vectors", CHOICES, shorten(next((word for word in named if word not in PARTS), text))
+        )
     return ",".join(name for name in PARTS if name in named)

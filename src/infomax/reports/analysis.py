@@ -58,7 +58,12 @@ def write_analysis(
         lead += " The report is about the encoder's own vectors, as in the paper; infomax evaluate scores all parts."
     # All chapters are made before the first is written, so that an interruption leaves no half of a report.
     drawn_chapters = list(chapters)
-    write_report(folder, title, lead, followed(drawn_chapters, progress, "drawing", len(drawn_chapters), every=1))
+    write_report(
+        folder,
+        title,
+        lead,
+        followed(drawn_chapters, progress, "drawing", len(drawn_chapters), every=1),
+    )
     return {chapter.name: chapter.numbers for chapter in drawn_chapters}
 
 
@@ -93,12 +98,20 @@ def analyse(
     some: Any = slice(None) if rows is None else rows
     # The map shows the vectors that are scored: those of the graph that training has seen, sampled where it sampled.
     method, project = ("UMAP", umap) if projection == "umap" else ("t-SNE", tsne)
-    points = project(pairs.positives, seed=seed, progress=part_of(progress, 0, PROJECTION, f"{method} of DGI", total))
+    points = project(
+        pairs.positives,
+        seed=seed,
+        progress=part_of(progress, 0, PROJECTION, f"{method} of DGI", total),
+    )
     here = part_of(progress, PROJECTION, PROJECTION, f"{method} of the negative sample", total)
     negative_points = project(pairs.negatives, seed=seed, progress=here)
-    yield projections({"DGI": points}, None if groups is None else groups[pairs.nodes], method=method)
+    yield projections(
+        {"DGI": points}, None if groups is None else groups[pairs.nodes], method=method
+    )
     called = None if graph.node_names is None else graph.called(some)
-    yield scores(pairs, points, negative_points, graph.ids[some], graph.degrees()[some], groups, called)
+    yield scores(
+        pairs, points, negative_points, graph.ids[some], graph.degrees()[some], groups, called
+    )
     if codes is None:
         yield dimensions(pairs)
     else:
@@ -107,7 +120,9 @@ def analyse(
 
         def measure(vectors: NDArray[Any]) -> float:
             progress(next(probed), "probes without some of the dimensions", total)
-            return mean_over(score_splits(choose_probe(probe), vectors, codes, splits, device=device))
+            return mean_over(
+                score_splits(choose_probe(probe), vectors, codes, splits, device=device)
+            )
 
         random = untrained(model).transform(graph, vectors="paper", rows=rows).vectors
         floors = {**(floors or {}), "Random-Init": measure(random)}
@@ -133,9 +148,13 @@ def draw_pairs(model: DGI, *, seed: int = 0, rows: NDArray[np.int64] | None = No
     preset = model.preset_
     device = choose_device(model.device)
     if preset.method is not None:
-        raise InputError("analysis", "a model of Deep Graph Infomax, which scores vectors", "another method")
+        raise InputError(
+            "analysis", "a model of Deep Graph Infomax, which scores vectors", "another method"
+        )
     parts = model.model_.to(device)
-    views = preset.views(graph.scaled(model.scaler_), parts.encoder.rule, preset.corruption, Backend(device))
+    views = preset.views(
+        graph.scaled(model.scaler_), parts.encoder.rule, preset.corruption, Backend(device)
+    )
     views.prepare(parts.encoder.depth)
     if rows is not None:
         views.choose(torch.from_numpy(rows).to(device))
@@ -156,11 +175,19 @@ def draw_pairs(model: DGI, *, seed: int = 0, rows: NDArray[np.int64] | None = No
             logits = parts.discriminator(vectors, summary)
             if not torch.allclose(terms.sum(1) + bias, logits, rtol=1e-2, atol=1e-2):
                 found = f"{type(parts.discriminator).__name__}, which is not"
-                raise InputError("discriminator", "one that is linear in the vectors, for an analysis", found)
+                raise InputError(
+                    "discriminator", "one that is linear in the vectors, for an analysis", found
+                )
             pair += [nodes[some], vectors.cpu().numpy(), terms.cpu().numpy()]
         drawn.append(pair)
         if sum(len(pair[0]) for pair in drawn) >= SAMPLE:
             break
-    nodes, positives, positive_terms, places, negatives, negative_terms = map(np.concatenate, zip(*drawn, strict=True))
-    seen = np.flatnonzero(model.graph_.splits.get("seen", np.ones(graph.num_nodes)))  # the row of each in the graph
-    return Pairs(seen[nodes], seen[places], positives, negatives, positive_terms, negative_terms, float(bias))
+    nodes, positives, positive_terms, places, negatives, negative_terms = map(
+        np.concatenate, zip(*drawn, strict=True)
+    )
+    seen = np.flatnonzero(
+        model.graph_.splits.get("seen", np.ones(graph.num_nodes))
+    )  # the row of each in the graph
+    return Pairs(
+        seen[nodes], seen[places], positives, negatives, positive_terms, negative_terms, float(bias)
+    )

@@ -52,7 +52,10 @@ def compare(
     graph, nodes, device = model.graph_, None, choose_device(model.device)
     if graph.table.mapped:  # only the labelled nodes are read
         nodes = np.flatnonzero(known(codes))
-        codes, splits = codes[nodes], [{name: mask[nodes] for name, mask in split.items()} for split in splits]
+        codes, splits = (
+            codes[nodes],
+            [{name: mask[nodes] for name, mask in split.items()} for split in splits],
+        )
     rows: list[Row] = []
     began = time.perf_counter()
     total = ROW * (1 + len(scored_alone(model)) + 1 + raw)
@@ -61,7 +64,17 @@ def compare(
         told = part(progress, ROW * len(rows), ROW, method, total)
         fixed = method == RAW
         rows.append(
-            vectors_row(method, vectors, codes, splits, probe, began=began, fixed=fixed, device=device, progress=told)
+            vectors_row(
+                method,
+                vectors,
+                codes,
+                splits,
+                probe,
+                began=began,
+                fixed=fixed,
+                device=device,
+                progress=told,
+            )
         )
         began = time.perf_counter()
     return [*rows, majority(codes, splits)]
@@ -85,7 +98,9 @@ def compare_links(model: DGI, *, progress: Progress = silent) -> tuple[list[dict
     progress(0, "vectors", total)
     found = vectors_by_method(model)
     if graph.kind:
-        found = iter([("Positions", np.concatenate([model.positions(kind).vectors for kind in graph.types]))])
+        found = iter(
+            [("Positions", np.concatenate([model.positions(kind).vectors for kind in graph.types]))]
+        )
     for done, (method, vectors) in enumerate(found):
         progress(done, method, total)
         add(method, "cosine", links.cosines(vectors, pairs))
@@ -93,7 +108,11 @@ def compare_links(model: DGI, *, progress: Progress = silent) -> tuple[list[dict
     if graph.kind:
         add("Degrees", "product", np.diff(adjacency.indptr)[pairs.ends].prod(axis=0))
     else:
-        add("Common neighbours", "count", links.common_neighbours(adjacency, pairs, directed=graph.directed))
+        add(
+            "Common neighbours",
+            "count",
+            links.common_neighbours(adjacency, pairs, directed=graph.directed),
+        )
     return rows, int((pairs.joined & ~pairs.fitted).sum())
 
 
@@ -107,12 +126,19 @@ def _drawn(graph: Graph) -> tuple[links.Pairs, Any]:
     if held_out is not None:
         held_out = held_out[:, (types[held_out] == graph.kind).any(axis=0)]
     adjacency = whole_adjacency(graph.nodes, near)
-    return links.draw_pairs(adjacency, held_out, types=np.unique(types, return_inverse=True)[1]), adjacency
+    return links.draw_pairs(
+        adjacency, held_out, types=np.unique(types, return_inverse=True)[1]
+    ), adjacency
 
 
 def untrained(model: DGI) -> DGI:
     """Random-Init: the encoder with which the training of a model began, and its output alone."""
-    how: dict[str, Any] = {"epochs": 0, "vectors": PAPER, "seed": model.seed_, "device": model.device}
+    how: dict[str, Any] = {
+        "epochs": 0,
+        "vectors": PAPER,
+        "seed": model.seed_,
+        "device": model.device,
+    }
     return DGI(preset=model.preset_, **how).fit(model.graph_)
 
 
@@ -128,8 +154,14 @@ def advice(rows: Sequence[Row]) -> list[str]:
     for row in rows[1:]:
         theirs = score_text(row.mean, None, row.metric)
         if row.method == GUESS and (ours.mean <= row.mean or own == theirs):
-            ranked = f" Its AUC is {ours.beside['AUC']:.2f}, where guessing has 0.50." if "AUC" in ours.beside else ""
-            lines.append(f"{ours.method} is no better than the majority: {own} against {theirs}.{ranked}")
+            ranked = (
+                f" Its AUC is {ours.beside['AUC']:.2f}, where guessing has 0.50."
+                if "AUC" in ours.beside
+                else ""
+            )
+            lines.append(
+                f"{ours.method} is no better than the majority: {own} against {theirs}.{ranked}"
+            )
         elif row.method in _LESS and row.mean > ours.mean and theirs != own:
             lines.append(f"{_LESS[row.method]} higher: {theirs} against {own}.")
         elif row.method in parts and row.mean > ours.mean + row.split_std and theirs != own:
@@ -194,14 +226,20 @@ def majority(codes: NDArray[Any], splits: Sequence[Splits], method: str = GUESS)
     """
     began, scores = time.perf_counter(), []
     for split in splits:
-        counted = codes[np.any([split[part] for part in PARTS[:2] if part in split], axis=0) & known(codes)]
+        counted = codes[
+            np.any([split[part] for part in PARTS[:2] if part in split], axis=0) & known(codes)
+        ]
         test = codes[split["test"] & known(codes)]
         if codes.ndim == 2:
             answer = np.broadcast_to(counted.mean(0) > 0.5, test.shape)
         else:
             answer = np.full(len(test), np.bincount(counted).argmax())
         score = Score.of(answer[None], test)
-        scores.append(dataclasses.replace(score, beside=score.beside | {"AUC": 0.5}) if codes.ndim == 1 else score)
+        scores.append(
+            dataclasses.replace(score, beside=score.beside | {"AUC": 0.5})
+            if codes.ndim == 1
+            else score
+        )
     return _row(method, scores, began, [mean_over(scores)], scores[0].metric)
 
 
@@ -226,8 +264,12 @@ def _row(
     """The row of values, one per run, with the deviation of the scores over splits and the chosen values of C."""
     row = summarise(method, values, time.perf_counter() - began, paper, metric)
     over = summarise(method, [score.value for score in scores], 0, None, metric)
-    beside = {name: float(np.mean([score.beside[name] for score in scores])) for name in scores[0].beside}
-    return dataclasses.replace(row, splits=len(scores), split_std=over.std, costs=chosen_costs(scores), beside=beside)
+    beside = {
+        name: float(np.mean([score.beside[name] for score in scores])) for name in scores[0].beside
+    }
+    return dataclasses.replace(
+        row, splits=len(scores), split_std=over.std, costs=chosen_costs(scores), beside=beside
+    )
 
 
 def labelled(graph: Graph) -> tuple[NDArray[Any], Splits]:
@@ -238,14 +280,25 @@ def labelled(graph: Graph) -> tuple[NDArray[Any], Splits]:
     return values if values.ndim == 2 else encode_labels(values)[0], graph.splits
 
 
-_HEALTH = ("epochs", "loss", "discriminator_accuracy", "effective_rank", "dimensions", "dead_dimensions", "seconds")
+_HEALTH = (
+    "epochs",
+    "loss",
+    "discriminator_accuracy",
+    "effective_rank",
+    "dimensions",
+    "dead_dimensions",
+    "seconds",
+)
 
 
 def compare_runs(folders: Sequence[Path]) -> dict[str, dict[str, list[Any]]]:
     """Values by section ("settings", "health", "scores") and name, one for each run; None where a run has none."""
     configs = [runs.check(folder) for folder in folders]
     graphs = [
-        {f"graph.{name}": value[:12] if name == "hash" else value for name, value in config["graph"].items()}
+        {
+            f"graph.{name}": value[:12] if name == "hash" else value
+            for name, value in config["graph"].items()
+        }
         for config in configs
     ]
     trained = [
@@ -254,13 +307,22 @@ def compare_runs(folders: Sequence[Path]) -> dict[str, dict[str, list[Any]]]:
     ]
     reports = [read_report(folder / runs.HEALTH) for folder in folders]
     health = [
-        {name: report.get(name) for name in _HEALTH} | {"verdict": report["verdict"]["verdict"]} for report in reports
+        {name: report.get(name) for name in _HEALTH} | {"verdict": report["verdict"]["verdict"]}
+        for report in reports
     ]
     scores = [
-        {f"{title}: {method}": score for title, rows in read_scores(folder).items() for method, score in rows.items()}
+        {
+            f"{title}: {method}": score
+            for title, rows in read_scores(folder).items()
+            for method, score in rows.items()
+        }
         for folder in folders
     ]
-    settings = {name: values for name, values in _joined(trained).items() if any(one != values[0] for one in values)}
+    settings = {
+        name: values
+        for name, values in _joined(trained).items()
+        if any(one != values[0] for one in values)
+    }
     return {"settings": settings, "health": _joined(health), "scores": _joined(scores)}
 
 

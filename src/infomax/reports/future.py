@@ -34,7 +34,9 @@ class _Pairs(NamedTuple):
     times: Rows
 
 
-def score_future(model: DGI, share: float, seed: int = 0) -> tuple[str, dict[str, dict[str, float]]]:
+def score_future(
+    model: DGI, share: float, seed: int = 0
+) -> tuple[str, dict[str, dict[str, float]]]:
     """Train a model with the same settings on the past, and score the events of the rest, the latest ``share``.
 
     Returns what was scored, in words, and the scores by name: ``{"auc": ..., "hits": ...}``.
@@ -48,13 +50,19 @@ def score_future(model: DGI, share: float, seed: int = 0) -> tuple[str, dict[str
     known = pairs.times <= day
     late = np.flatnonzero(~known)
     if not len(late):
-        raise InputError("future", f"events later than {told_time(day)}", "none: they all have one time")
+        raise InputError(
+            "future", f"events later than {told_time(day)}", "none: they all have one time"
+        )
     draws = np.random.default_rng(seed)
     chosen = np.sort(draws.choice(late, min(MOST, len(late)), replace=False))
     count = graph.nodes[pairs.other].num_nodes
-    asked = np.concatenate([pairs.second[chosen, None], draws.integers(0, count, (len(chosen), OTHERS))], axis=1)
+    asked = np.concatenate(
+        [pairs.second[chosen, None], draws.integers(0, count, (len(chosen), OTHERS))], axis=1
+    )
     first = pairs.first[chosen]
-    recent = np.argsort(pairs.times[known], kind="stable")[-len(late) :]  # as many events as the future has
+    recent = np.argsort(pairs.times[known], kind="stable")[
+        -len(late) :
+    ]  # as many events as the future has
     past = _Pairs(*pairs[:2], *(column[known] for column in pairs[2:]))
     trained = DGI(preset=model.preset_, seed=model.seed_, device=model.device).fit(graph.as_of(day))
     scores = {
@@ -73,7 +81,9 @@ def _pairs(graph: Graph) -> _Pairs:
     found = _joins(graph, graph.kind)
     if not found:
         expected = f"rows with times that join {graph.kind or 'nodes'} with others"
-        remedy = "Name the column of times, of an edge table as well: infomax train GRAPH --time COLUMN."
+        remedy = (
+            "Name the column of times, of an edge table as well: infomax train GRAPH --time COLUMN."
+        )
         if kinds := [kind for kind in graph.types if _joins(graph, kind)]:
             remedy = f"Of these types there are some: --type {' or --type '.join(kinds)}."
         raise InputError("future", expected, "none", remedy)
@@ -110,7 +120,9 @@ def _by_vectors(model: DGI, other: str, first: Rows, asked: Rows) -> NDArray[Any
     else:
         here, there = (model.singular_vectors(one).vectors for one in (kind, other))
     out = np.empty(asked.shape, np.float32)
-    for at in range(asked.shape[1]):  # one column at a time: all pairs of vectors would take gigabytes
+    for at in range(
+        asked.shape[1]
+    ):  # one column at a time: all pairs of vectors would take gigabytes
         out[:, at] = np.einsum("pd,pd->p", here[first], there[asked[:, at]])
     return out
 

@@ -21,7 +21,9 @@ def save(path: Path, tensors: dict[str, Tensor], values: dict[str, Any]) -> None
     """Write tensors and JSON values to one file, which appears whole or not at all."""
     from safetensors.torch import save as serialise
 
-    tensors = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in sorted(tensors.items())}
+    tensors = {
+        name: tensor.detach().cpu().contiguous().clone() for name, tensor in sorted(tensors.items())
+    }
     text = json.dumps(values)
     # One metadata entry, since safetensors does not fix their order: the same content gives the same bytes.
     content = serialise(tensors, metadata={"infomax": _digest(tensors, text) + text})
@@ -43,8 +45,18 @@ def load(path: Path, framework: str = "pt") -> tuple[dict[str, Tensor], dict[str
         values = json.loads(text) if intact else {}
     except FileNotFoundError:
         raise InputError(str(path), "a file that infomax wrote", "no such file") from None
-    except (SafetensorError, KeyError, OSError, RecursionError, RuntimeError, TypeError, ValueError) as error:
-        raise InputError(str(path), "a file that infomax wrote", f"a damaged one ({error})", _REMEDY) from None
+    except (
+        SafetensorError,
+        KeyError,
+        OSError,
+        RecursionError,
+        RuntimeError,
+        TypeError,
+        ValueError,
+    ) as error:
+        raise InputError(
+            str(path), "a file that infomax wrote", f"a damaged one ({error})", _REMEDY
+        ) from None
     if not intact or not isinstance(values, dict):
         raise InputError(str(path), "the content its hash was made of", "other content", _REMEDY)
     return tensors, values

@@ -43,7 +43,9 @@ class Decayed:
 
     def __getitem__(self, nodes: Any) -> Array:
         """Those of a slice of the nodes, for which all are computed once; or those of some rows."""
-        return self._all[nodes] if isinstance(nodes, slice) else self._of(np.asarray(nodes, np.int64))
+        return (
+            self._all[nodes] if isinstance(nodes, slice) else self._of(np.asarray(nodes, np.int64))
+        )
 
     @cached_property
     def _all(self) -> Array:
@@ -51,7 +53,9 @@ class Decayed:
 
     def _of(self, rows: Rows) -> Array:
         ends = [
-            np.mean([self._means(self.paths[name], rows) for name in names], axis=0, dtype=np.float32)
+            np.mean(
+                [self._means(self.paths[name], rows) for name in names], axis=0, dtype=np.float32
+            )
             for names in self.recipe.ends.values()
         ]
         return np.concatenate(ends, axis=2).reshape(len(rows), -1)
@@ -73,7 +77,9 @@ class Decayed:
 
     def _own(self, kind: str, rows: Rows) -> Array:
         """The own parts of some rows, ``[n, H, K]``: the same for each half-life."""
-        found = project(self.tables[kind].table[rows], self.recipe.projections[kind], self.backend).numpy()
+        found = project(
+            self.tables[kind].table[rows], self.recipe.projections[kind], self.backend
+        ).numpy()
         return np.broadcast_to(found[:, None], (len(rows), len(self.lives), found.shape[1]))
 
     def _shares(self, place: Rows, times: NDArray[np.float64], weights: Array) -> list[Array]:
@@ -92,7 +98,9 @@ class Decayed:
 def has_ages(graph: Record, recipe: Recipe) -> bool:
     """Whether rows on a path of the encoder have times, so that half-lives make a difference."""
     steps = [step for path in paths_of(graph, recipe.encoder.rule).values() for step in path]
-    return any(graph.nodes[kind].times is not None for step in steps for kind in (step.kind, step.sender))
+    return any(
+        graph.nodes[kind].times is not None for step in steps for kind in (step.kind, step.sender)
+    )
 
 
 def check_half_life(graph: Record, vectors: str) -> None:
@@ -102,6 +110,13 @@ def check_half_life(graph: Record, vectors: str) -> None:
         raise InputError("half_life", "a graph whose rows have times", "one without", remedy)
     if not graph.kind:
         remedy = "Name the column of times of the edges: then each is a node of type event."
-        raise InputError("half_life", "rows with times that refer to others, in several types", "one type", remedy)
+        raise InputError(
+            "half_life",
+            "rows with times that refer to others, in several types",
+            "one type",
+            remedy,
+        )
     if vectors != RECIPE and "pooled" not in vectors.split(","):
-        raise InputError("half_life", "vectors with a pooled part", vectors, "Leave out vectors, or add pooled.")
+        raise InputError(
+            "half_life", "vectors with a pooled part", vectors, "Leave out vectors, or add pooled."
+        )

@@ -54,9 +54,15 @@ class Embedder:
         work: Path | None = None,
     ) -> None:
         self.recipe, self.view, self.table, self.given = recipe, view, table, given or {}
-        self.n, self.device, self.on_disk = view.n, view.backend.device, isinstance(view, BatchSource)
+        self.n, self.device, self.on_disk = (
+            view.n,
+            view.backend.device,
+            isinstance(view, BatchSource),
+        )
         self.block = (BLOCK_ON_DISK if self.on_disk else BLOCK)[self.device.type]
-        self.temporary = TemporaryDirectory() if self.on_disk and work is None else None  # removed with this object
+        self.temporary = (
+            TemporaryDirectory() if self.on_disk and work is None else None
+        )  # removed with this object
         self.work = Path(self.temporary.name) if self.temporary else work or Path()
         encoder = recipe.encoder
         place = next((parameter.device for parameter in encoder.parameters()), None)
@@ -103,7 +109,9 @@ class Embedder:
 
     def all(self) -> NDArray[np.float32]:
         """The vectors of all nodes."""
-        return self._collected(lambda start, stop: torch.from_numpy(to_host(self.rows(start, stop)))).numpy()
+        return self._collected(
+            lambda start, stop: torch.from_numpy(to_host(self.rows(start, stop)))
+        ).numpy()
 
     def first(self, count: int) -> NDArray[np.float32]:
         """The vectors of the first nodes."""
@@ -114,11 +122,17 @@ class Embedder:
         can be.
         """
         out = torch.empty(len(nodes), self.recipe.width, device=device)
-        if isinstance(self.view, BatchSource) and not self.recipe.hops and "pooled" not in self.recipe.parts:
+        if (
+            isinstance(self.view, BatchSource)
+            and not self.recipe.hops
+            and "pooled" not in self.recipe.parts
+        ):
             seed = torch.zeros((), dtype=torch.int64, device=self.device)
             for start in range(0, len(nodes), self.block):
                 chosen = nodes[start : start + self.block]
-                view = self.view.view(torch.from_numpy(chosen).to(self.device), self.encoder.depth, seed)
+                view = self.view.view(
+                    torch.from_numpy(chosen).to(self.device), self.encoder.depth, seed
+                )
                 with torch.no_grad():
                     made = {"encoder": self.encoder(view)[0]} if self._encodes else {}
                     vectors = self._balanced(self._beside(chosen, made))
@@ -128,7 +142,9 @@ class Embedder:
             first, last = np.searchsorted(nodes, [start, stop])
             if first < last:
                 found = self.rows(start, stop)
-                out[first:last] = found if last - first == stop - start else found[nodes[first:last] - start]
+                out[first:last] = (
+                    found if last - first == stop - start else found[nodes[first:last] - start]
+                )
         return out
 
     @cached_property
@@ -159,11 +175,19 @@ class Embedder:
         far = self._keep("far", self.n, partial(self.view.pool, near))
 
         def rows(start: int, stop: int) -> Tensor:
-            here = near[start:stop] if isinstance(near, Tensor) else near.gather(torch.arange(start, stop))
+            here = (
+                near[start:stop]
+                if isinstance(near, Tensor)
+                else near.gather(torch.arange(start, stop))
+            )
             there = self.view.pool(far, start, stop)
             h = here[:, :width]
             smoothed = normalize(h + there[:, :width]) if recipe.smooth else h
-            both = {"own": here[:, width:], "pooled": there[:, width:]} if "pooled" in recipe.parts else {}
+            both = (
+                {"own": here[:, width:], "pooled": there[:, width:]}
+                if "pooled" in recipe.parts
+                else {}
+            )
             return self._beside(slice(start, stop), {"encoder": smoothed, **both})
 
         return rows
@@ -202,7 +226,10 @@ class Embedder:
 
         def rows(start: int, stop: int) -> Tensor:
             view = views(start, stop)
-            means = [[view.pooled(None, weights[path], path) for path in paths] for paths in recipe.ends.values()]
+            means = [
+                [view.pooled(None, weights[path], path) for path in paths]
+                for paths in recipe.ends.values()
+            ]
             return torch.cat([torch.stack(one).mean(dim=0) for one in means], dim=1)
 
         return rows
@@ -212,7 +239,12 @@ class Embedder:
         if self.encoder.whole:
             if not isinstance(self.view, WholeView):
                 remedy = "Read it into memory: graph.loaded()."
-                raise InputError("graph", "one in memory, for an encoder of whole graphs", "a graph folder", remedy)
+                raise InputError(
+                    "graph",
+                    "one in memory, for an encoder of whole graphs",
+                    "a graph folder",
+                    remedy,
+                )
             h = self.encoder.layer(k, self.view.fresh(), before)
             return lambda start, stop: h[start:stop]
         views = self.view.blocks(self._keep)
@@ -236,7 +268,11 @@ class Embedder:
                     for start, stop in self.blocks(self.block, n):
                         writer.append(rows(start, stop).cpu().numpy())
         array = np.load(path, mmap_mode="c", allow_pickle=False)
-        return StoredTable(Table(array, mapped=True)) if self.device.type == "cpu" else to_device(array, self.device)
+        return (
+            StoredTable(Table(array, mapped=True))
+            if self.device.type == "cpu"
+            else to_device(array, self.device)
+        )
 
     def _collected(self, rows: Rows) -> Tensor:
         """The rows of all nodes, computed block by block."""

@@ -34,7 +34,11 @@ def health(course: dict[str, Any], vectors: NDArray[np.float32], graph: Graph) -
     """
     some = vectors[spread(len(vectors))]
     rank, dead = round(effective_rank(some), 2), dead_dimensions(some)
-    report = course | {"effective_rank": rank, "dead_dimensions": dead, "dimensions": int(vectors.shape[1])}
+    report = course | {
+        "effective_rank": rank,
+        "dead_dimensions": dead,
+        "dimensions": int(vectors.shape[1]),
+    }
     return report | {"verdict": judge(report, graph)}
 
 
@@ -50,8 +54,16 @@ def figures(report: dict[str, Any]) -> list[tuple[str, str]]:
     rows += [
         ("effective rank", f"{report['effective_rank']:.1f} of {report['dimensions']:d}"),
         ("dead dimensions", f"{report['dead_dimensions']:d}"),
-        *([("parts of a vector", ", ".join(f"{name} {width:d}" for name, width in parts.items()))] if parts else []),
-        *([("features of neighbours", in_words(report["resemblance"]))] if "resemblance" in report else []),
+        *(
+            [("parts of a vector", ", ".join(f"{name} {width:d}" for name, width in parts.items()))]
+            if parts
+            else []
+        ),
+        *(
+            [("features of neighbours", in_words(report["resemblance"]))]
+            if "resemblance" in report
+            else []
+        ),
         ("training time", f"{report['seconds']:.1f} s"),
         ("peak memory of the process", size(report["peak_memory_bytes"])),
     ]
@@ -64,7 +76,9 @@ def _metric(name: str, value: float) -> tuple[str, str]:
     """A metric of a method besides its loss, in words; those of Deep Graph Infomax have words of their own."""
     if name == "discriminator_accuracy":
         return "discriminator accuracy", f"{100 * value:.1f} %"
-    return "spread of the summary" if name == "summary_spread" else name.replace("_", " "), f"{value:.4f}"
+    return "spread of the summary" if name == "summary_spread" else name.replace(
+        "_", " "
+    ), f"{value:.4f}"
 
 
 def read_report(path: Path) -> dict[str, Any]:
@@ -96,7 +110,10 @@ def read_scores(folder: Path) -> dict[str, dict[str, float]]:
     """The scores of a run by what was scored, then by method; none where there are none, or the file is damaged."""
     try:
         found = read_json(folder / SCORES)
-        return {title: {method: float(score) for method, score in rows.items()} for title, rows in found.items()}
+        return {
+            title: {method: float(score) for method, score in rows.items()}
+            for title, rows in found.items()
+        }
     except (InputError, AttributeError, TypeError, ValueError):
         return {}
 
@@ -116,7 +133,9 @@ def write_card(folder: Path, config: dict[str, Any], health: dict[str, Any]) -> 
     if isinstance(trained_on := config.get("trained_on"), dict):
         graphs = {"Trained on": trained_on, "Taken to, by update": config["graph"]}
     settings = config["settings"]
-    own = [name for name, value in settings.items() if isinstance(value, dict) and "." in value["part"]]  # has a module
+    own = [
+        name for name, value in settings.items() if isinstance(value, dict) and "." in value["part"]
+    ]  # has a module
     parts = [
         f"# {folder.resolve().name}",
         "A run of infomax: Deep Graph Infomax, which learns one vector per node of a graph without labels.",
@@ -143,11 +162,17 @@ def _described(graph: dict[str, Any]) -> Iterator[tuple[str, Any]]:
         if isinstance(value, dict):
             value = ", ".join(f"{key}: {one}" for key, one in value.items())
         if name != "hash":
-            yield _HEADINGS.get(name, name), ", ".join(map(str, value)) if isinstance(value, list) else value
+            yield (
+                _HEADINGS.get(name, name),
+                ", ".join(map(str, value)) if isinstance(value, list) else value,
+            )
 
 
 def _table(title: str, rows: Iterable[tuple[str, Any]]) -> str:
     filled = ((name, value) for name, value in rows if str(value) not in ("", "None"))
     shown = ((name, f"{value:,}" if type(value) is int else value) for name, value in filled)
-    cells = ["| {} | {} |".format(*(str(cell).replace("\n", " ").replace("|", "\\|") for cell in row)) for row in shown]
+    cells = [
+        "| {} | {} |".format(*(str(cell).replace("\n", " ").replace("|", "\\|") for cell in row))
+        for row in shown
+    ]
     return "\n".join([f"## {title}", "", "| | |", "|---|---|", *cells])

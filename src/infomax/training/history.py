@@ -59,7 +59,8 @@ class Events:
         rank[by_time] = np.arange(len(times))
         starts, indices, _ = step.senders
         ranks = sparse.csr_array(
-            (np.ones(len(indices), bool), rank[indices], np.array(starts, np.int64)), (len(starts) - 1, len(times))
+            (np.ones(len(indices), bool), rank[indices], np.array(starts, np.int64)),
+            (len(starts) - 1, len(times)),
         )
         ranks.sort_indices()
         rows = by_time[ranks.indices]
@@ -92,7 +93,9 @@ class History:
         half_lives: in days, by name.
     """
 
-    def __init__(self, graph: Record, seen: Record, scaler: Scaler, half_lives: Mapping[str, float]) -> None:
+    def __init__(
+        self, graph: Record, seen: Record, scaler: Scaler, half_lives: Mapping[str, float]
+    ) -> None:
         self.graph = graph
         self.half_lives = half_lives
         self.tables: dict[str, Array] = {}
@@ -103,7 +106,9 @@ class History:
             own = known[kind]
             table = np.zeros((nodes.num_nodes, 0), np.float32)
             if not from_edges(names):
-                projection = own_projection(own.table, spread(own.num_nodes, FITTED), backend).numpy()
+                projection = own_projection(
+                    own.table, spread(own.num_nodes, FITTED), backend
+                ).numpy()
                 rows = blocks(nodes.table, np.arange(nodes.num_nodes))
                 table = np.concatenate([_projected(some, projection) for some in rows])
             width = table.shape[1]
@@ -127,7 +132,10 @@ class History:
         yield self.column_names[kind], self.tables[kind][rows]
         for name, column, centre, deviation in self._dates:
             days = self._raw(column)[rows] * deviation + centre
-            yield [f"age: {name}"], ((moments / DAY - 10_957 - days) / YEAR).astype(np.float32)[:, None]
+            yield (
+                [f"age: {name}"],
+                ((moments / DAY - 10_957 - days) / YEAR).astype(np.float32)[:, None],
+            )
         found, latest = self._pooled(kind, rows, moments)
         yield from found
         for other, ways in self._others.items():
@@ -145,7 +153,9 @@ class History:
         newest = list[Rows]()
         for events, sources in self._events_of(kind):
             timed = self._timed(events.step.sender)
-            lives = self.half_lives if timed else {"forever": np.inf}  # rows without times have plain means alone
+            lives = (
+                self.half_lives if timed else {"forever": np.inf}
+            )  # rows without times have plain means alone
             for at, source in enumerate(sources):
                 ask = (events.starts, events.times, source.places, source.table, (rows, moments))
                 means, weights, latest = pool_events(*ask, np.array(list(lives.values())))
@@ -153,7 +163,11 @@ class History:
                     newest.append(latest)
                     counts = [f"number of {events.name}, {life}" for life in lives]
                     found += [(counts, np.log1p(weights))] if timed else []
-                names = [f"mean of {name} over {events.name}, {life}" for life in lives for name in source.names]
+                names = [
+                    f"mean of {name} over {events.name}, {life}"
+                    for life in lives
+                    for name in source.names
+                ]
                 found.append((names, means.reshape(len(rows), len(names))))
         return found, newest
 
@@ -195,7 +209,9 @@ class History:
         (starts, indices, _), table = step.senders, self.tables[step.sender]
         size = len(starts) - 1
         receivers = np.repeat(np.arange(size), np.diff(starts))
-        kept = times_of(self.graph, step.sender)[indices] <= times_of(self.graph, step.kind)[receivers]
+        kept = (
+            times_of(self.graph, step.sender)[indices] <= times_of(self.graph, step.kind)[receivers]
+        )
         receivers, senders = receivers[kept], np.asarray(indices, np.int64)[kept]
         owners, counts = np.full(size, -1), np.bincount(receivers, minlength=size)
         if counts.max(initial=0) <= 1:
@@ -210,11 +226,21 @@ class History:
         """The untimed types that events of the graph's type refer to, one each; and by which events."""
         found: dict[str, list[Way]] = {}
         for number, (events, _) in enumerate(self._events_of(self.graph.kind)):
-            for step in steps(self.graph.relations, events.step.sender) if self._timed(events.step.sender) else ():
-                if step.relation is events.step.relation or self._timed(step.sender) or step.sender == self.graph.kind:
+            for step in (
+                steps(self.graph.relations, events.step.sender)
+                if self._timed(events.step.sender)
+                else ()
+            ):
+                if (
+                    step.relation is events.step.relation
+                    or self._timed(step.sender)
+                    or step.sender == self.graph.kind
+                ):
                     continue
                 if np.diff(step.senders.indptr).max(initial=0) <= 1:
-                    found.setdefault(step.sender, []).append((number, events, self._owners(step)[0]))
+                    found.setdefault(step.sender, []).append(
+                        (number, events, self._owners(step)[0])
+                    )
         return found
 
     @cached_property
@@ -244,7 +270,11 @@ def _projected(features: Any, projection: Array) -> Array:
 def times_of(graph: Record, kind: str, rows: Any = slice(None)) -> Rows:
     """The times ``[n]`` of rows of a type; without any, all are unknown."""
     nodes = graph.nodes[kind]
-    return np.full(nodes.num_nodes, UNKNOWN)[rows] if nodes.times is None else np.asarray(nodes.times[rows])
+    return (
+        np.full(nodes.num_nodes, UNKNOWN)[rows]
+        if nodes.times is None
+        else np.asarray(nodes.times[rows])
+    )
 
 
 def _by_id(ids: NDArray[Any]) -> Rows:
@@ -254,7 +284,9 @@ def _by_id(ids: NDArray[Any]) -> Rows:
 
     if ids.dtype.kind == "i" and (ids[1:] > ids[:-1]).all():
         return np.arange(len(ids))
-    found: Rows = compute.array_sort_indices(pa.array(ids.tolist() if ids.dtype == object else ids)).to_numpy()
+    found: Rows = compute.array_sort_indices(
+        pa.array(ids.tolist() if ids.dtype == object else ids)
+    ).to_numpy()
     return found.astype(np.int64)
 
 

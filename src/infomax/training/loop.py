@@ -59,7 +59,9 @@ class Ledger:
         self.lowest = torch.full((), torch.inf, dtype=torch.float64, device=device)
         self.counts = torch.zeros(3, dtype=torch.int64, device=device)
         self.kept = None if patience is None else [weight.detach().clone() for weight in weights]
-        self.buffers = tuple if patience is None else buffers  # asked anew, since a part may replace its buffers
+        self.buffers = (
+            tuple if patience is None else buffers
+        )  # asked anew, since a part may replace its buffers
         self.kept_buffers = [buffer.clone() for buffer in self.buffers()]
 
     @property
@@ -149,7 +151,12 @@ class Training:
         for buffer, kept in zip(self.ledger.buffers(), self.ledger.kept_buffers, strict=True):
             buffer.copy_(kept)
         if not all(bool(weight.isfinite().all()) for weight in self.weights):
-            raise InputError("training, its last step", "finite weights", "others", "Lower the learning rate (lr).")
+            raise InputError(
+                "training, its last step",
+                "finite weights",
+                "others",
+                "Lower the learning rate (lr).",
+            )
 
     def _epoch(self, pause: Callable[[Training], None]) -> None:
         """Train one epoch, or the rest of one."""
@@ -161,7 +168,9 @@ class Training:
                 if number < self.views.steps and self._pause_due(number):
                     self._pause(pause)
         if number != self.views.steps:
-            raise InputError("views", f"{self.views.steps} batches per epoch, as its steps say", str(number))
+            raise InputError(
+                "views", f"{self.views.steps} batches per epoch, as its steps say", str(number)
+            )
         self.position = 0
 
     def _pause_due(self, number: int) -> bool:
@@ -192,7 +201,11 @@ class Training:
         """Do the five steps of the paper, or those of another method."""
         pair = self.views.pair(batch, self.generator)  # 1. sample a negative
         record = self.method.loss(self.model, pair)  # 2. to 4. encode, summarise, score
-        if not isinstance(record, Tensor) or record.shape != (len(self.method.metrics),) or not record.requires_grad:
+        if (
+            not isinstance(record, Tensor)
+            or record.shape != (len(self.method.metrics),)
+            or not record.requires_grad
+        ):
             expected = f"numbers of shape {[len(self.method.metrics)]} with a gradient"
             raise InputError(f"loss of {type(self.method).__name__}", expected, found(record))
         self.ledger.add_record(record, last)
@@ -200,7 +213,9 @@ class Training:
         mine = torch.autograd.grad(record[0], self.weights, materialize_grads=True)
         gradients = [*self.ranks.sum(mine[: self.shared]), *mine[self.shared :]]
         # The kept weights are those that gave the loss, before the update.
-        self.optimiser.step(gradients, self.ledger.kept if last else None, self.ledger.waited)  # 5. descend
+        self.optimiser.step(
+            gradients, self.ledger.kept if last else None, self.ledger.waited
+        )  # 5. descend
         self.method.after_step(self.model)
 
     def _read_back(self) -> None:
@@ -212,7 +227,9 @@ class Training:
             del self.history[self.kept_epoch + self.patience + 1 :]
         self.finished |= len(self.history) >= self.epochs
         losses = enumerate((record.loss for record in self.history[before:]), before + 1)
-        lost, loss = next(((epoch, loss) for epoch, loss in losses if not math.isfinite(loss)), (None, 0.0))
+        lost, loss = next(
+            ((epoch, loss) for epoch, loss in losses if not math.isfinite(loss)), (None, 0.0)
+        )
         if lost is not None:
             remedy = "Lower the learning rate (lr)."
             if lost * self.views.steps == 1:
@@ -253,20 +270,40 @@ class Training:
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Return all that the rest of the training depends on: tensors, and JSON values."""
         tensors = {f"model.{name}": value for name, value in self.model.state_dict().items()}
-        tensors |= self._tensors() | {"generator": self.generator.get_state(), "epoch_began": self.epoch_began}
-        tensors |= {f"torch.{name}": value for name, value in initialisation.states(self.device).items()}
-        history = {name: [getattr(record, name) for record in self.history] for name in self.method.metrics}
-        values = {"history": history, "position": self.position, "seconds": self.seconds, "finished": self.finished}
+        tensors |= self._tensors() | {
+            "generator": self.generator.get_state(),
+            "epoch_began": self.epoch_began,
+        }
+        tensors |= {
+            f"torch.{name}": value for name, value in initialisation.states(self.device).items()
+        }
+        history = {
+            name: [getattr(record, name) for record in self.history] for name in self.method.metrics
+        }
+        values = {
+            "history": history,
+            "position": self.position,
+            "seconds": self.seconds,
+            "finished": self.finished,
+        }
         return tensors, values
 
     def restore(self, tensors: dict[str, Tensor], values: dict[str, Any]) -> None:
         """Continue from a `state`, bit for bit."""
-        weights = {name.removeprefix("model."): one for name, one in tensors.items() if name.startswith("model.")}
+        weights = {
+            name.removeprefix("model."): one
+            for name, one in tensors.items()
+            if name.startswith("model.")
+        }
         self.model.load_state_dict(weights)
         for name, value in self._tensors().items():
             value.copy_(tensors[name])
         self.generator.set_state(tensors["generator"].cpu())
-        drawn = {name.removeprefix("torch."): one for name, one in tensors.items() if name.startswith("torch.")}
+        drawn = {
+            name.removeprefix("torch."): one
+            for name, one in tensors.items()
+            if name.startswith("torch.")
+        }
         initialisation.restore(drawn, self.device)
         self.epoch_began, self.position = tensors["epoch_began"].cpu(), values["position"]
         columns = [values["history"][name] for name in self.method.metrics]
@@ -278,8 +315,14 @@ class Training:
         adam, ledger = self.optimiser, self.ledger
         lists = {"adam.mean": adam.means, "adam.variance": adam.variances}
         lists |= {"ledger.kept": ledger.kept or [], "ledger.buffer": ledger.kept_buffers}
-        rows = {f"{name}.{row}": value for name, values in lists.items() for row, value in enumerate(values)}
-        ledger_tensors = {f"ledger.{name}": getattr(ledger, name) for name in ("sums", "lowest", "counts")}
+        rows = {
+            f"{name}.{row}": value
+            for name, values in lists.items()
+            for row, value in enumerate(values)
+        }
+        ledger_tensors = {
+            f"ledger.{name}": getattr(ledger, name) for name in ("sums", "lowest", "counts")
+        }
         return rows | ledger_tensors | {"adam.count": adam.count}
 
 
@@ -290,13 +333,18 @@ def _record_of(metrics: Sequence[str]) -> Any:
 
 def _not_trained(model: Model) -> list[Tensor]:
     """Numbers of a model that change without the optimiser: running means, weights that a method sets after a step."""
-    return [*model.buffers(), *(weight for weight in model.parameters() if not weight.requires_grad)]
+    return [
+        *model.buffers(),
+        *(weight for weight in model.parameters() if not weight.requires_grad),
+    ]
 
 
 def run_together(trainings: Sequence[Training]) -> None:
     """Train several models on the same views; a GPU does a step of all of them at once. Each ends as it would alone."""
     first = trainings[0]
-    shared = all(training.replay is not None and training.views is first.views for training in trainings)
+    shared = all(
+        training.replay is not None and training.views is first.views for training in trainings
+    )
     if not shared or first.stride == 1 or first.finished:
         for training in trainings:
             training.run()
@@ -305,7 +353,9 @@ def run_together(trainings: Sequence[Training]) -> None:
     with torch.enable_grad(), tensor_cores():
         while alive:
             step, count = _side_by_side(alive), len(alive)
-            while alive and 2 * len(alive) >= count:  # fewer than half of them left: record these anew
+            while (
+                alive and 2 * len(alive) >= count
+            ):  # fewer than half of them left: record these anew
                 for _ in range(min(STRIDE, first.epochs - len(alive[0].history))):
                     for batch in first.views.batches(first.generator):
                         step(batch, True)

@@ -68,12 +68,20 @@ def finish(run: Run, kept: dict[str, Any], recipe: Recipe, places: Places | None
     if places is not None:
         kept["positions"] = _write_array(folder / runs.POSITIONS, places.table)
         tensors["recipe.values"] = torch.from_numpy(places.values)
-    values = {"feature_names": list(run.feature_names), "config": runs.config_hash(run.config), **kept}
-    scalers = {"scaler": run.scaler} | {f"scaler:{kind}": one for kind, one in run.scaler.others.items()}
+    values = {
+        "feature_names": list(run.feature_names),
+        "config": runs.config_hash(run.config),
+        **kept,
+    }
+    scalers = {"scaler": run.scaler} | {
+        f"scaler:{kind}": one for kind, one in run.scaler.others.items()
+    }
     for name, one in scalers.items():
         values[name] = one.kind
         fitted = {f"{name}.mean": one.mean, f"{name}.deviation": one.deviation}
-        tensors |= {key: torch.from_numpy(array) for key, array in fitted.items() if array is not None}
+        tensors |= {
+            key: torch.from_numpy(array) for key, array in fitted.items() if array is not None
+        }
     write_json(folder / runs.HEALTH, run.health)
     write_card(folder, run.config, run.health)
     checkpoints.save(folder / runs.MODEL, tensors, values)
@@ -95,27 +103,42 @@ def take_recipe(run: Run, encoder: Encoder, graph: Graph) -> tuple[Recipe | None
     described = run.values["recipe"]
     taken = _taken(run.tensors, "recipe.")
     parts = {name: tuple(map(str, columns)) for name, columns in described["parts"].items()}
-    recipe = Recipe(encoder, run.scaler, parts, bool(described["smooth"]), kind=graph.kind, turn=taken.get("turn"))
+    recipe = Recipe(
+        encoder,
+        run.scaler,
+        parts,
+        bool(described["smooth"]),
+        kind=graph.kind,
+        turn=taken.get("turn"),
+    )
     if not parts:
         return (None if recipe.turn is None else recipe), None
     projections = _taken(taken, "projection:")
     places = _read_places(run, graph, taken["values"]) if "values" in taken else None
-    return replace(recipe, projections=projections, centre=taken["centre"], factor=taken["factor"]), places
+    return replace(
+        recipe, projections=projections, centre=taken["centre"], factor=taken["factor"]
+    ), places
 
 
 def _read_places(run: Run, graph: Graph, values: Tensor) -> Places:
     """The positions of the nodes of a run, mapped; refused where they are not those that it was written with."""
     path = run.folder / runs.POSITIONS
     if not path.is_file() or checksum(path) != run.values.get("positions"):
-        raise InputError(str(path), "the positions that the model was trained with", "others, or none", RESTORE)
-    return Places(np.load(path, mmap_mode="c", allow_pickle=False), values.numpy(), typed_ids(graph).rows)
+        raise InputError(
+            str(path), "the positions that the model was trained with", "others, or none", RESTORE
+        )
+    return Places(
+        np.load(path, mmap_mode="c", allow_pickle=False), values.numpy(), typed_ids(graph).rows
+    )
 
 
 def _scaler(values: dict[str, Any], tensors: dict[str, Tensor], name: str) -> Scaler:
     """A scaler of a model file; takes its mean and deviation ``[F]`` out of the tensors."""
     if values[name] != "columns":
         return Scaler(values[name])
-    return Scaler("columns", tensors.pop(f"{name}.mean").numpy(), tensors.pop(f"{name}.deviation").numpy())
+    return Scaler(
+        "columns", tensors.pop(f"{name}.mean").numpy(), tensors.pop(f"{name}.deviation").numpy()
+    )
 
 
 def _taken(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:

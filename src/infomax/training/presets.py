@@ -24,7 +24,15 @@ from infomax.parts.corruptions import (
     shuffle_within_patches,
 )
 from infomax.parts.discriminators import Bilinear
-from infomax.parts.encoders import GCN, DenseSkipMeanPool, Encoder, MeanPool, PathMean, SkipMeanPool, TwoHops
+from infomax.parts.encoders import (
+    GCN,
+    DenseSkipMeanPool,
+    Encoder,
+    MeanPool,
+    PathMean,
+    SkipMeanPool,
+    TwoHops,
+)
 from infomax.parts.methods import DeepGraphInfomax, Method, Part
 from infomax.parts.objectives import binary_cross_entropy, jensen_shannon
 from infomax.parts.readouts import DiffPool, Set2Set, SigmoidMean
@@ -72,7 +80,11 @@ class Preset:
     def __repr__(self) -> str:
         """Its name, and the settings in which it differs from the preset of that name."""
         usual = PRESETS.get(self.name, Preset()).describe()
-        changed = {key: value for key, value in self.describe().items() if value != usual.get(key) and key != "preset"}
+        changed = {
+            key: value
+            for key, value in self.describe().items()
+            if value != usual.get(key) and key != "preset"
+        }
         settings = [f"{key}={_shown(value)}" for key, value in changed.items()]
         return f"Preset({', '.join([repr(self.name)] * bool(self.name) + settings)})"
 
@@ -87,9 +99,13 @@ class Preset:
     def bytes(self, graph: Graph, device: torch.device) -> int:
         """Estimate the peak bytes of a training on a device."""
         ours = partial(self.encoder).func in PARTS.values()
-        with torch.device("meta") if ours else nullcontext():  # without memory, to ask for its sizes
+        with (
+            torch.device("meta") if ours else nullcontext()
+        ):  # without memory, to ask for its sizes
             encoder = self.build_encoder(1 if ours else graph.num_features, torch.Generator("cpu"))
-        sizes = Sizes(self.dim, len(getattr(encoder, "paths", ())) or encoder.depth, encoder.out_dim)
+        sizes = Sizes(
+            self.dim, len(getattr(encoder, "paths", ())) or encoder.depth, encoder.out_dim
+        )
         return self.regime.bytes(graph, sizes, device, **partial(self.views).keywords)
 
     def build_encoder(self, in_dim: int, generator: torch.Generator) -> Any:
@@ -105,7 +121,9 @@ class Preset:
         if self.method is None:
             return DeepGraphInfomax(self.readout, self.discriminator, self.objective)
         if not isinstance(method := self.method(), Method):
-            raise InputError("method", "a subclass of infomax.parts.methods.Method", repr(self.method))
+            raise InputError(
+                "method", "a subclass of infomax.parts.methods.Method", repr(self.method)
+            )
         return method
 
     @property
@@ -132,7 +150,9 @@ class Preset:
         if corruption in PARTS.values() and corruption is not shuffle_features:
             raise InputError("corruption", f"shuffle_features{where}", corruption.__name__)
         chosen = dict(encoder.keywords)
-        paths = graph.paths(**{name: chosen.pop(name) for name in ("paths", "hops") if name in chosen})
+        paths = graph.paths(
+            **{name: chosen.pop(name) for name in ("paths", "hops") if name in chosen}
+        )
         return dataclasses.replace(self, encoder=partial(encoder.func, **chosen, paths=paths))
 
     def work(self, nodes: int) -> float:
@@ -146,7 +166,9 @@ class Preset:
 
     def describe(self) -> dict[str, Any]:
         """Return the settings as JSON values; a part is its name and its bound arguments."""
-        values = {field.name: _describe(getattr(self, field.name)) for field in dataclasses.fields(self)}
+        values = {
+            field.name: _describe(getattr(self, field.name)) for field in dataclasses.fields(self)
+        }
         for name in ("method", "half_life"):
             if values[name] is None:
                 del values[name]  # a run without them is named by its other settings
@@ -158,9 +180,16 @@ class Preset:
             part = getattr(self, name)
             if isinstance(part, torch.nn.Module) or (part is not None and not callable(part)):
                 remedy = "Pass the class itself; bind its arguments with functools.partial."
-                raise InputError(name, "a class or a function", f"one of type {type(part).__name__}", remedy)
+                raise InputError(
+                    name, "a class or a function", f"one of type {type(part).__name__}", remedy
+                )
         if any(one.requires_grad for one in getattr(self.objective, "parameters", tuple)()):
-            raise InputError("objective", "one without weights", "one with some", "Put them into the discriminator.")
+            raise InputError(
+                "objective",
+                "one without weights",
+                "one with some",
+                "Put them into the discriminator.",
+            )
         self.make_method()
         lr: Any = self.lr
         if not isinstance(lr, Real) or not float(lr) > 0:
@@ -178,7 +207,9 @@ class Preset:
             epochs=whole("epochs", self.epochs, 0),
             patience=None if self.patience is None else whole("patience", self.patience, 1),
             vectors=check_vectors(self.vectors),
-            half_life=None if self.half_life is None else ",".join(parse_half_lives(self.half_life)),
+            half_life=None
+            if self.half_life is None
+            else ",".join(parse_half_lives(self.half_life)),
         )
 
 
@@ -191,7 +222,13 @@ _KNOWN = (
     Preset(name="mean-pool", encoder=MeanPool),
     # A graph of several types of nodes, one of them after the other.
     Preset(name="types", encoder=PathMean),
-    Preset(name="type-batches", views=partial(Batches, batch=2048), encoder=PathMean, epochs=300, patience=None),
+    Preset(
+        name="type-batches",
+        views=partial(Batches, batch=2048),
+        encoder=PathMean,
+        epochs=300,
+        patience=None,
+    ),
     # Reddit.
     Preset(
         name="patches",
@@ -239,10 +276,14 @@ def restore(settings: dict[str, Any], own: dict[str, Part]) -> Preset:
             raise InputError(f"DGI.load(run, {field}=...)", expected, repr(part))
     values = dict(settings)
     values["name"] = values.pop("preset")
-    lacking = [field for field in parts if field not in own and settings[field]["part"] not in PARTS]
+    lacking = [
+        field for field in parts if field not in own and settings[field]["part"] not in PARTS
+    ]
     if lacking:
         names = ", ".join(f"{field} {settings[field]['part']}" for field in lacking)
-        remedy = f"Pass it, in Python: DGI.load(run, {', '.join(f'{field}=...' for field in lacking)})."
+        remedy = (
+            f"Pass it, in Python: DGI.load(run, {', '.join(f'{field}=...' for field in lacking)})."
+        )
         raise InputError(names, "a part of infomax", "one of your own", remedy)
     for field, value in settings.items():
         if field in own:

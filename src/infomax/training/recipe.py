@@ -65,7 +65,9 @@ ROUNDING = 1e-5
 _ROWS = 1 << 12
 
 
-def parts_for(graph: Graph, vectors: str, half_life: str | None = None) -> tuple[tuple[str, ...], list[str]]:
+def parts_for(
+    graph: Graph, vectors: str, half_life: str | None = None
+) -> tuple[tuple[str, ...], list[str]]:
     """The parts that a graph can have of those asked for, and in words what is left out and why.
 
     Half-lives are those of pooled parts, so who asks for them has these.
@@ -78,7 +80,11 @@ def parts_for(graph: Graph, vectors: str, half_life: str | None = None) -> tuple
         kept = ("encoder",) if graph.num_nodes > HUGE and vectors == RECIPE else ("encoder", "own")
         left_out = [name for name in wanted if name not in kept]
         wanted = tuple(name for name in wanted if name in kept)
-        what = f"have no {', '.join(left_out)} and are not smoothed" if left_out else "are not smoothed"
+        what = (
+            f"have no {', '.join(left_out)} and are not smoothed"
+            if left_out
+            else "are not smoothed"
+        )
         told.append(f"vectors {what}: of {nodes:,} nodes, that would take longer than the training")
     if graph.groups is not None and "positions" in wanted:
         wanted = tuple(name for name in wanted if name != "positions")
@@ -89,13 +95,19 @@ def parts_for(graph: Graph, vectors: str, half_life: str | None = None) -> tuple
         needless = {"own", "pooled"} if len(bare) == len(graph.nodes) and not half_life else {"own"}
         wanted = tuple(name for name in wanted if name not in needless)
     if not wanted:
-        raise InputError("vectors", "a part that this graph can have", vectors, "Add another: encoder,own.")
+        raise InputError(
+            "vectors", "a part that this graph can have", vectors, "Add another: encoder,own."
+        )
     return wanted, told
 
 
 def _without_features(graph: Graph) -> set[str]:
     """The types whose nodes have no features but positions in the graph."""
-    return {kind for kind, nodes in graph.nodes.items() if from_edges(nodes.feature_names) == "positions"}
+    return {
+        kind
+        for kind, nodes in graph.nodes.items()
+        if from_edges(nodes.feature_names) == "positions"
+    }
 
 
 def lengths(graph: Graph, resemblance: float | None) -> dict[str, float]:
@@ -151,12 +163,16 @@ class Recipe:
     @property
     def half_lives(self) -> dict[str, float]:
         """Those of the pooled parts, in days by name; none where there is one pooled part, of plain means."""
-        return parse_half_lives([name.removeprefix(POOLED) for name in self.parts if name.startswith(POOLED)])
+        return parse_half_lives(
+            [name.removeprefix(POOLED) for name in self.parts if name.startswith(POOLED)]
+        )
 
     @property
     def hops(self) -> int:
         """Hops over which the encoder's output or the own part are pooled: 0 or 2."""
-        if isinstance(self.encoder.rule, tuple):  # there is no way from a type to itself that all such graphs have
+        if isinstance(
+            self.encoder.rule, tuple
+        ):  # there is no way from a type to itself that all such graphs have
             return 0
         return 2 if "pooled" in self.parts or (self.smooth and "encoder" in self.parts) else 0
 
@@ -169,36 +185,54 @@ class Recipe:
         if lacking := set(asked) - held:
             known = ",".join(self.parts) or "the paper's vectors alone"
             told = min(lacking, key=asked.index)
-            raise InputError("vectors", f"parts that this model has: {known}", told, "Train it with them.")
+            raise InputError(
+                "vectors", f"parts that this model has: {known}", told, "Train it with them."
+            )
         wanted = [name for name in self.parts if vectors == RECIPE or family(name) in asked]
         if list(wanted) == list(self.parts):
             return self
         if self.turn is not None:
-            raise InputError("vectors", "all parts, of vectors that were turned onto others", vectors)
+            raise InputError(
+                "vectors", "all parts, of vectors that were turned onto others", vectors
+            )
         places = slices(self.parts)
         columns = np.concatenate([np.arange(self.width)[places[name]] for name in wanted])
-        centre, factor = (None if one is None else one[columns] for one in (self.centre, self.factor))
-        return replace(self, parts={name: self.parts[name] for name in wanted}, centre=centre, factor=factor)
+        centre, factor = (
+            None if one is None else one[columns] for one in (self.centre, self.factor)
+        )
+        return replace(
+            self, parts={name: self.parts[name] for name in wanted}, centre=centre, factor=factor
+        )
 
     def tensors(self) -> dict[str, Tensor]:
         """What a run keeps beside the encoder."""
         one = {"centre": self.centre, "factor": self.factor, "turn": self.turn}
         found = {f"recipe.{name}": tensor for name, tensor in one.items() if tensor is not None}
-        return found | {f"recipe.projection:{kind}": tensor for kind, tensor in self.projections.items()}
+        return found | {
+            f"recipe.projection:{kind}": tensor for kind, tensor in self.projections.items()
+        }
 
     @cached_property
     def hash(self) -> str:
         """The hash by which vectors are known as those of one model."""
-        others = [one for _, one in sorted(self.scaler.others.items())]  # a run is read in another order
+        others = [
+            one for _, one in sorted(self.scaler.others.items())
+        ]  # a run is read in another order
         scalers = (to_json([one.kind, one.mean, one.deviation]) for one in (self.scaler, *others))
         content = hashlib.sha256("".join(scalers).encode())
-        content.update(to_json([self.smooth, {name: list(one) for name, one in self.parts.items()}]).encode())
-        for name, weight in (self.encoder.state_dict() | dict(sorted(self.tensors().items()))).items():
+        content.update(
+            to_json([self.smooth, {name: list(one) for name, one in self.parts.items()}]).encode()
+        )
+        for name, weight in (
+            self.encoder.state_dict() | dict(sorted(self.tensors().items()))
+        ).items():
             content.update(name.encode() + weight.cpu().numpy().tobytes())
         return content.hexdigest()
 
 
-def name_columns(recipe: Recipe, wanted: Sequence[str], places: int, features: Mapping[str, Sequence[str]]) -> Recipe:
+def name_columns(
+    recipe: Recipe, wanted: Sequence[str], places: int, features: Mapping[str, Sequence[str]]
+) -> Recipe:
     """The recipe with the parts wanted, whose columns have names.
 
     ``places`` is the number of positions; ``features`` are the names of features by type.
@@ -213,7 +247,8 @@ def name_columns(recipe: Recipe, wanted: Sequence[str], places: int, features: M
         return numbered(part, width)
 
     pooled = [
-        projected(kind, f"pooled {kind}".rstrip(), "mean of ", f" over {kind or 'two hops'}") for kind in recipe.ends
+        projected(kind, f"pooled {kind}".rstrip(), "mean of ", f" over {kind or 'two hops'}")
+        for kind in recipe.ends
     ]
     made = {
         "encoder": numbered("encoder", recipe.encoder.out_dim),
@@ -238,7 +273,10 @@ def family(part: str) -> str:
 
 
 def balance(
-    raw: Tensor, parts: Mapping[str, Sequence[str]], length: Mapping[str, float], known: NDArray[np.bool_]
+    raw: Tensor,
+    parts: Mapping[str, Sequence[str]],
+    length: Mapping[str, float],
+    known: NDArray[np.bool_],
 ) -> list[Tensor]:
     """The centre ``[D]`` and the factor ``[D]`` by which each part of rows ``[n, D]`` gets its mean length.
 
@@ -251,7 +289,9 @@ def balance(
     among = torch.from_numpy(np.stack(counted, axis=1)).to(raw.device)
     nodes = among.sum(dim=0, dtype=torch.float64)
     columns, blocks = slices(parts), range(0, len(raw), _ROWS)
-    centre = torch.stack([raw[first : first + _ROWS].sum(dim=0, dtype=torch.float64) for first in blocks])
+    centre = torch.stack(
+        [raw[first : first + _ROWS].sum(dim=0, dtype=torch.float64) for first in blocks]
+    )
     centre = centre.sum(dim=0) / len(raw)
     whole, apart = torch.zeros(2, len(parts), dtype=torch.float64, device=raw.device)
     for first in blocks:

@@ -37,9 +37,14 @@ def resume(training: Training, folder: Path, fingerprint: dict[str, str]) -> boo
     refuse_other(checkpoint, values.pop("fingerprint", {}), fingerprint)
     try:
         training.restore(tensors, values)
-    except (KeyError, RuntimeError) as error:  # a part of one's own has the same name, and other weights
+    except (
+        KeyError,
+        RuntimeError,
+    ) as error:  # a part of one's own has the same name, and other weights
         remedy = "Resume with the original parts, or choose another folder."
-        raise InputError(str(checkpoint), "the weights of these parts", in_words(error), remedy) from error
+        raise InputError(
+            str(checkpoint), "the weights of these parts", in_words(error), remedy
+        ) from error
     return True
 
 
@@ -66,7 +71,9 @@ def refuse_other_run(folder: Path, graph: Graph, settings: dict[str, Any], seed:
     refuse_other(folder, found, expected, "a finished run")
 
 
-def pausing(progress: Pause, folder: Path | None, fingerprint: dict[str, str], preset: str) -> Pause:
+def pausing(
+    progress: Pause, folder: Path | None, fingerprint: dict[str, str], preset: str
+) -> Pause:
     """Return a function for `Training.run` that calls ``progress``, and writes a log and checkpoints into a folder.
 
     A checkpoint holds the name of the preset and the fingerprint of the training. If ``progress`` raises
@@ -76,7 +83,9 @@ def pausing(progress: Pause, folder: Path | None, fingerprint: dict[str, str], p
 
     def pause(training: Training) -> None:
         nonlocal saved, logged
-        if folder is not None and len(training.history) > logged:  # the first call writes all, also of a resumed one
+        if (
+            folder is not None and len(training.history) > logged
+        ):  # the first call writes all, also of a resumed one
             rows = enumerate(training.history[logged:], logged + 1)
             lines = [to_json({"epoch": epoch, **record._asdict()}) + "\n" for epoch, record in rows]
             with (folder / runs.METRICS).open("a" if logged else "w", encoding="utf-8") as file:
@@ -100,11 +109,15 @@ def pausing(progress: Pause, folder: Path | None, fingerprint: dict[str, str], p
     return pause
 
 
-def fingerprint_of(graph: Graph, settings: dict[str, Any], seed: int, device: str) -> dict[str, str]:
+def fingerprint_of(
+    graph: Graph, settings: dict[str, Any], seed: int, device: str
+) -> dict[str, str]:
     """Identify a training: hashes of its graph, the rest as JSON. A checkpoint resumes only the same training."""
     values = {**settings, "seed": seed, "device": device}
     values.pop("preset", None)  # the settings say all that it does
-    return graph_fingerprint(graph) | {name: to_json(value, sort_keys=True) for name, value in values.items()}
+    return graph_fingerprint(graph) | {
+        name: to_json(value, sort_keys=True) for name, value in values.items()
+    }
 
 
 def graph_fingerprint(graph: Graph) -> dict[str, str]:
@@ -113,9 +126,13 @@ def graph_fingerprint(graph: Graph) -> dict[str, str]:
         return {"graph": folder_hash(graph.folder)}
     if graph.table.mapped:
         remedy = "Add them to the tables, and make the folder again: infomax prepare."
-        raise InputError("graph", "one that a folder holds", "a graph folder with attached nodes", remedy)
+        raise InputError(
+            "graph", "one that a folder holds", "a graph folder with attached nodes", remedy
+        )
     of_types = [graph.nodes[kind] for kind in sorted(graph.nodes)]
-    names = np.array([*graph.types, *chain.from_iterable(one.ends for one in graph.relations)], object)
+    names = np.array(
+        [*graph.types, *chain.from_iterable(one.ends for one in graph.relations)], object
+    )
     matrices = [relation.edges.matrix() for relation in graph.relations]
     tables = [nodes.table.loaded().values for nodes in of_types]
     found = {
@@ -136,19 +153,31 @@ def digest(*values: Any) -> str:
         parts = [value]
         if sparse.issparse(value):  # scipy's integers have 4 or 8 bytes, as a matrix was made
             integer = np.int32 if max(value.nnz, *value.shape) < 2**31 else np.int64
-            parts = [value.indptr.astype(integer, copy=False), value.indices.astype(integer, copy=False), value.data]
+            parts = [
+                value.indptr.astype(integer, copy=False),
+                value.indices.astype(integer, copy=False),
+                value.data,
+            ]
         for part in parts:
             array = np.ascontiguousarray(part)
-            content.update(json.dumps(array.tolist()).encode() if array.dtype == object else array.data)
+            content.update(
+                json.dumps(array.tolist()).encode() if array.dtype == object else array.data
+            )
     return content.hexdigest()
 
 
-def refuse_other(path: Path, found: dict[str, str], expected: dict[str, str], what: str = "a checkpoint") -> None:
+def refuse_other(
+    path: Path, found: dict[str, str], expected: dict[str, str], what: str = "a checkpoint"
+) -> None:
     """Raise InputError for what another training left; it names both values, or the part if they are hashes."""
     for name in expected | found:
         value, other = expected.get(name, "none"), found.get(name, "none")
         if other != value:
             hashed = name in HASHED
-            this, that = (f"this {name}", f"another {name}") if hashed else (f"{name} {value}", f"{name} {other}")
+            this, that = (
+                (f"this {name}", f"another {name}")
+                if hashed
+                else (f"{name} {value}", f"{name} {other}")
+            )
             remedy = "Resume with the original graph and settings, or choose another folder."
             raise InputError(str(path), f"{what} of {this}", f"one of {that}", remedy)

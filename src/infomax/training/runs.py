@@ -87,9 +87,19 @@ def clear(folder: Path, settings: dict[str, Any]) -> None:
 
 def describe(graph: Graph) -> dict[str, Any]:
     """What config.json says of a graph, but for its hash."""
-    described: dict[str, Any] = {"nodes": graph.num_nodes, "edges": graph.num_edges, "features": graph.num_features}
-    described |= {"directed": graph.directed, "labels": list(graph.labels), "columns": dict(graph.table_columns)}
-    described |= {"kinds": {one.name: one.kind for one in graph.encoding.used}} if graph.encoding else {}
+    described: dict[str, Any] = {
+        "nodes": graph.num_nodes,
+        "edges": graph.num_edges,
+        "features": graph.num_features,
+    }
+    described |= {
+        "directed": graph.directed,
+        "labels": list(graph.labels),
+        "columns": dict(graph.table_columns),
+    }
+    described |= (
+        {"kinds": {one.name: one.kind for one in graph.encoding.used}} if graph.encoding else {}
+    )
     return described | ({"type": graph.kind} if graph.kind else {})
 
 
@@ -142,7 +152,10 @@ def check(folder: Path) -> dict[str, Any]:
             found = f"one for each type of nodes, which cannot be compared: {', '.join(types)}"
             remedy = f"Name one: {folder / types[0]}, or --type {types[0]}."
         elif names := runs_in(folder):
-            found, remedy = f"several: {', '.join(map(str, names[:9]))}", f"Name one: {folder / names[0]}."
+            found, remedy = (
+                f"several: {', '.join(map(str, names[:9]))}",
+                f"Name one: {folder / names[0]}.",
+            )
         raise InputError(str(folder), "a run folder", found, remedy)
     config = read_json(folder / CONFIG)
     if config.get("format") != FORMAT:
@@ -156,7 +169,9 @@ def check(folder: Path) -> dict[str, Any]:
     return config
 
 
-def load_model(folder: Path, framework: str = "pt") -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+def load_model(
+    folder: Path, framework: str = "pt"
+) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
     """The settings of a finished run, and the tensors and values of its model; refused if they do not belong together.
 
     With framework "np" the tensors are numpy's arrays, and torch is not imported.
@@ -164,7 +179,9 @@ def load_model(folder: Path, framework: str = "pt") -> tuple[dict[str, Any], dic
     config = check(folder)
     tensors, values = checkpoints.load(folder / MODEL, framework)
     if values.get("config") != config_hash(config):
-        raise InputError(str(folder / CONFIG), f"the settings that {MODEL} was trained with", "others", RESTORE)
+        raise InputError(
+            str(folder / CONFIG), f"the settings that {MODEL} was trained with", "others", RESTORE
+        )
     return config, tensors, values
 
 
@@ -177,20 +194,39 @@ def read_training_graph(folder: Path, moved_to: Path | None = None) -> Graph:
     described = config["graph"]
     if "graph_folder" in config:
         path = Path(config["graph_folder"])
-        if moved_to and not is_folder(path) and is_folder(moved_to) and folder_hash(moved_to) == described["hash"]:
+        if (
+            moved_to
+            and not is_folder(path)
+            and is_folder(moved_to)
+            and folder_hash(moved_to) == described["hash"]
+        ):
             path = moved_to
         if not is_folder(path):
-            remedy = f'Move it back, or write where it is now into {folder / CONFIG}, "graph_folder".'
-            raise InputError(str(path), "the graph folder that the run was trained on", "none there", remedy)
+            remedy = (
+                f'Move it back, or write where it is now into {folder / CONFIG}, "graph_folder".'
+            )
+            raise InputError(
+                str(path), "the graph folder that the run was trained on", "none there", remedy
+            )
         if described["hash"] != folder_hash(path):
             remedy = "Restore it, or train again on this one."
-            raise InputError(str(path), "the graph folder that the run was trained on", "one that has changed", remedy)
+            raise InputError(
+                str(path),
+                "the graph folder that the run was trained on",
+                "one that has changed",
+                remedy,
+            )
         return Graph.open(path).target(described.get("type", ""))
     path = folder / GRAPH
     if not path.is_file():
         raise InputError(str(path), "the graph of the run", "no such file", RESTORE)
     if described["hash"] != contents_hash(path):
-        raise InputError(str(path), "the graph that the model was trained on", "another or a damaged one", RESTORE)
+        raise InputError(
+            str(path),
+            "the graph that the model was trained on",
+            "another or a damaged one",
+            RESTORE,
+        )
     graph = Graph.of(read_npz(path)).target(described.get("type", ""))
     return graph.replace(table_columns=described.get("columns", {}))
 
@@ -220,20 +256,29 @@ def runs_in(folder: Path) -> list[Path]:
     """
     if (folder / CONFIG).exists() or not folder.is_dir():
         return []
-    begun = {path.parent.relative_to(folder) for depth in ("*", "*/*") for path in folder.glob(f"{depth}/{CONFIG}")}
+    begun = {
+        path.parent.relative_to(folder)
+        for depth in ("*", "*/*")
+        for path in folder.glob(f"{depth}/{CONFIG}")
+    }
     return sorted({*begun, *_listed_in(folder)} - {Path()})
 
 
 def first_in(folder: Path) -> Path:
     """The first run in a folder of runs that is there; a run, or any other folder, itself."""
-    return next((folder / name for name in runs_in(folder) if (folder / name / CONFIG).exists()), folder)
+    return next(
+        (folder / name for name in runs_in(folder) if (folder / name / CONFIG).exists()), folder
+    )
 
 
 def types_of(folder: Path) -> list[str]:
     """The types of a run on a graph of several types, as its runs say; none for other folders."""
     names = runs_in(folder)
     begun = [name for name in names if (folder / name / CONFIG).exists()]
-    typed = any(read_json(folder / name / CONFIG).get("graph", {}).get("type") == name.parts[0] for name in begun)
+    typed = any(
+        read_json(folder / name / CONFIG).get("graph", {}).get("type") == name.parts[0]
+        for name in begun
+    )
     return sorted({name.parts[0] for name in names}) if typed else []
 
 
@@ -242,7 +287,9 @@ def check_all(folder: Path) -> list[Path]:
     names = runs_in(folder)
     if missing := [str(name) for name in names if not (folder / name / MODEL).exists()]:
         expected = f"finished runs of {', '.join(map(str, names))}"
-        raise InputError(str(folder), expected, f"no model of {', '.join(missing)}", _GO_ON.format(folder))
+        raise InputError(
+            str(folder), expected, f"no model of {', '.join(missing)}", _GO_ON.format(folder)
+        )
     for name in names or [Path()]:
         check(folder / name)
     return names
@@ -266,7 +313,9 @@ def listing(folder: Path, names: Collection[Path]) -> Iterator[None]:
             raise
 
 
-_GO_ON = "Go on with the command that began them, and --resume: infomax train GRAPH --out {} --resume."
+_GO_ON = (
+    "Go on with the command that began them, and --resume: infomax train GRAPH --out {} --resume."
+)
 
 
 def _listed_in(folder: Path) -> set[Path]:
@@ -276,7 +325,9 @@ def _listed_in(folder: Path) -> set[Path]:
     for path in (here, *here.parents[:2]):
         if (path / RUNS).exists():
             listed = read_json(path / RUNS).get("runs", [])
-            found |= {path / str(name) for name in listed if (path / str(name)).is_relative_to(here)}
+            found |= {
+                path / str(name) for name in listed if (path / str(name)).is_relative_to(here)
+            }
     return {name.relative_to(here) for name in found}
 
 
@@ -290,7 +341,12 @@ def refuse_model(folder: Path, *, runs_below: bool = True) -> None:
         if (folder / name).exists():
             raise InputError(str(folder), "a folder without a run", what, remedy)
     if runs_below and (names := runs_in(folder)):
-        raise InputError(str(folder), "a folder without a run", f"runs of {', '.join(map(str, names))}", f"{choices}.")
+        raise InputError(
+            str(folder),
+            "a folder without a run",
+            f"runs of {', '.join(map(str, names))}",
+            f"{choices}.",
+        )
 
 
 def refuse_hidden(folder: Path, names: Collection[Path]) -> None:
@@ -298,7 +354,12 @@ def refuse_hidden(folder: Path, names: Collection[Path]) -> None:
     for name in names:
         for above in (folder / parent for parent in name.parents):
             if (above / CONFIG).exists():
-                raise InputError(str(above), "a folder of runs", "a run", "Choose another folder, or remove this one.")
+                raise InputError(
+                    str(above),
+                    "a folder of runs",
+                    "a run",
+                    "Choose another folder, or remove this one.",
+                )
         if runs_in(folder / name):
             refuse_model(folder / name)
 

@@ -71,7 +71,9 @@ def embed_some(
     to: torch.device | None = None,
 ) -> Tensor:
     """The vectors ``[n, d]`` of some rows, ascending, on a device; None: the one that computes them."""
-    one_pass = graph.folder is not None and recipe.hops == 0 and "pooled" not in recipe.parts  # it reads rows as it is
+    one_pass = (
+        graph.folder is not None and recipe.hops == 0 and "pooled" not in recipe.parts
+    )  # it reads rows as it is
     if len(rows) < graph.num_nodes and not one_pass and not recipe.encoder.whole:
         nodes = sum(one.num_nodes for one in graph.nodes.values())
         each = max(one.table.to_read(1) for one in graph.nodes.values())
@@ -123,7 +125,9 @@ def embedder(
     """
     if graph.table.mapped:
         n, cpu = graph.num_nodes if rows is None else len(rows), torch.device("cpu")
-        all_at_once = "Embed to a .parquet, an .npy or a folder, which takes less; or allow more memory."
+        all_at_once = (
+            "Embed to a .parquet, an .npy or a folder, which takes less; or allow more memory."
+        )
         remedy = all_at_once if rows is None else "Allow more memory."
         room.require(memory.stored_bytes(graph) + 4 * n * recipe.width, cpu, remedy=remedy)
         # Some rows are read by a CPU, which does not need the others.
@@ -169,11 +173,18 @@ def write_embedding(
     torch_device = device_for_folder(graph, device)
     backend = Backend(torch_device)
     described: dict[str, Any] = {"model": recipe.hash, "graph": graph_fingerprint(graph)["graph"]}
-    described |= {"vectors": ",".join(recipe.parts) or PAPER, "nodes": n, "half": half, "nodes_per_part": PART}
+    described |= {
+        "vectors": ",".join(recipe.parts) or PAPER,
+        "nodes": n,
+        "half": half,
+        "nodes_per_part": PART,
+    }
     run = json_hash(described)
     if out.suffix:
         _refuse_file(out, ranks.count)
-        engine = Embedder.of(recipe, graph, backend, given, out.with_name(f".{out.name}-layers") / run)
+        engine = Embedder.of(
+            recipe, graph, backend, given, out.with_name(f".{out.name}-layers") / run
+        )
         _write_file(Writer(engine, graph, half, progress), out)
         return
     notes = expected_parts(run, n, PART)
@@ -228,10 +239,14 @@ def _write_file(writer: Writer, out: Path) -> None:
 def _finished(out: Path, described: dict[str, Any], notes: dict[str, Note]) -> bool:
     """Whether a folder holds all parts, by their footers; refuse one with parts of other vectors."""
     refuse_other_parts(out, described, notes)
-    return all((out / name).exists() and not damage(out / name, note) for name, note in notes.items())
+    return all(
+        (out / name).exists() and not damage(out / name, note) for name, note in notes.items()
+    )
 
 
-def _prepare(out: Path, described: dict[str, Any], notes: dict[str, Note], check: bool, threads: int) -> None:
+def _prepare(
+    out: Path, described: dict[str, Any], notes: dict[str, Note], check: bool, threads: int
+) -> None:
     """Begin a folder of parts, or remove damaged ones from it and say so; refuse one with parts of other vectors."""
     refuse_other_parts(out, described, notes)
 
@@ -264,7 +279,9 @@ class Writer:
         work = embedder.work
         self.ids: Any = graph.ids
         self.names: Any = graph.node_names
-        if recipe.hops or recipe.encoder.depth > 1 or graph.kind:  # passes before the last are files
+        if (
+            recipe.hops or recipe.encoder.depth > 1 or graph.kind
+        ):  # passes before the last are files
             make_folder(work)
             for other in set(work.parent.glob("?" * len(work.name))) - {work}:  # of another run
                 shutil.rmtree(other, ignore_errors=True)
@@ -279,7 +296,9 @@ class Writer:
         recipe = self.embedder.recipe
         blocks = self._blocks(start, stop)
         if path.suffix.lower() == ".npy":
-            with ArrayWriter(path, np.float16 if self.dtype is torch.float16 else np.float32, recipe.width) as writer:
+            with ArrayWriter(
+                path, np.float16 if self.dtype is torch.float16 else np.float32, recipe.width
+            ) as writer:
                 for _, _, block in blocks:
                     writer.append(block)
             return
@@ -287,7 +306,9 @@ class Writer:
             (self.ids.arrow(first, last), block, self.names and self.names.arrow(first, last))
             for first, last, block in blocks
         )
-        write_blocks(path, parts, None if note is None else note.metadata, recipe.hash, recipe.parts)
+        write_blocks(
+            path, parts, None if note is None else note.metadata, recipe.hash, recipe.parts
+        )
 
     def _blocks(self, start: int, stop: int) -> Iterator[tuple[int, int, NDArray[Any]]]:
         for first, last in self.embedder.blocks(start, stop):

@@ -52,23 +52,39 @@ def judge(report: dict[str, Any], graph: Graph) -> dict[str, Any]:
     if not report["epochs"]:
         return _verdict("not trained", "The encoder has its first weights (Random-Init).", [])
     loss, accuracy = report["loss"], report.get("discriminator_accuracy")
-    guessing = report.get("guessing_loss", report["curve"]["loss"][0])  # a method of your own begins somewhere
-    rank, dead, dimensions = report["effective_rank"], report["dead_dimensions"], report["dimensions"]
+    guessing = report.get(
+        "guessing_loss", report["curve"]["loss"][0]
+    )  # a method of your own begins somewhere
+    rank, dead, dimensions = (
+        report["effective_rank"],
+        report["dead_dimensions"],
+        report["dimensions"],
+    )
     first = report["curve"]["loss"][0] if report["epochs"] > 1 else guessing
     began = guessing if first < guessing - LUCK * abs(guessing) else min(first, guessing)
     fall = (began - loss) / (abs(guessing) or 1.0)  # an objective of your own may begin at 0
-    course = f"where guessing gives {guessing:.4g}; " if "guessing_loss" in report else f"and began at {guessing:.4g}; "
+    course = (
+        f"where guessing gives {guessing:.4g}; "
+        if "guessing_loss" in report
+        else f"and began at {guessing:.4g}; "
+    )
     if accuracy is not None:
         course += f"the discriminator is right about {100 * accuracy:.1f} % of the nodes; "
-    reason = f"The loss is {loss:.4g}, {course}the vectors use {rank:.1f} of {dimensions} dimensions."
+    reason = (
+        f"The loss is {loss:.4g}, {course}the vectors use {rank:.1f} of {dimensions} dimensions."
+    )
     fact = _fact(report, graph)
-    isolated = 0 if graph.table.mapped else int((graph.degrees() == 0).sum())  # of a folder, all edges would be read
+    isolated = (
+        0 if graph.table.mapped else int((graph.degrees() == 0).sum())
+    )  # of a folder, all edges would be read
     notes: list[Finding] = []
     if isolated and ISOLATED * graph.num_nodes <= isolated < graph.num_nodes:
         of_type = graph.kind and f" of type {graph.kind}"
         alone = "their vectors are of their own features alone"
         vectors = "the encoder gives all of them one vector" if graph.kind else alone
-        told = f"{isolated:,} of {number_of(graph.num_nodes, 'node')}{of_type} are isolated: {vectors}"
+        told = (
+            f"{isolated:,} of {number_of(graph.num_nodes, 'node')}{of_type} are isolated: {vectors}"
+        )
         notes.append((f"{told}.", "Give them edges, or leave them out of what you compare."))
     if lost := report.get("columns_lost"):
         named = f"No part of the vectors holds the {number_of(lost, 'feature')} of the nodes of type {graph.kind}"
@@ -87,7 +103,9 @@ def judge(report: dict[str, Any], graph: Graph) -> dict[str, Any]:
     else:
         return _verdict("good", reason, notes)
     causes = [fact] if fact else list(_guesses(report, graph))
-    look = "See what the vectors are worth beside raw features and Random-Init: infomax evaluate RUN."
+    look = (
+        "See what the vectors are worth beside raw features and Random-Init: infomax evaluate RUN."
+    )
     return _verdict(verdict, reason, causes + notes or [("The cause is not evident.", look)])
 
 
@@ -123,7 +141,10 @@ def _fact(report: dict[str, Any], graph: Graph) -> Finding | None:
     if separate := _separate_parts(graph):
         return separate, f"{how} {columns}"
     if report["effective_rank"] < LINE and (np.ptp(_rows(graph), axis=0) == 0).all():
-        return "The features are the same at every node.", "Leave them out (give the edges alone), or give others."
+        return (
+            "The features are the same at every node.",
+            "Leave them out (give the edges alone), or give others.",
+        )
     if graph.table.mapped or edges <= FEW:  # of a graph folder, all edges would be read
         return None
     degrees = graph.degrees()
@@ -148,7 +169,11 @@ def _separate_parts(graph: Graph) -> str:
         pairs = all(graph.target(kind).degrees().max(initial=0) <= 1 for kind in graph.types)
         return "No node has two edges, so the graph is separate pairs." if pairs else ""
     largest = int(np.bincount(connected_components(graph.adjacency, directed=False)[1]).max())
-    return "" if largest >= FEW else f"The graph falls into parts of at most {number_of(largest, 'node')}."
+    return (
+        ""
+        if largest >= FEW
+        else f"The graph falls into parts of at most {number_of(largest, 'node')}."
+    )
 
 
 def _guesses(report: dict[str, Any], graph: Graph) -> Iterator[Finding]:
@@ -162,22 +187,43 @@ def _guesses(report: dict[str, Any], graph: Graph) -> Iterator[Finding]:
         faster = ", or faster: --lr 0.001" if lr < 0.001 else ""
         yield cause, f"{longer}{faster}."
     if curve[0] > FAR * report.get("guessing_loss", np.inf):
-        yield f"The features are large: the loss begins at {curve[0]:.4g}.", "Scale them: --scale columns."
+        yield (
+            f"The features are large: the loss begins at {curve[0]:.4g}.",
+            "Scale them: --scale columns.",
+        )
     rows = np.sort(_rows(graph), axis=0)
     # Larger numbers than these are whole in float32, whatever they were.
     whole = (rows % 1 == 0).all(axis=0) & (abs(rows[[0, -1]]).max(axis=0) < 2**24)
-    if ids := [graph.feature_names[at] for at in np.flatnonzero(whole & np.diff(rows, axis=0).all(axis=0))]:
+    if ids := [
+        graph.feature_names[at] for at in np.flatnonzero(whole & np.diff(rows, axis=0).all(axis=0))
+    ]:
         names, remedy = ", ".join(ids[:3]), " ".join(f"--ignore {name}" for name in ids[:3])
-        yield f"A feature is another whole number at every node, as ids are: {names}.", f"Leave it out: {remedy}."
-    if (alike := report.get("resemblance")) is not None and alike < DIFFERENT and "own" not in report.get("parts", {}):
+        yield (
+            f"A feature is another whole number at every node, as ids are: {names}.",
+            f"Leave it out: {remedy}.",
+        )
+    if (
+        (alike := report.get("resemblance")) is not None
+        and alike < DIFFERENT
+        and "own" not in report.get("parts", {})
+    ):
         yield (
             f"The features of neighbours do not resemble each other ({alike:.3f}).",
             "Keep a node's own: leave out --vectors.",
         )
-    if not (hardly or report["stopped_early"]) and len(curve) - int(np.argmin(curve)) <= 1 + len(curve) // 10:
-        yield f"The loss was falling when it ended, after {number_of(len(curve), 'epoch')}.", f"{longer}."
+    if (
+        not (hardly or report["stopped_early"])
+        and len(curve) - int(np.argmin(curve)) <= 1 + len(curve) // 10
+    ):
+        yield (
+            f"The loss was falling when it ended, after {number_of(len(curve), 'epoch')}.",
+            f"{longer}.",
+        )
     if (rank := report["effective_rank"]) < LINE:
-        yield f"The vectors lie nearly on one line: their effective rank is {rank:.2g}.", "Give nodes more features."
+        yield (
+            f"The vectors lie nearly on one line: their effective rank is {rank:.2g}.",
+            "Give nodes more features.",
+        )
 
 
 def _rows(graph: Graph) -> NDArray[np.float32]:

@@ -21,7 +21,11 @@ NONE = np.empty(0, np.int64)
 
 
 def around(
-    graph: Record, rows: Rows, paths: Iterable[Sequence[Step]], senders_weigh: bool, most: float = inf
+    graph: Record,
+    rows: Rows,
+    paths: Iterable[Sequence[Step]],
+    senders_weigh: bool,
+    most: float = inf,
 ) -> Record | None:
     """A small graph in memory in which some nodes have the vectors that they have in a graph; they come first.
 
@@ -31,7 +35,9 @@ def around(
     """
     if len(rows) > most:
         return None
-    levels: dict[tuple[Step, ...], Rows] = {(): rows}  # the nodes where the beginning of a path leads
+    levels: dict[tuple[Step, ...], Rows] = {
+        (): rows
+    }  # the nodes where the beginning of a path leads
     found = {kind: rows if kind == graph.kind else NONE for kind in graph.nodes}
     complete = dict[Step, Rows]()  # whose senders are all there
     edges = dict[Step, list[Edges]]()
@@ -69,7 +75,10 @@ def _relation(
             kept = ~np.isin(front, complete.get(to_target, NONE))  # the others are there already
             found.append((front[kept], back[kept], more[kept]))
     targets, sources, weights = map(np.concatenate, zip(*found, strict=True))
-    sources, targets = _places(rows[relation.source], sources), _places(rows[relation.target], targets)
+    sources, targets = (
+        _places(rows[relation.source], sources),
+        _places(rows[relation.target], targets),
+    )
     shape = len(rows[relation.source]) + 1, len(rows[relation.target]) + 1
     if relation.within and senders_weigh:
         outer = np.setdiff1d(rows[relation.target], complete.get(to_target, NONE))
@@ -90,5 +99,7 @@ def _places(among: Rows, rows: Rows) -> Rows:
 def _nodes(nodes: Nodes, rows: Rows) -> Nodes:
     """Some nodes, and one more, whose features nobody reads."""
     read = np.append(rows, rows[:1] if len(rows) else 0)
-    features = nodes.table[read] if nodes.num_nodes else np.zeros((1, nodes.num_features), np.float32)
+    features = (
+        nodes.table[read] if nodes.num_nodes else np.zeros((1, nodes.num_features), np.float32)
+    )
     return Nodes(Table(features), read, nodes.feature_names)

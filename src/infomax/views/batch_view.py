@@ -59,7 +59,9 @@ class BatchSource:
             {name: path[-1].sender for name, path in paths.items()},
             {kind: rows_of(table, backend) for kind, table in tables.items()},
             backend,
-            _room(graph, paths, {kind: table.shape[1] for kind, table in tables.items()}) if graph.kind else {},
+            _room(graph, paths, {kind: table.shape[1] for kind, table in tables.items()})
+            if graph.kind
+            else {},
         )
 
     @property
@@ -73,10 +75,14 @@ class BatchSource:
             raise no_path()  # there is no way from a type to itself that all such graphs have
         return _mean_rows(table, self.chains[""][0], start, stop)
 
-    def view(self, nodes: Tensor, depth: int, seed: Tensor, portion: Portion | None = None) -> BatchView:
+    def view(
+        self, nodes: Tensor, depth: int, seed: Tensor, portion: Portion | None = None
+    ) -> BatchView:
         """The view of a batch of nodes; among several types an encoder reads the features in every layer."""
         hops = Hops(self.chains, nodes, 1 if self.kind else depth, seed)
-        return BatchView(self, hops, {kind: Products(x) for kind, x in self.features.items()}, portion=portion)
+        return BatchView(
+            self, hops, {kind: Products(x) for kind, x in self.features.items()}, portion=portion
+        )
 
     def blocks(self, keep: Callable[[str, int, Rows], Any]) -> Callable[[int, int], RowsView]:
         """A function of (start, stop) that returns the view of these nodes; ``keep`` keeps rows that all need."""
@@ -86,7 +92,9 @@ class BatchSource:
             for place, hoods in reversed(list(enumerate(others))):
                 table = keep(f"{path}-{place}", len(hoods.left), partial(_mean_rows, table, hoods))
             tables[path] = table
-        return lambda start, stop: RowsView(self, tables, torch.arange(start, stop, device=self.backend.device))
+        return lambda start, stop: RowsView(
+            self, tables, torch.arange(start, stop, device=self.backend.device)
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,7 +193,9 @@ class BatchLayer:
         factors, _ = self.hops.along(path, self.level)
         return through(factors, self._sparse(end, *self.hops.rows(self.level, path), weight))
 
-    def _sparse(self, kind: str, starts: Tensor, senders: Tensor, values: Tensor, weight: Tensor) -> Tensor:
+    def _sparse(
+        self, kind: str, starts: Tensor, senders: Tensor, values: Tensor, weight: Tensor
+    ) -> Tensor:
         """Multiply rows of a matrix by X Θ, for sparse X: X Θ of the nodes needed, or of all if that is little more."""
         carried, x = self.view.carried(kind, senders), self.view.source.features[kind]
         n, stored = x.shape[0], isinstance(x, StoredTable)
@@ -220,7 +230,9 @@ class RowsView:
         if path not in self.tables:
             raise no_path()
         table = self.tables[path] if h is None or path else h
-        return multiply(self.source.chains[path][0].pool(self.nodes, None, table), weight, self.backend)
+        return multiply(
+            self.source.chains[path][0].pool(self.nodes, None, table), weight, self.backend
+        )
 
 
 def _room(graph: Record, paths: Paths, widths: Mapping[str, int]) -> dict[str, KnownRows]:

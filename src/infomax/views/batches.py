@@ -54,7 +54,14 @@ class Batches(Views):
     divisible = True
 
     def __init__(
-        self, graph: Record, rule: Rule, corruption: Corruption, backend: Backend, *, batch: int = BATCH, cap: int = CAP
+        self,
+        graph: Record,
+        rule: Rule,
+        corruption: Corruption,
+        backend: Backend,
+        *,
+        batch: int = BATCH,
+        cap: int = CAP,
     ) -> None:
         device = backend.device
         self.source = BatchSource.of(graph, rule, backend, whole("cap", cap, 1))
@@ -66,12 +73,18 @@ class Batches(Views):
         self.ahead: NextPair | None = None
 
     @classmethod
-    def bytes(cls, graph: Record, sizes: Sizes, device: torch.device, *, batch: int = BATCH, **bound: Any) -> int:
+    def bytes(
+        cls, graph: Record, sizes: Sizes, device: torch.device, *, batch: int = BATCH, **bound: Any
+    ) -> int:
         """Estimate the peak bytes of a training."""
         n, f, d = graph.num_nodes, graph.num_features, sizes.dim
         batch, weights = min(whole("batch", batch, 1), n), memory.weights_bytes(graph, d)
         if graph.table.mapped:
-            held = memory.resident_bytes(graph) if device.type == "cuda" else memory.stored_bytes(graph)
+            held = (
+                memory.resident_bytes(graph)
+                if device.type == "cuda"
+                else memory.stored_bytes(graph)
+            )
             kept = memory.BYTES if graph.kind else 0
             return held + kept + 4 * batch * (18 * d + 8 * f) + weights
         inputs = 16 * n * d if graph.table.sparse else 16 * batch * f
@@ -95,7 +108,9 @@ class Batches(Views):
         thread reads by itself, so that there are no more threads than cores.
         """
         among_others = self.ranks.count > 1 and torch.get_num_threads() > 1
-        stored = [table for table in self.source.features.values() if isinstance(table, StoredTable)]
+        stored = [
+            table for table in self.source.features.values() if isinstance(table, StoredTable)
+        ]
         if not any(table.large or among_others for table in stored):
             return self._draw(generator)
         state = generator.get_state()

@@ -49,7 +49,11 @@ class ManyGraphs(Views):
         """Make all pairs equal in shape, so that a GPU can replay a recorded step; not if that takes too much work."""
         sizes = [view.propagation.n for view in self.views]
         dense = all(isinstance(view.features, Tensor) for view in self.views)
-        if dense and self.steps > 1 and max(sizes) <= min(LARGEST, UNEVEN * sum(sizes) / len(sizes)):
+        if (
+            dense
+            and self.steps > 1
+            and max(sizes) <= min(LARGEST, UNEVEN * sum(sizes) / len(sizes))
+        ):
             self.uniform = True
             self.padded = PaddedGraphs(self.views)
 
@@ -59,7 +63,9 @@ class ManyGraphs(Views):
         if count == 1:
             return [torch.zeros(2, dtype=torch.int64)]
         order = torch.randperm(count, generator=generator, device=device)
-        others = (order + torch.randint(1, count, (count,), generator=generator, device=device)) % count
+        others = (
+            order + torch.randint(1, count, (count,), generator=generator, device=device)
+        ) % count
         pairs = torch.stack([order, others], dim=1)
         return (pairs if self.padded else pairs.cpu()).unbind()
 
@@ -98,7 +104,9 @@ class PaddedView(AllNodes):
 
     def part(self, which: slice) -> PaddedView:
         """The view of one of the graphs."""
-        return dataclasses.replace(self, features=self.features[which], real=self.real[which], which=which)
+        return dataclasses.replace(
+            self, features=self.features[which], real=self.real[which], which=which
+        )
 
     def with_features(self, features: Tensor) -> PaddedView:
         """The same graphs with other features ``[G, N, F]``."""
@@ -112,7 +120,9 @@ class PaddedView(AllNodes):
 
     def own(self, h: Tensor | None, weight: Tensor) -> Tensor:
         """H Θ."""
-        return multiply(self.features.flatten(0, 1), weight, self.backend) if h is None else h @ weight
+        return (
+            multiply(self.features.flatten(0, 1), weight, self.backend) if h is None else h @ weight
+        )
 
     def pooled(self, h: Tensor | None, weight: Tensor, path: str = "") -> Tensor:
         """P H Θ; features are pooled before the product, so that the gradient needs no P."""
@@ -159,11 +169,15 @@ class PaddedGraphs:
         self.real = real = torch.zeros_like(self.features[..., 0])
         for row, view in zip(real, views, strict=True):
             row[: view.propagation.n] = 1
-        matrices = [cast(Propagation, view.propagation).operand.matrix.to_sparse_coo() for view in views]
+        matrices = [
+            cast(Propagation, view.propagation).operand.matrix.to_sparse_coo() for view in views
+        ]
         step = torch.tensor([[real.shape[1], 1], [1, real.shape[1]]], device=real.device)
         places = [(step[:, :, None] * matrix.indices()).sum(1).T for matrix in matrices]
         values = [matrix.values() for matrix in matrices]
-        self.places = pad_sequence(places, batch_first=True, padding_value=real.shape[1] ** 2).mT.contiguous()
+        self.places = pad_sequence(
+            places, batch_first=True, padding_value=real.shape[1] ** 2
+        ).mT.contiguous()
         self.values = pad_sequence(values, batch_first=True)[:, None]
         self.backend = views[0].backend
 
@@ -171,7 +185,9 @@ class PaddedGraphs:
         """Two of the graphs, by their numbers ``[2]`` on the device; the first says which nodes of both count."""
         features, real = self.features[batch], self.real[batch]
         n, places = real.shape[1], self.places[batch]
-        cells = features.new_zeros(2, 2, n * n + 8)  # 8, for the alignment that tensor cores require
+        cells = features.new_zeros(
+            2, 2, n * n + 8
+        )  # 8, for the alignment that tensor cores require
         cells.scatter_(2, places, self.values[batch].expand_as(places))
         portion = Portion(real[0].sum(), real.sum(), real=(real[0], real[1]))
         matrices = cells[..., :-8].unflatten(2, (n, n))

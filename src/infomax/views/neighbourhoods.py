@@ -84,7 +84,9 @@ class Neighbourhoods:
         entries = count + int(self.loops)
         starts = torch.cat([count.new_zeros(1), entries.cumsum(0)])
         owner = torch.repeat_interleave(torch.arange(len(nodes), device=nodes.device), entries)
-        place = torch.arange(len(owner), device=nodes.device) - starts[owner] - int(self.loops)  # -1: the node itself
+        place = (
+            torch.arange(len(owner), device=nodes.device) - starts[owner] - int(self.loops)
+        )  # -1: the node itself
         stretch = (degree.double() / count.clamp(min=1))[owner]
         # One neighbour from each of `cap` intervals of equal length, all at the same offset.
         at = torch.where(stretch > 1, ((offsets.double()[owner] + place) * stretch).long(), place)
@@ -125,7 +127,12 @@ class Neighbourhoods:
         if permutation is not None:
             senders = permutation(senders)
         rows = embedding_bag(
-            senders, table, starts, mode="sum", per_sample_weights=values.to(table.dtype), include_last_offset=True
+            senders,
+            table,
+            starts,
+            mode="sum",
+            per_sample_weights=values.to(table.dtype),
+            include_last_offset=True,
         )
         return rows.to(self.left.dtype)
 
@@ -135,12 +142,16 @@ def _look_up(column: Tensor, at: Tensor) -> Tensor:
     return column[at.clamp(max=len(column) - 1)] if len(column) else at.new_zeros(at.shape)
 
 
-def neighbourhoods(senders: Senders, rule: Normalisation, backend: Backend, cap: int) -> Neighbourhoods:
+def neighbourhoods(
+    senders: Senders, rule: Normalisation, backend: Backend, cap: int
+) -> Neighbourhoods:
     """Put the senders of each of N nodes on the device: some of these nodes, or nodes of another type."""
     device = backend.device
     starts = to_device(np.asanyarray(senders.indptr, dtype=np.int64), device)  # mapped where it is
     counts = starts.diff()
-    received = counts.double() if senders.data is None else torch.from_numpy(senders.sums()).to(device)
+    received = (
+        counts.double() if senders.data is None else torch.from_numpy(senders.sums()).to(device)
+    )
     left, right = rule.factors(int(rule.loops) + received, torch.float32)
     return Neighbourhoods(
         starts,
@@ -227,7 +238,9 @@ def distinct(senders: Tensor, n: int) -> tuple[Tensor, Tensor]:
     return torch.from_numpy(np.flatnonzero(found)), torch.from_numpy(places)
 
 
-def as_matrix(starts: Tensor, senders: Tensor, values: Tensor, among: Tensor | int, backend: Backend) -> SparseOperand:
+def as_matrix(
+    starts: Tensor, senders: Tensor, values: Tensor, among: Tensor | int, backend: Backend
+) -> SparseOperand:
     """Build rows of P as a matrix ``[n, m]`` whose columns are the nodes ``among``, ascending, or 0 to m - 1."""
     n, m = len(starts) - 1, among if isinstance(among, int) else len(among)
     columns = senders if isinstance(among, int) else torch.searchsorted(among, senders)
@@ -235,6 +248,8 @@ def as_matrix(starts: Tensor, senders: Tensor, values: Tensor, among: Tensor | i
         owner = torch.repeat_interleave(torch.arange(n, device=starts.device), starts.diff())
         keys, order = torch.sort(owner * m + columns)
         return SparseOperand(csr(keys, values[order], (n, m)), backend)
-    rows = sparse.csr_array((values.numpy(), columns.numpy(), starts.numpy()), shape=(n, m), copy=True)
+    rows = sparse.csr_array(
+        (values.numpy(), columns.numpy(), starts.numpy()), shape=(n, m), copy=True
+    )
     rows.sort_indices()
     return SparseOperand.of_rows(*tensors(rows), m, backend)

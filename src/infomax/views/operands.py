@@ -23,18 +23,30 @@ from infomax.kernels.room import available_bytes
 from infomax.kernels.transfer import BLOCK, is_mapped, read_blocks, to_device
 
 # Torch warns once per process that CSR tensors are in beta; the operations used here are tested against dense ones.
-warnings.filterwarnings("ignore", message="Sparse (CSR tensor support|invariant checks)", category=UserWarning)
+warnings.filterwarnings(
+    "ignore", message="Sparse (CSR tensor support|invariant checks)", category=UserWarning
+)
 # A product may be the first GPU operation on autograd's own thread.
-warnings.filterwarnings("ignore", message="Attempting to run cuBLAS, but there was no current CUDA context")
+warnings.filterwarnings(
+    "ignore", message="Attempting to run cuBLAS, but there was no current CUDA context"
+)
 # Features are never written to.
-warnings.filterwarnings("ignore", message="The given NumPy array is not writable", category=UserWarning)
+warnings.filterwarnings(
+    "ignore", message="The given NumPy array is not writable", category=UserWarning
+)
 
 
 class SparseOperand:
     """A constant CSR matrix ``[M, N]``; gradients flow through the other factor only."""
 
-    def __init__(self, matrix: Tensor, backend: Backend | None = None, *, symmetric: bool = False) -> None:
-        self.matrix, self.backend, self.symmetric = matrix, backend or Backend(matrix.device), symmetric
+    def __init__(
+        self, matrix: Tensor, backend: Backend | None = None, *, symmetric: bool = False
+    ) -> None:
+        self.matrix, self.backend, self.symmetric = (
+            matrix,
+            backend or Backend(matrix.device),
+            symmetric,
+        )
 
     @property
     def shape(self) -> torch.Size:
@@ -54,8 +66,14 @@ class SparseOperand:
     @property
     def scipy(self) -> sparse.csr_array:
         """The same matrix, on a CPU, without a copy."""
-        starts, columns, values = self.matrix.crow_indices(), self.matrix.col_indices(), self.matrix.values()
-        return sparse.csr_array((values.numpy(), columns.numpy(), starts.numpy()), shape=tuple(self.shape))
+        starts, columns, values = (
+            self.matrix.crow_indices(),
+            self.matrix.col_indices(),
+            self.matrix.values(),
+        )
+        return sparse.csr_array(
+            (values.numpy(), columns.numpy(), starts.numpy()), shape=tuple(self.shape)
+        )
 
     @cached_property
     def prepared(self) -> Any:
@@ -64,11 +82,18 @@ class SparseOperand:
 
     @classmethod
     def of_rows(
-        cls, starts: Tensor, columns: Tensor, values: Tensor, width: int, backend: Backend | None = None
+        cls,
+        starts: Tensor,
+        columns: Tensor,
+        values: Tensor,
+        width: int,
+        backend: Backend | None = None,
     ) -> SparseOperand:
         """Build the matrix ``[M, width]`` from row starts ``[M + 1]``, ascending columns per row, and values."""
         shape = (len(starts) - 1, width)
-        matrix = torch.sparse_csr_tensor(starts.long(), columns.long(), values, shape, check_invariants=False)
+        matrix = torch.sparse_csr_tensor(
+            starts.long(), columns.long(), values, shape, check_invariants=False
+        )
         return cls(matrix, backend)
 
     @property
@@ -89,7 +114,9 @@ class SparseOperand:
     def __matmul__(self, y: Tensor) -> Tensor:
         """Multiply by y ``[N, D]``, ``[M, D]``; the gradient is a product with the transpose."""
         product = self.backend.product
-        return linear(y, partial(product, self.prepared), lambda grad: product(self.transpose.prepared, grad))
+        return linear(
+            y, partial(product, self.prepared), lambda grad: product(self.transpose.prepared, grad)
+        )
 
     def pair(self, y: Tensor, rows: Tensor) -> Tensor:
         """P Y and P Y[rows], ``[2, M, D]``, of y ``[N, D]`` and a permutation ``[N]``, on a CPU."""
@@ -102,7 +129,9 @@ class SparseOperand:
         starts = self.matrix.crow_indices()[start : stop + 1]
         first, last = int(starts[0]), int(starts[-1])
         columns, values = self.matrix.col_indices()[first:last], self.matrix.values()[first:last]
-        return SparseOperand.of_rows(starts - first, columns, values, self.matrix.shape[1], self.backend)
+        return SparseOperand.of_rows(
+            starts - first, columns, values, self.matrix.shape[1], self.backend
+        )
 
     def gather(self, rows: Tensor) -> SparseOperand:
         """Return the given rows ``[n]``, in that order, ``[n, N]``."""
@@ -138,7 +167,11 @@ def to_multiply(table: Table, backend: Backend) -> Operand:
 
 
 def to_gather(
-    table: Table, backend: Backend, *, dense_share: float = DENSE_SHARE, dense_bytes: int = DENSE_BYTES
+    table: Table,
+    backend: Backend,
+    *,
+    dense_share: float = DENSE_SHARE,
+    dense_bytes: int = DENSE_BYTES,
 ) -> Operand:
     """Put features where rows can be gathered from them.
 
@@ -159,13 +192,18 @@ def _table(features: Table, backend: Backend, dtype: torch.dtype) -> tuple[Tenso
     """Return a table ``[N, F]`` of a dtype, padded as in `to_multiply`, and whether rounding changed it little."""
     n, width, device = len(features), features.shape[1] + -features.shape[1] % 8, backend.device
     fits = n * width * dtype.itemsize <= available_bytes(device) / 2 or backend.triton is None
-    out = torch.empty(n, width, dtype=dtype, **({"device": device} if fits else {"pin_memory": True}))
+    out = torch.empty(
+        n, width, dtype=dtype, **({"device": device} if fits else {"pin_memory": True})
+    )
     error = largest = torch.zeros(width, device=device)
     for start, block in _blocks(features, device):
         x = pad(block, (0, width - features.shape[1]))
         rounded = x.to(dtype)
         out[start : start + len(x)] = rounded
-        error, largest = torch.maximum(error, (rounded - x).abs().amax(0)), torch.maximum(largest, x.abs().amax(0))
+        error, largest = (
+            torch.maximum(error, (rounded - x).abs().amax(0)),
+            torch.maximum(largest, x.abs().amax(0)),
+        )
     if features.mapped and not largest.isfinite().all():
         refuse_not_finite(features.values)
     return out, bool((error <= 2.0**-10 * largest).all())
@@ -178,7 +216,9 @@ def _blocks(features: Table, device: torch.device) -> Iterator[tuple[int, Tensor
     """
     if features.mapped and is_mapped(features.values):
         scaler = features.scaler
-        yield from ((start, scaled(block, scaler)) for start, block in read_blocks(features.values, device))
+        yield from (
+            (start, scaled(block, scaler)) for start, block in read_blocks(features.values, device)
+        )
         return
     for start in range(0, len(features), BLOCK):
         some = slice(start, start + BLOCK)
@@ -200,7 +240,9 @@ def scaled(x: Tensor, scaler: Any) -> Tensor:
     if scaler.kind == "rows":
         total = x.sum(1, keepdim=True)
         return x * torch.where(total == 0, 0, 1 / total)
-    mean, deviation = (torch.from_numpy(vector).to(x.device) for vector in (scaler.mean, scaler.deviation))
+    mean, deviation = (
+        torch.from_numpy(vector).to(x.device) for vector in (scaler.mean, scaler.deviation)
+    )
     return (x - mean) / deviation
 
 
@@ -215,7 +257,9 @@ def multiply(x: Operand, weight: Tensor, backend: Backend) -> Tensor:
     """Compute X Θ, where X may have padding columns."""
     if isinstance(x, Tensor) and not x.is_cuda and not x.requires_grad and weight.requires_grad:
         product = partial(row_product, x, empty=backend.empty)
-        return linear(weight, lambda weight: product(weight.detach()), partial(transposed_product, x))
+        return linear(
+            weight, lambda weight: product(weight.detach()), partial(transposed_product, x)
+        )
     missing = x.shape[1] - len(weight) if isinstance(x, Tensor) else 0
     return x @ (pad(weight, (0, 0, 0, missing)) if missing > 0 else weight)
 
@@ -229,7 +273,9 @@ class Products:
 
     def __init__(self, features: Operand) -> None:
         self.features = features
-        self._last: dict[Tensor, tuple[Tensor | None, Tensor, int]] = {}  # tensors are told apart by identity
+        self._last: dict[
+            Tensor, tuple[Tensor | None, Tensor, int]
+        ] = {}  # tensors are told apart by identity
 
     def of(self, h: Tensor | None, weight: Tensor, backend: Backend) -> Tensor:
         """Return H Θ, or X Θ if H is None; the same tensor again for the same H and Θ, unless it was changed since."""
@@ -247,7 +293,11 @@ def _version(y: Tensor) -> int:
 
 def tensors(matrix: Any) -> tuple[Tensor, Tensor, Tensor]:
     """Return the row starts, columns and values of a scipy CSR matrix, or those of a CSC matrix's transpose."""
-    return torch.from_numpy(matrix.indptr), torch.from_numpy(matrix.indices), torch.from_numpy(matrix.data)
+    return (
+        torch.from_numpy(matrix.indptr),
+        torch.from_numpy(matrix.indices),
+        torch.from_numpy(matrix.data),
+    )
 
 
 def keyed(matrix: sparse.csr_array, device: torch.device) -> tuple[Tensor, Tensor]:
@@ -255,8 +305,12 @@ def keyed(matrix: sparse.csr_array, device: torch.device) -> tuple[Tensor, Tenso
     matrix.sort_indices()
     n, width = matrix.shape
     starts = torch.from_numpy(matrix.indptr).to(device)
-    rows = torch.repeat_interleave(torch.arange(n, device=device), starts.diff(), output_size=matrix.nnz)
-    return rows.mul_(width).add_(torch.from_numpy(matrix.indices).to(device)), torch.from_numpy(matrix.data).to(device)
+    rows = torch.repeat_interleave(
+        torch.arange(n, device=device), starts.diff(), output_size=matrix.nnz
+    )
+    return rows.mul_(width).add_(torch.from_numpy(matrix.indices).to(device)), torch.from_numpy(
+        matrix.data
+    ).to(device)
 
 
 def csr(keys: Tensor, values: Tensor, shape: tuple[int, int]) -> Tensor:

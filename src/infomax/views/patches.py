@@ -56,13 +56,17 @@ class Neighbours:
         return cls(
             torch.from_numpy(received.indptr).long().to(device),
             torch.from_numpy(received.indices).to(device),
-            torch.from_numpy(received.data).double().cumsum(0).to(device) if graph.weighted else None,
+            torch.from_numpy(received.data).double().cumsum(0).to(device)
+            if graph.weighted
+            else None,
             (degree / (degree + 1)).float().to(device),
         )
 
     def draw(self, nodes: Tensor, count: int, generator: torch.Generator) -> Tensor:
         """Draw neighbours by weight, with replacement, ``[n] -> [n, count]``; an isolated node draws itself."""
-        return self.pick(nodes, torch.rand(len(nodes), count, generator=generator, device=nodes.device))
+        return self.pick(
+            nodes, torch.rand(len(nodes), count, generator=generator, device=nodes.device)
+        )
 
     def pick(self, nodes: Tensor, chance: Tensor) -> Tensor:
         """As `draw`, with random numbers from 0 to 1, ``[n, count]``."""
@@ -73,10 +77,16 @@ class Neighbours:
         else:
             below = torch.where(first > 0, self.reach[first - 1], 0)[:, None]
             above = self.reach[(last - 1).clamp(min=0)][:, None]
-            drawn = torch.searchsorted(self.reach, below + chance.double() * (above - below), right=True)
+            drawn = torch.searchsorted(
+                self.reach, below + chance.double() * (above - below), right=True
+            )
             drawn = torch.minimum(torch.maximum(drawn, first[:, None]), last[:, None] - 1)
         alone = (first == last)[:, None]
-        drawn = self.senders[drawn.clamp_(min=0, max=max(len(self.senders) - 1, 0))] if len(self.senders) else drawn
+        drawn = (
+            self.senders[drawn.clamp_(min=0, max=max(len(self.senders) - 1, 0))]
+            if len(self.senders)
+            else drawn
+        )
         return torch.where(alone, nodes[:, None], drawn.long())
 
 
@@ -108,7 +118,9 @@ def sample_patches(
         chance = torch.rand(len(centres) * width, count, generator=generator, device=device)
         mine = chance.view(len(centres), width, count)[rows].reshape(-1, count)
         levels.append(neighbours.pick(levels[-1], mine).view(-1))
-    return torch.cat([level.view(-1, width) for level, width in zip(levels, widths, strict=True)], dim=1)
+    return torch.cat(
+        [level.view(-1, width) for level, width in zip(levels, widths, strict=True)], dim=1
+    )
 
 
 def by_level(rows: Tensor, fan_out: tuple[int, ...]) -> list[Tensor]:
@@ -143,7 +155,9 @@ class PatchView:
 
     def shuffled(self, generator: torch.Generator) -> PatchView:
         """The same patches with the features shuffled among the nodes of each patch."""
-        order = self.backend.permutations(self.portion.nodes, self.rows.shape[1], generator, self.portion.rows)
+        order = self.backend.permutations(
+            self.portion.nodes, self.rows.shape[1], generator, self.portion.rows
+        )
         return dataclasses.replace(self, rows=self.rows.gather(1, order))
 
     def at(self, k: int) -> PatchLayer:
@@ -177,7 +191,9 @@ class PatchLayer:
         x = self.view.features
         if h is None and not isinstance(x, Tensor):
             return self._received(*self._gather(x @ weight))[side]
-        if self._last is None or self._last[0] is not h:  # both sides of a layer need the same two tensors
+        if (
+            self._last is None or self._last[0] is not h
+        ):  # both sides of a layer need the same two tensors
             sides = self._gather(x) if h is None else self.backend.pool_tree(h, *self._tree())
             self._last = h, self._received(*sides)
         return multiply(self._last[1][side], weight, self.backend)
@@ -223,7 +239,9 @@ class Patches(Views):
         weighting: Weighting = "sample",
     ) -> None:
         if (rule.left, rule.right) != (1, 0):
-            raise InputError("patches", "an encoder that pools by the mean", f"one that asks for {rule}")
+            raise InputError(
+                "patches", "an encoder that pools by the mean", f"one that asks for {rule}"
+            )
         if weighting not in get_args(Weighting):
             raise InputError("weighting", " or ".join(get_args(Weighting)), repr(weighting))
         self.weighting, self.loops = weighting, rule.loops
@@ -292,4 +310,6 @@ class Patches(Views):
             full = partial(torch.full, dtype=torch.float32, device=rows.device)
             counts = zip(inner, self.fan_out, strict=True)
             share = torch.cat([full((len(level),), count / (count + 1)) for level, count in counts])
-        return PatchView(self.features, rows, share, self.fan_out, self.backend, self.trees, portion, received)
+        return PatchView(
+            self.features, rows, share, self.fan_out, self.backend, self.trees, portion, received
+        )

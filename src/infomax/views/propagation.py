@@ -98,7 +98,13 @@ class Propagation(Messages):
         self.operand = SparseOperand(csr(keys, values, (n, n)), self.backend, symmetric=symmetric)
 
     @classmethod
-    def of(cls, graph: Record, rule: Normalisation, backend: Backend, dtype: torch.dtype = torch.float32) -> Self:
+    def of(
+        cls,
+        graph: Record,
+        rule: Normalisation,
+        backend: Backend,
+        dtype: torch.dtype = torch.float32,
+    ) -> Self:
         """Build the propagation of a graph on the device."""
         received = graph.edges.senders.matrix(graph.num_nodes)
         keys, weights = keyed(received, backend.device)

@@ -27,7 +27,9 @@ def paths_of(graph: Record, rule: Rule) -> Paths:
     if not graph.kind:
         return {"": steps(graph.relations, "")}
     if not isinstance(rule, tuple):
-        raise InputError("encoder", "PathMean, for a graph of several types of nodes", "one for a single type")
+        raise InputError(
+            "encoder", "PathMean, for a graph of several types of nodes", "one for a single type"
+        )
     return {name: named_path(graph.relations, name) for name in rule}
 
 
@@ -46,4 +48,6 @@ def walks(graph: Record, rule: Rule, passes: int) -> tuple[list[Sequence[Step]],
     if graph.kind:
         return paths, False
     ((step,),) = paths
-    return [[step] * length for length in range(1, passes + 1)], cast(Normalisation, rule).right != 0
+    return [[step] * length for length in range(1, passes + 1)], cast(
+        Normalisation, rule
+    ).right != 0

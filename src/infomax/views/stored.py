@@ -36,7 +36,11 @@ class StoredTable:
     def __init__(self, table: Table) -> None:
         self.table, self.raw = table, table.values
         self.scaler = table.scaler or Scaler("none")
-        arrays = (self.raw.entries, self.raw.columns) if isinstance(self.raw, SparseRows) else (self.raw,)
+        arrays = (
+            (self.raw.entries, self.raw.columns)
+            if isinstance(self.raw, SparseRows)
+            else (self.raw,)
+        )
         bases: list[Any] = [getattr(array, "base", None) for array in arrays]
         files = [base for base in bases if isinstance(base, mmap.mmap)]
         self.large = sum(map(len, files)) > ROOM * memory.free_bytes()
@@ -78,16 +82,22 @@ class StoredTable:
             or raw.dtype not in (np.float32, np.float16)
             or not graph.backend.numba(graph.entries(len(nodes)) * self.shape[1])
         ):
-            return on_one_thread(self._pool_parts, graph, nodes, offsets, permutation)  # its steps are short
+            return on_one_thread(
+                self._pool_parts, graph, nodes, offsets, permutation
+            )  # its steps are short
         from infomax.kernels.cpu_neighbourhoods import pool_rows
 
         if self.large:
             self._read_ahead(graph, nodes, offsets, permutation)
         scaler, table = self.scaler, torch.from_numpy(raw) if raw is self.raw else self.raw.arrays()
-        pooled = pool_rows(graph, nodes, offsets, table, permutation, kept, scaler.mean, scaler.kind == "rows")
+        pooled = pool_rows(
+            graph, nodes, offsets, table, permutation, kept, scaler.mean, scaler.kind == "rows"
+        )
         if not np.isfinite(pooled.numpy()).all():
             refuse_not_finite(self.raw)
-        return pooled if scaler.deviation is None else pooled.div_(torch.from_numpy(scaler.deviation))
+        return (
+            pooled if scaler.deviation is None else pooled.div_(torch.from_numpy(scaler.deviation))
+        )
 
     def _read_ahead(
         self, graph: Neighbourhoods, nodes: Tensor, offsets: Tensor, permutation: Permutation | None
@@ -110,9 +120,13 @@ class StoredTable:
             halves = zip(nodes.tensor_split(2), offsets.tensor_split(2), strict=True)
             return torch.cat([self._pool_parts(graph, *half, permutation) for half in halves])
         starts, senders, values = graph.rows(nodes, offsets)
-        needed, places = torch.unique(senders if permutation is None else permutation(senders), return_inverse=True)
+        needed, places = torch.unique(
+            senders if permutation is None else permutation(senders), return_inverse=True
+        )
         rows = self.gather(needed)
-        return embedding_bag(places, rows, starts, mode="sum", per_sample_weights=values, include_last_offset=True)
+        return embedding_bag(
+            places, rows, starts, mode="sum", per_sample_weights=values, include_last_offset=True
+        )
 
 
 def rows_of(table: Table, backend: Backend) -> Any:

@@ -111,10 +111,20 @@ class Views:
         if not self.divisible:
             found = f"{type(self).__name__}, which runs in one process"
             remedy = "Start it without torchrun, or use the preset batches."
-            raise InputError(f"training in {ranks.count} processes", "the preset batches or patches", found, remedy)
+            raise InputError(
+                f"training in {ranks.count} processes",
+                "the preset batches or patches",
+                found,
+                remedy,
+            )
         if self.batch < ranks.count:
             remedy = "Use a larger batch, or fewer processes."
-            raise InputError("batch", f"{ranks.count} nodes or more, one for each process", str(self.batch), remedy)
+            raise InputError(
+                "batch",
+                f"{ranks.count} nodes or more, one for each process",
+                str(self.batch),
+                remedy,
+            )
         self.ranks = ranks
 
     def pad(self) -> None:
@@ -128,7 +138,9 @@ class Views:
         """Return the positive and the negative view of a step."""
         raise NotImplementedError
 
-    def nodes(self, batch: Tensor, positive: View) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+    def nodes(
+        self, batch: Tensor, positive: View
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
         """Return the nodes of the rows of H and of H~; None: all nodes, in the order of the graph."""
         return None
 

@@ -46,12 +46,16 @@ def pooled_first(chain: Sequence[SparseOperand], x: Operand, weight: Tensor) -> 
         own = x.numel() if isinstance(x, Tensor) else SPARSE * x.entries
         product = 4 * dim * chain[later].shape[0] * features if count else 2 * dim * own
         widths = [4 * dim] * later + [features] * count
-        return product + SPARSE * sum(one.entries * width for one, width in zip(chain, widths, strict=True))
+        return product + SPARSE * sum(
+            one.entries * width for one, width in zip(chain, widths, strict=True)
+        )
 
     return min(range(len(chain) + 1), key=work)
 
 
-def pool_features(factors: Sequence[SparseOperand], x: Operand, dim: int, rows: Tensor | None = None) -> Tensor:
+def pool_features(
+    factors: Sequence[SparseOperand], x: Operand, dim: int, rows: Tensor | None = None
+) -> Tensor:
     """P Q X, dense, ``[M, F]``; with ``rows``, of these rows of X. It replaces a product of width ``dim``."""
     *others, last = factors
     if isinstance(x, Tensor):
@@ -85,7 +89,10 @@ def merged(factors: Iterable[sparse.csr_array]) -> list[sparse.csr_array]:
         left = found[-1]
         together = found[-1].nnz + right.nnz
         # Only where the product takes little time and memory is it computed at all.
-        few = np.bincount(left.indices, minlength=left.shape[1]) @ np.diff(right.indptr) <= 2 * together
+        few = (
+            np.bincount(left.indices, minlength=left.shape[1]) @ np.diff(right.indptr)
+            <= 2 * together
+        )
         if few and (both := left @ right).nnz <= together:
             found[-1] = both
         else:
@@ -127,10 +134,17 @@ class WholeView(AllNodes):
             return cls.of_one_path(to_multiply(graph.table, backend), propagation)
         paths = paths_of(graph, rule)
         mean = cache(lambda step: mean_over(step.senders, graph.nodes[step.sender].num_nodes))
-        factors = cache(lambda steps: [cast(SparseOperand, operand(one, backend)) for one in merged(map(mean, steps))])
+        factors = cache(
+            lambda steps: [
+                cast(SparseOperand, operand(one, backend)) for one in merged(map(mean, steps))
+            ]
+        )
         return cls(
             graph.kind,
-            {kind: Products(to_multiply(table, backend)) for kind, table in tables_of(graph, paths).items()},
+            {
+                kind: Products(to_multiply(table, backend))
+                for kind, table in tables_of(graph, paths).items()
+            },
             {name: factors(tuple(path)) for name, path in paths.items()},
             {name: path[-1].sender for name, path in paths.items()},
         )
@@ -178,7 +192,9 @@ class WholeView(AllNodes):
 
     def with_features(self, features: Operand) -> WholeView:
         """The same graph with other features ``[N, F]``."""
-        expected, found = (f"{one.dtype} features of shape {list(one.shape)}" for one in (self.features, features))
+        expected, found = (
+            f"{one.dtype} features of shape {list(one.shape)}" for one in (self.features, features)
+        )
         if expected != found:
             raise InputError("corruption", expected, found)
         return dataclasses.replace(self, products={**self.products, self.kind: Products(features)})
@@ -190,16 +206,25 @@ class WholeView(AllNodes):
     def shuffled(self, generator: torch.Generator) -> WholeView:
         """The same graph with the rows of X in random order, within each type."""
         rows = {
-            kind: self.backend.permutation(known.features.shape[0], generator) for kind, known in self.products.items()
+            kind: self.backend.permutation(known.features.shape[0], generator)
+            for kind, known in self.products.items()
         }
         return dataclasses.replace(
-            self, rows={kind: self.rows[kind][order] if kind in self.rows else order for kind, order in rows.items()}
+            self,
+            rows={
+                kind: self.rows[kind][order] if kind in self.rows else order
+                for kind, order in rows.items()
+            },
         )
 
     def beside(self, negative: WholeView) -> WholeView | None:
         """Both views of several types as one, on a CPU; None if the negative is not this one with shuffled features."""
         alike = negative.products is self.products and negative.rows and not self.rows and self.kind
-        return dataclasses.replace(negative, both=True) if alike and self.backend.device.type == "cpu" else None
+        return (
+            dataclasses.replace(negative, both=True)
+            if alike and self.backend.device.type == "cpu"
+            else None
+        )
 
     def blocks(self, keep: Any = None) -> Callable[[int, int], BlockView]:
         """A function of (start, stop) that returns the view of these nodes; all share their products."""
@@ -220,8 +245,14 @@ class WholeView(AllNodes):
             return through(chain, self.own(h, weight))
         end, factors = self.ends[path], cast(Sequence[SparseOperand], chain)
         known, rows = self.products[end], self.rows.get(end)
-        if count := pooled_first(factors, known.features, weight) if self.backend.device.type == "cpu" else 0:
-            y = multiply(self._pooled(path, factors[-count:], weight.shape[1]), weight, self.backend)
+        if (
+            count := pooled_first(factors, known.features, weight)
+            if self.backend.device.type == "cpu"
+            else 0
+        ):
+            y = multiply(
+                self._pooled(path, factors[-count:], weight.shape[1]), weight, self.backend
+            )
             y = y.unflatten(0, (2, -1)) if self.both else y
         elif self.both and rows is not None:
             count, y = 1, factors[-1].pair(known.of(None, weight, self.backend), rows)
@@ -246,7 +277,11 @@ class WholeView(AllNodes):
             return self.known[path]
         shuffled = pool_features(factors, x, dim, rows)
         # By NumPy: torch's threads would spin afterwards, on cores that those of our kernels need.
-        return torch.from_numpy(np.concatenate([self.known[path], shuffled])) if self.both else shuffled
+        return (
+            torch.from_numpy(np.concatenate([self.known[path], shuffled]))
+            if self.both
+            else shuffled
+        )
 
     def _features(self, kind: str, weight: Tensor) -> Tensor:
         y = self.products[kind].of(None, weight, self.backend)
@@ -258,7 +293,9 @@ def shuffle_of(positive: View, negative: View) -> tuple[Propagation, Tensor] | N
     if not (isinstance(positive, WholeView) and isinstance(negative, WholeView)) or positive.kind:
         return None
     p, rows = positive.propagation, negative.rows.get("")
-    alike = negative.products is positive.products and negative.propagation is p and not positive.rows
+    alike = (
+        negative.products is positive.products and negative.propagation is p and not positive.rows
+    )
     return (p, rows) if alike and rows is not None and isinstance(p, Propagation) else None
 
 
@@ -280,7 +317,11 @@ class BlockView:
         if h is not None:
             return self.carry(h) @ weight
         x = self.view.features
-        return multiply(self.carry(x) if isinstance(x, Tensor) else x.rows(self.start, self.stop), weight, self.backend)
+        return multiply(
+            self.carry(x) if isinstance(x, Tensor) else x.rows(self.start, self.stop),
+            weight,
+            self.backend,
+        )
 
     def pooled(self, h: Tensor | None, weight: Tensor, path: str = "") -> Tensor:
         """P H Θ of these nodes, or the mean of means along a path; H Θ is computed once for all blocks."""

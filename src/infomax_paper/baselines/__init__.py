@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from numpy.typing import NDArray
 
-from infomax_paper.baselines import average_pooling, deepwalk, fastgcn, gcn, graphsage, label_propagation, planetoid
+from infomax_paper.baselines import (
+    average_pooling,
+    deepwalk,
+    fastgcn,
+    gcn,
+    graphsage,
+    label_propagation,
+    planetoid,
+)
 
 if TYPE_CHECKING:
     import torch
@@ -64,15 +72,25 @@ _ENCODERS = {
 }
 
 BASELINES: dict[str, Baseline] = {
-    "LP": Baseline("predictions", "A, Y", dict.fromkeys(ONE_GRAPH, label_propagation.label_propagation), seeded=False),
+    "LP": Baseline(
+        "predictions",
+        "A, Y",
+        dict.fromkeys(ONE_GRAPH, label_propagation.label_propagation),
+        seeded=False,
+    ),
     "DeepWalk": Baseline("vectors", "A", dict.fromkeys(ONE_GRAPH, deepwalk.deepwalk)),
     "DeepWalk + features": Baseline(
         "vectors",
         "X, A",
         dict.fromkeys(CITATION, partial(deepwalk.with_features, scale="rows"))
-        | dict.fromkeys(("reddit", "generated-reddit"), partial(deepwalk.with_features, scale="columns")),
+        | dict.fromkeys(
+            ("reddit", "generated-reddit"), partial(deepwalk.with_features, scale="columns")
+        ),
     ),
-    **{name: Baseline("vectors", "X, A", dict.fromkeys(INDUCTIVE, run)) for name, run in graphsage.ROWS.items()},
+    **{
+        name: Baseline("vectors", "X, A", dict.fromkeys(INDUCTIVE, run))
+        for name, run in graphsage.ROWS.items()
+    },
     "GCN": Baseline(
         "predictions",
         "X, A, Y",
@@ -82,14 +100,20 @@ BASELINES: dict[str, Baseline] = {
     "Planetoid": Baseline(
         "predictions",
         "X, A, Y",
-        {name: partial(planetoid.planetoid, settings=settings) for name, settings in _PLANETOID.items()},
+        {
+            name: partial(planetoid.planetoid, settings=settings)
+            for name, settings in _PLANETOID.items()
+        },
     ),
     "FastGCN": Baseline(
         "predictions",
         "X, A, Y",
-        dict.fromkeys(INDUCTIVE, fastgcn.fastgcn) | {"ppi": partial(fastgcn.fastgcn, settings=fastgcn.PPI)},
+        dict.fromkeys(INDUCTIVE, fastgcn.fastgcn)
+        | {"ppi": partial(fastgcn.fastgcn, settings=fastgcn.PPI)},
     ),
-    "Avg. pooling": Baseline("predictions", "X, A, Y", dict.fromkeys(INDUCTIVE, average_pooling.average_pooling)),
+    "Avg. pooling": Baseline(
+        "predictions", "X, A, Y", dict.fromkeys(INDUCTIVE, average_pooling.average_pooling)
+    ),
 }
 """Name, as in `paper.printed.PAPER` -> the baseline; in the order of the paper's table.
 

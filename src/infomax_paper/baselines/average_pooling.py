@@ -54,7 +54,8 @@ class Layer(nn.Module):
         super().__init__()
         hidden, dim = settings.hidden, settings.dim
         self.sent, self.heard, self.own = (
-            glorot(shape, generator=generator) for shape in ((in_dim, hidden), (hidden, dim), (in_dim, dim))
+            glorot(shape, generator=generator)
+            for shape in ((in_dim, hidden), (hidden, dim), (in_dim, dim))
         )
         self.offset, self.bias = (nn.Parameter(torch.zeros(width)) for width in (hidden, dim))
 
@@ -70,7 +71,9 @@ class Layer(nn.Module):
 class AveragePooling(nn.Module):
     """Layers with dropout after each, then a linear map to C logits."""
 
-    def __init__(self, in_dim: int, outputs: int, settings: Settings, generator: torch.Generator) -> None:
+    def __init__(
+        self, in_dim: int, outputs: int, settings: Settings, generator: torch.Generator
+    ) -> None:
         super().__init__()
         widths = [in_dim] + [settings.dim] * (settings.layers - 1)
         self.layers: Any = nn.ModuleList(Layer(width, settings, generator) for width in widths)
@@ -93,35 +96,53 @@ class AveragePooling(nn.Module):
         return levels[0] @ self.head + self.offset
 
 
-Batches: TypeAlias = Callable[[AveragePooling, shared.Drop, torch.Generator], Iterator[tuple[Tensor, Tensor]]]
+Batches: TypeAlias = Callable[
+    [AveragePooling, shared.Drop, torch.Generator], Iterator[tuple[Tensor, Tensor]]
+]
 """One epoch: yields the logits of some labelled nodes and their codes."""
 
 
 def whole(graph: Graph, device: torch.device) -> tuple[Tensor, Propagation]:
     """A graph's features ``[N, F]`` and the matrix ``[N, N]`` that averages over neighbours (0 if there are none)."""
-    return torch.from_numpy(graph.features).to(device), Propagation.of(graph, NEIGHBOURS, Backend(device))
+    return torch.from_numpy(graph.features).to(device), Propagation.of(
+        graph, NEIGHBOURS, Backend(device)
+    )
 
 
 def graph_by_graph(graph: Graph, codes: Tensor, device: torch.device) -> Batches:
     """Epochs that visit each of several graphs once, in random order."""
     masks = [graph.groups == group for group in np.unique(graph.groups)]  # type: ignore[arg-type]
-    parts = [(*whole(graph.part(mask), device), codes[torch.from_numpy(mask).to(device)]) for mask in masks]
-    labelled = [(features, mean, shared.known_rows(own), own[shared.known_rows(own)]) for features, mean, own in parts]
+    parts = [
+        (*whole(graph.part(mask), device), codes[torch.from_numpy(mask).to(device)])
+        for mask in masks
+    ]
+    labelled = [
+        (features, mean, shared.known_rows(own), own[shared.known_rows(own)])
+        for features, mean, own in parts
+    ]
 
-    def epoch(model: AveragePooling, drop: shared.Drop, generator: torch.Generator) -> Iterator[tuple[Tensor, Tensor]]:
-        for one in torch.randperm(len(labelled), generator=generator, device=generator.device).tolist():
+    def epoch(
+        model: AveragePooling, drop: shared.Drop, generator: torch.Generator
+    ) -> Iterator[tuple[Tensor, Tensor]]:
+        for one in torch.randperm(
+            len(labelled), generator=generator, device=generator.device
+        ).tolist():
             features, mean, rows, targets = labelled[one]
             yield model.over_graph(features, mean, drop)[rows], targets
 
     return epoch
 
 
-def patch_by_patch(graph: Graph, codes: Tensor, device: torch.device, settings: Settings) -> Batches:
+def patch_by_patch(
+    graph: Graph, codes: Tensor, device: torch.device, settings: Settings
+) -> Batches:
     """Epochs that visit each labelled node once, as the centre of a patch, in random order."""
     features, neighbours = torch.from_numpy(graph.features).to(device), Neighbours.of(graph, device)
     labelled = shared.known_rows(codes)
 
-    def epoch(model: AveragePooling, drop: shared.Drop, generator: torch.Generator) -> Iterator[tuple[Tensor, Tensor]]:
+    def epoch(
+        model: AveragePooling, drop: shared.Drop, generator: torch.Generator
+    ) -> Iterator[tuple[Tensor, Tensor]]:
         order = torch.randperm(len(labelled), generator=generator, device=generator.device)
         for centres in labelled[order].split(settings.batch):
             rows = sample_patches(neighbours, centres, settings.fan_out, generator)
@@ -164,10 +185,17 @@ def train(
 
 
 def average_pooling(
-    graph: Graph, codes: NDArray[Any], seed: int, device: torch.device, settings: Settings | None = None
+    graph: Graph,
+    codes: NDArray[Any],
+    seed: int,
+    device: torch.device,
+    settings: Settings | None = None,
 ) -> NDArray[Any]:
     """Predict all nodes, in the shape of the codes; the trained layers run over the whole graph."""
-    scaled, targets = graph.scaled(graph.scaler("columns")), shared.training_codes(graph, codes, device)
+    scaled, targets = (
+        graph.scaled(graph.scaler("columns")),
+        shared.training_codes(graph, codes, device),
+    )
     settings = settings or (ONE_GRAPH if graph.groups is None else MANY_GRAPHS)
     everything = whole(scaled, device)
     held_out = graph.splits["validation"] & known(codes)

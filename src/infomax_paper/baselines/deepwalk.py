@@ -42,7 +42,11 @@ SETTINGS = Settings()
 
 
 def deepwalk(
-    graph: Graph, codes: NDArray[Any], seed: int, device: torch.device, settings: Settings = SETTINGS
+    graph: Graph,
+    codes: NDArray[Any],
+    seed: int,
+    device: torch.device,
+    settings: Settings = SETTINGS,
 ) -> Tensor:
     """Learn vectors ``[N, dim]`` from the edges alone.
 
@@ -51,7 +55,9 @@ def deepwalk(
     """
     first, draws = generators(seed, device)
     tables = new_tables(graph.num_nodes, settings.dim, first, device)
-    seen = torch.from_numpy(graph.splits.get("seen", np.ones(graph.num_nodes, dtype=bool))).to(device)
+    seen = torch.from_numpy(graph.splits.get("seen", np.ones(graph.num_nodes, dtype=bool))).to(
+        device
+    )
     known = [table[seen] for table in tables]
     learn(graph.seen(), known, settings, draws)
     for table, rows in zip(tables, known, strict=True):
@@ -85,7 +91,11 @@ def learn(
     centres, contexts = parameters = [nn.Parameter(table) for table in tables]
     near = closeness(settings.length, settings.window, device)
     chance = neighbours.starts.diff().double() ** 0.75
-    nodes = torch.arange(graph.num_nodes, device=device) if moving is None else torch.nonzero(moving)[:, 0]
+    nodes = (
+        torch.arange(graph.num_nodes, device=device)
+        if moving is None
+        else torch.nonzero(moving)[:, 0]
+    )
     optimiser = torch.optim.Adam(parameters, lr=settings.lr, fused=True)
     steps = settings.walks * -(-len(nodes) // settings.batch)
     schedule = torch.optim.lr_scheduler.LinearLR(optimiser, 1, 0, total_iters=steps)
@@ -104,7 +114,12 @@ def learn(
 
 
 def with_features(
-    graph: Graph, codes: NDArray[Any], seed: int, device: torch.device, scale: Scale, settings: Settings = SETTINGS
+    graph: Graph,
+    codes: NDArray[Any],
+    seed: int,
+    device: torch.device,
+    scale: Scale,
+    settings: Settings = SETTINGS,
 ) -> Any:
     """DeepWalk's vectors concatenated with the features, ``[N, dim + F]``; CSR if the features are.
 
@@ -118,7 +133,9 @@ def with_features(
     return np.hstack([vectors, features], dtype=np.float32)
 
 
-def random_walks(neighbours: Neighbours, starts: Tensor, length: int, generator: torch.Generator) -> Tensor:
+def random_walks(
+    neighbours: Neighbours, starts: Tensor, length: int, generator: torch.Generator
+) -> Tensor:
     """Random walks ``[n, length]`` from nodes ``[n]``; a walk stays at an isolated node."""
     walk = [starts]
     for _ in range(length - 1):

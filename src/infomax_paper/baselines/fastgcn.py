@@ -44,7 +44,11 @@ class Importance:
 
     def __init__(self, propagation: Propagation) -> None:
         matrix, n = propagation.operand.matrix, propagation.n
-        self.starts, self.columns, self.values = matrix.crow_indices(), matrix.col_indices(), matrix.values()
+        self.starts, self.columns, self.values = (
+            matrix.crow_indices(),
+            matrix.col_indices(),
+            matrix.values(),
+        )
         self.chance = torch.zeros(n, dtype=torch.float64, device=self.starts.device)
         self.chance.index_add_(0, self.columns, self.values.double() ** 2)
 
@@ -74,12 +78,17 @@ def sampled_logits(model: gcn.GCN, messages: Tensor, weights: Tensor) -> Tensor:
     return weights @ ((messages @ model.first).relu() @ model.second)
 
 
-def train(graph: Graph, codes: Tensor, settings: Settings, seed: int, device: torch.device) -> gcn.GCN:
+def train(
+    graph: Graph, codes: Tensor, settings: Settings, seed: int, device: torch.device
+) -> gcn.GCN:
     """Train on a graph. Codes are ``[n]`` or ``[n, C]``, -1 for nodes that are not for training."""
     first, draws = generators(seed, device)
     model = gcn.GCN(graph.num_features, settings.dim, shared.classes(codes), first).to(device)
     propagation = Propagation.of(graph, SYMMETRIC, Backend(device))
-    messages, importance = propagation @ torch.from_numpy(graph.features).to(device), Importance(propagation)
+    messages, importance = (
+        propagation @ torch.from_numpy(graph.features).to(device),
+        Importance(propagation),
+    )
     optimiser = torch.optim.Adam(model.parameters(), lr=settings.lr, fused=True)
     labelled = shared.known_rows(codes)
     for _ in range(settings.epochs):
@@ -95,7 +104,10 @@ def fastgcn(
     graph: Graph, codes: NDArray[Any], seed: int, device: torch.device, settings: Settings = REDDIT
 ) -> NDArray[Any]:
     """Predict all nodes, in the shape of the codes; the trained layers run over the whole graph, without sampling."""
-    scaled, targets = graph.scaled(graph.scaler("columns")), shared.training_codes(graph, codes, device)
+    scaled, targets = (
+        graph.scaled(graph.scaler("columns")),
+        shared.training_codes(graph, codes, device),
+    )
     model = train(scaled.seen(), targets, settings, seed, device)
     with torch.no_grad():
         return shared.decide(model(*gcn.whole(scaled, device)), codes)

@@ -39,7 +39,9 @@ class GCN(nn.Module):
         self.first = glorot((in_dim, hidden), generator=generator)
         self.second = glorot((hidden, outputs), generator=generator)
 
-    def forward(self, x: Operand, propagation: Propagation, drop: shared.Drop = shared.keep) -> Tensor:
+    def forward(
+        self, x: Operand, propagation: Propagation, drop: shared.Drop = shared.keep
+    ) -> Tensor:
         """Logits from features ``[N, F]``, dense or sparse; ``drop`` is applied to the input of each layer."""
         h = (propagation @ product(x, self.first, drop)).relu()
         return propagation @ (drop(h) @ self.second)
@@ -59,7 +61,9 @@ class TwoLayerEncoder(nn.Module):
         weight: Tensor = self.encoder.weights[0]
         return weight
 
-    def forward(self, x: Operand, propagation: Propagation, drop: shared.Drop = shared.keep) -> Tensor:
+    def forward(
+        self, x: Operand, propagation: Propagation, drop: shared.Drop = shared.keep
+    ) -> Tensor:
         """Logits from features ``[N, F]``, dense or sparse; ``drop`` is applied to the input of each layer."""
         first, second = self.encoder.weights
         h = propagation @ product(x, first, drop) + self.encoder.biases[0]
@@ -93,8 +97,14 @@ def product(x: Operand, weight: Tensor, drop: shared.Drop) -> Tensor:
     """X Θ with dropout on X. If X is sparse, its stored entries are dropped; each row sums weighted rows of Θ."""
     if isinstance(x, Tensor):
         return drop(x) @ weight
-    starts, columns, values = x.matrix.crow_indices(), x.matrix.col_indices(), drop(x.matrix.values())
-    return embedding_bag(columns, weight, starts, mode="sum", per_sample_weights=values, include_last_offset=True)
+    starts, columns, values = (
+        x.matrix.crow_indices(),
+        x.matrix.col_indices(),
+        drop(x.matrix.values()),
+    )
+    return embedding_bag(
+        columns, weight, starts, mode="sum", per_sample_weights=values, include_last_offset=True
+    )
 
 
 def train(
@@ -107,11 +117,20 @@ def train(
 ) -> nn.Module:
     """Train and return the model of the last epoch. Codes are ``[n]`` or ``[n, C]``, -1 for nodes not for training."""
     first, draws = generators(seed, device)
-    model = settings.model(graph.num_features, settings.hidden, shared.classes(codes), first).to(device)
+    model = settings.model(graph.num_features, settings.hidden, shared.classes(codes), first).to(
+        device
+    )
     others = [parameter for parameter in model.parameters() if parameter is not model.first]
-    groups: list[dict[str, Any]] = [{"params": [model.first], "weight_decay": settings.decay}, {"params": others}]
+    groups: list[dict[str, Any]] = [
+        {"params": [model.first], "weight_decay": settings.decay},
+        {"params": others},
+    ]
     optimiser = torch.optim.Adam(groups, lr=settings.lr, fused=True)
-    inputs, rows, drop = whole(graph, device), shared.known_rows(codes), shared.dropout(settings.dropout, draws)
+    inputs, rows, drop = (
+        whole(graph, device),
+        shared.known_rows(codes),
+        shared.dropout(settings.dropout, draws),
+    )
     losses: list[float] = []
     for _ in range(settings.epochs):
         shared.descend(optimiser, shared.label_loss(model(*inputs, drop)[rows], codes[rows]))
@@ -124,12 +143,19 @@ def train(
 
 def whole(graph: Graph, device: torch.device) -> tuple[Operand, Propagation]:
     """The inputs of a model: a graph's features ``[N, F]``, and P."""
-    return operand(graph.features, Backend(device)), Propagation.of(graph, SYMMETRIC, Backend(device))
+    return operand(graph.features, Backend(device)), Propagation.of(
+        graph, SYMMETRIC, Backend(device)
+    )
 
 
-def gcn(graph: Graph, codes: NDArray[Any], seed: int, device: torch.device, settings: Settings = KIPF) -> NDArray[Any]:
+def gcn(
+    graph: Graph, codes: NDArray[Any], seed: int, device: torch.device, settings: Settings = KIPF
+) -> NDArray[Any]:
     """Predict all nodes, in the shape of the codes; trained on the seen nodes, then run over the whole graph."""
-    scaled, targets = graph.scaled(graph.scaler(settings.scale)), shared.training_codes(graph, codes, device)
+    scaled, targets = (
+        graph.scaled(graph.scaler(settings.scale)),
+        shared.training_codes(graph, codes, device),
+    )
     everything = whole(scaled, device)
     held_out = np.flatnonzero(graph.splits["validation"] & known(codes))
     rows, checks = (torch.from_numpy(values).to(device) for values in (held_out, codes[held_out]))

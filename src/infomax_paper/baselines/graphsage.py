@@ -48,7 +48,9 @@ class Aggregator(nn.Module):
         out: ``[n, 2 dim]``
     """
 
-    def __init__(self, in_dim: int, dim: int, generator: torch.Generator, digest_dim: int | None = None) -> None:
+    def __init__(
+        self, in_dim: int, dim: int, generator: torch.Generator, digest_dim: int | None = None
+    ) -> None:
         super().__init__()
         self.own = glorot((in_dim, dim), generator=generator)
         self.others = glorot((digest_dim or in_dim, dim), generator=generator)
@@ -75,7 +77,10 @@ class Pool(Aggregator):
 
     def __init__(self, in_dim: int, dim: int, generator: torch.Generator) -> None:
         super().__init__(in_dim, dim, generator, 4 * dim)
-        self.hidden, self.bias = glorot((in_dim, 4 * dim), generator=generator), nn.Parameter(torch.zeros(4 * dim))
+        self.hidden, self.bias = (
+            glorot((in_dim, 4 * dim), generator=generator),
+            nn.Parameter(torch.zeros(4 * dim)),
+        )
 
     def digest(self, others: Tensor) -> Tensor:
         """The maximum, ``[n, 4 dim]``; taken before bias and ReLU, which do not change the order."""
@@ -115,7 +120,9 @@ AGGREGATORS: dict[str, Any] = {"GCN": GCN, "mean": Mean, "LSTM": LSTM, "pool": P
 class GraphSage(nn.Module):
     """One layer per level of the patches; gives vectors ``[B, 2 dim]`` of length 1."""
 
-    def __init__(self, aggregator: str, in_dim: int, settings: Settings, generator: torch.Generator) -> None:
+    def __init__(
+        self, aggregator: str, in_dim: int, settings: Settings, generator: torch.Generator
+    ) -> None:
         super().__init__()
         self.fan_out, kind = settings.fan_out, AGGREGATORS[aggregator]
         widths = [in_dim] + [2 * settings.dim] * (len(self.fan_out) - 1)
@@ -125,7 +132,10 @@ class GraphSage(nn.Module):
         """Vectors of B nodes, from all features ``[N, F]`` and their patches ``[B, P]`` (see `sample_patches`)."""
         levels = [features[level] for level in by_level(rows, self.fan_out)]
         for layer in self.layers:
-            levels = [layer(own, others.view(len(own), -1, others.shape[1])) for own, others in pairwise(levels)]
+            levels = [
+                layer(own, others.view(len(own), -1, others.shape[1]))
+                for own, others in pairwise(levels)
+            ]
             if len(levels) > 1:
                 levels = [level.relu() for level in levels]
         return normalize(levels[0], dim=1)
@@ -142,7 +152,9 @@ def walk_pairs(
     return starts[away], passed[away]
 
 
-def train(aggregator: str, graph: Graph, settings: Settings, seed: int, device: torch.device) -> GraphSage:
+def train(
+    aggregator: str, graph: Graph, settings: Settings, seed: int, device: torch.device
+) -> GraphSage:
     """Train on a graph, so that nodes on one walk become similar and nodes drawn at random do not."""
     first, draws = generators(seed, device)
     model = GraphSage(aggregator, graph.num_features, settings, first).to(device)
@@ -153,7 +165,9 @@ def train(aggregator: str, graph: Graph, settings: Settings, seed: int, device: 
         starts = torch.randint(graph.num_nodes, (settings.batch,), generator=draws, device=device)
         nodes, passed = walk_pairs(neighbours, starts, settings.walk, draws)
         others = torch.multinomial(chance, settings.negatives, replacement=True, generator=draws)
-        rows = sample_patches(neighbours, torch.cat([nodes, passed, others]), settings.fan_out, draws)
+        rows = sample_patches(
+            neighbours, torch.cat([nodes, passed, others]), settings.fan_out, draws
+        )
         h, h_passed, h_others = model(features, rows).split([len(nodes), len(passed), len(others)])
         loss = softplus(-(h * h_passed).sum(1)).sum() + softplus(h @ h_others.T).sum()
         shared.descend(optimiser, loss / settings.batch)
@@ -161,7 +175,9 @@ def train(aggregator: str, graph: Graph, settings: Settings, seed: int, device: 
 
 
 @torch.no_grad()
-def vectors(model: GraphSage, graph: Graph, settings: Settings, seed: int, device: torch.device) -> NDArray[np.float32]:
+def vectors(
+    model: GraphSage, graph: Graph, settings: Settings, seed: int, device: torch.device
+) -> NDArray[np.float32]:
     """The vectors ``[N, 2 dim]`` of all nodes, from neighbourhoods sampled as in training.
 
     They are scaled to length sqrt(2 dim): a probe of 100 steps needs entries of order 1.
@@ -169,16 +185,26 @@ def vectors(model: GraphSage, graph: Graph, settings: Settings, seed: int, devic
     draws = generators(seed, device)[1]
     features, neighbours = torch.from_numpy(graph.features).to(device), Neighbours.of(graph, device)
     blocks = torch.arange(graph.num_nodes, device=device).split(settings.batch)
-    found = [model(features, sample_patches(neighbours, block, settings.fan_out, draws)) for block in blocks]
+    found = [
+        model(features, sample_patches(neighbours, block, settings.fan_out, draws))
+        for block in blocks
+    ]
     return (torch.cat(found) * sqrt(2 * settings.dim)).cpu().numpy()
 
 
 def graphsage(
-    aggregator: str, graph: Graph, codes: NDArray[Any], seed: int, device: torch.device, settings: Settings = SETTINGS
+    aggregator: str,
+    graph: Graph,
+    codes: NDArray[Any],
+    seed: int,
+    device: torch.device,
+    settings: Settings = SETTINGS,
 ) -> NDArray[np.float32]:
     """Learn vectors ``[N, 2 dim]``; the codes are not used."""
     scaled = graph.scaled(graph.scaler("columns"))
-    return vectors(train(aggregator, scaled.seen(), settings, seed, device), scaled, settings, seed, device)
+    return vectors(
+        train(aggregator, scaled.seen(), settings, seed, device), scaled, settings, seed, device
+    )
 
 
 ROWS = {f"GraphSAGE-{aggregator}": partial(graphsage, aggregator) for aggregator in AGGREGATORS}

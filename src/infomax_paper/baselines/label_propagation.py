@@ -16,7 +16,9 @@ ROUNDS = 10
 all labels the limit is nearly constant, so that one class takes over the graph."""
 
 
-def label_propagation(graph: Graph, codes: NDArray[Any], seed: int, device: torch.device) -> NDArray[np.int64]:
+def label_propagation(
+    graph: Graph, codes: NDArray[Any], seed: int, device: torch.device
+) -> NDArray[np.int64]:
     """Predict class codes ``[N]``, -1 for nodes that no label reaches; on the CPU, without randomness.
 
     In each round every node takes the mean of its neighbours, scaled to sum to 1; labelled nodes are then reset.

@@ -46,7 +46,11 @@ SETTINGS = Settings()
 
 
 def planetoid(
-    graph: Graph, codes: NDArray[Any], seed: int, device: torch.device, settings: Settings = SETTINGS
+    graph: Graph,
+    codes: NDArray[Any],
+    seed: int,
+    device: torch.device,
+    settings: Settings = SETTINGS,
 ) -> NDArray[np.int64]:
     """Predict class codes ``[N]`` with the classifier of the step with the lowest validation loss."""
     first, draws = generators(seed, device)
@@ -58,12 +62,18 @@ def planetoid(
     tables = deepwalk.new_tables(graph.num_nodes, settings.walk.dim, first, device)
 
     def label_context(centres: Tensor, contexts: Tensor) -> Tensor:
-        loss = label_context_loss(centres[train], contexts[train], targets[train], settings.walk.negatives)
+        loss = label_context_loss(
+            centres[train], contexts[train], targets[train], settings.walk.negatives
+        )
         return settings.label_context * loss
 
     deepwalk.learn(graph, tables, settings.walk, draws, extra=label_context)
     inputs = (operand(normalize(graph.features), Backend(device)), settings.trust * tables[0])
-    return classify(inputs, graph.num_features, targets, train, held_out, settings, first).cpu().numpy()
+    return (
+        classify(inputs, graph.num_features, targets, train, held_out, settings, first)
+        .cpu()
+        .numpy()
+    )
 
 
 def label_context_loss(centres: Tensor, contexts: Tensor, codes: Tensor, negatives: int) -> Tensor:
@@ -93,9 +103,14 @@ def classify(
     """
     outputs, device = int(targets[train].max()) + 1, targets.device
     widths = (num_features, inputs[1].shape[1])
-    maps = [glorot((width, outputs), generator=generator).to(device).detach().requires_grad_() for width in widths]
+    maps = [
+        glorot((width, outputs), generator=generator).to(device).detach().requires_grad_()
+        for width in widths
+    ]
     biases = [torch.zeros(outputs, device=device, requires_grad=True) for _ in widths]
-    optimiser = torch.optim.Adam([*maps, *biases], lr=settings.lr, weight_decay=settings.decay, fused=True)
+    optimiser = torch.optim.Adam(
+        [*maps, *biases], lr=settings.lr, weight_decay=settings.decay, fused=True
+    )
     lowest, best = torch.inf, torch.empty(0)
     for _ in range(settings.steps):
         parts = [x @ weight + bias for x, weight, bias in zip(inputs, maps, biases, strict=True)]

@@ -35,7 +35,9 @@ def training_codes(graph: Graph, codes: NDArray[Any], device: torch.device) -> T
     """The codes of ``graph.seen()``, ``[n]`` or ``[n, C]`` int64; -1 for nodes that are not for training."""
     mask = graph.splits["train"].reshape(-1, *[1] * (codes.ndim - 1))
     masked = np.where(mask, codes, -1).astype(np.int64)
-    return torch.from_numpy(masked[graph.splits["seen"]] if "seen" in graph.splits else masked).to(device)
+    return torch.from_numpy(masked[graph.splits["seen"]] if "seen" in graph.splits else masked).to(
+        device
+    )
 
 
 def known_rows(codes: Tensor) -> Tensor:

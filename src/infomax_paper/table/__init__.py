@@ -39,19 +39,27 @@ DATASETS = (*CITATION, "reddit", "ppi")
 """The data sets of the paper. "generated-reddit" can be named, too: it is not in the paper, but needs no files."""
 
 
-def embed(graph: Graph, codes: NDArray[Any], seed: int, device: torch.device, **settings: Any) -> NDArray[np.float32]:
+def embed(
+    graph: Graph, codes: NDArray[Any], seed: int, device: torch.device, **settings: Any
+) -> NDArray[np.float32]:
     """Train DGI and return its vectors ``[N, dim]``."""
     return DGI(**settings, seed=seed, device=str(device)).fit_transform(graph).vectors
 
 
-def raw_features(graph: Graph, codes: NDArray[Any], seed: int, device: torch.device, **settings: Any) -> Any:
+def raw_features(
+    graph: Graph, codes: NDArray[Any], seed: int, device: torch.device, **settings: Any
+) -> Any:
     """The features ``[N, F]``, scaled as for DGI."""
     return scaled_features(graph, settings)
 
 
 def _ours(uses: str, run: Callable[..., Any], seeded: bool = True, **change: Any) -> Baseline:
-    settings = {name: EXPERIMENTS[name].settings | change for name in (*DATASETS, "generated-reddit")}
-    return Baseline("vectors", uses, {name: partial(run, **values) for name, values in settings.items()}, seeded)
+    settings = {
+        name: EXPERIMENTS[name].settings | change for name in (*DATASETS, "generated-reddit")
+    }
+    return Baseline(
+        "vectors", uses, {name: partial(run, **values) for name, values in settings.items()}, seeded
+    )
 
 
 _ROWS = {
@@ -61,7 +69,9 @@ _ROWS = {
     **BASELINES,
 }
 # In the paper's order: the methods of the upper table, then those that only the lower one has.
-METHODS = {name: _ROWS[name] for name in dict.fromkeys([method for _, method in PAPER if method in _ROWS])}
+METHODS = {
+    name: _ROWS[name] for name in dict.fromkeys([method for _, method in PAPER if method in _ROWS])
+}
 """Name -> the method, for all rows of the table."""
 
 
@@ -82,13 +92,25 @@ def make_table(
     """
     names = [_known("--datasets", name, METHODS["DGI"].runs) for name in datasets]
     rows = [_known("--methods", name, METHODS) for name in methods]
-    probed = {name for name in names for row in rows if METHODS[row].kind == "vectors" and name in METHODS[row].runs}
+    probed = {
+        name
+        for name in names
+        for row in rows
+        if METHODS[row].kind == "vectors" and name in METHODS[row].runs
+    }
     measure, place = probe_for(probe, probed), choose_device(device)
     absent: dict[str, str] = {}
-    cells = [Cell(folder, name, row, probe) for name in names for row in rows if name in METHODS[row].runs]
+    cells = [
+        Cell(folder, name, row, probe)
+        for name in names
+        for row in rows
+        if name in METHODS[row].runs
+    ]
     if names and rows and not cells:
         able = ", ".join(row for row, method in METHODS.items() if method.runs.keys() & set(names))
-        raise InputError("--methods", f"some that run on {', '.join(names)} ({able})", ", ".join(rows))
+        raise InputError(
+            "--methods", f"some that run on {', '.join(names)} ({able})", ", ".join(rows)
+        )
     total, done = sum(len(cell.missing(runs)) for cell in cells), 0
     write_table(folder, probe, absent)
     for name in names:
@@ -123,7 +145,9 @@ class Cell:
             for key, value in self.made_by.items():
                 if stored.get(key) != value:
                     remedy = "Choose another folder, or remove this file."
-                    raise InputError(str(self.path), f"runs with {key} {value}", str(stored.get(key)), remedy)
+                    raise InputError(
+                        str(self.path), f"runs with {key} {value}", str(stored.get(key)), remedy
+                    )
             self.runs = stored["runs"]
 
     @property
@@ -134,7 +158,9 @@ class Cell:
     def missing(self, runs: int) -> list[int]:
         """The seeds that are still to be run."""
         made = {run["seed"] for run in self.runs}
-        return [seed for seed in range(runs if METHODS[self.method].seeded else 1) if seed not in made]
+        return [
+            seed for seed in range(runs if METHODS[self.method].seeded else 1) if seed not in made
+        ]
 
     def run(self, graph: Graph, seed: int, probe: Probe, device: torch.device) -> None:
         """Make one run and store it."""
@@ -149,17 +175,32 @@ class Cell:
             scores = probe(output, codes, splits, seed=seed, device=device).values
         if row.seeded:
             scores = scores.mean(keepdims=True)
-        self.runs.append({"seed": seed, "scores": scores.tolist(), "seconds": time.perf_counter() - began})
+        self.runs.append(
+            {"seed": seed, "scores": scores.tolist(), "seconds": time.perf_counter() - began}
+        )
         make_folder(self.path.parent)
-        write_json(self.path, {**self.made_by, "dataset": self.dataset, "method": self.method, "runs": self.runs})
+        write_json(
+            self.path,
+            {**self.made_by, "dataset": self.dataset, "method": self.method, "runs": self.runs},
+        )
 
     def row(self) -> dict[str, Any]:
         """The cell as a row; ``differs``: from the paper, by more than two deviations (the larger) and 1.5 points."""
         paper, metric = PAPER.get((self.dataset, self.method)), EXPERIMENTS[self.dataset].metric
-        row = summarise(self.method, self.scores, sum(run["seconds"] for run in self.runs), paper, metric)
+        row = summarise(
+            self.method, self.scores, sum(run["seconds"] for run in self.runs), paper, metric
+        )
         points = 1.5 if metric == "accuracy" else 0.015
-        differs = paper is not None and abs(row.mean - paper[0]) > max(2 * row.std, 2 * (paper[1] or 0), points) + 1e-9
-        return {"dataset": self.dataset, "uses": METHODS[self.method].uses, **row.to_dict(), "differs": differs}
+        differs = (
+            paper is not None
+            and abs(row.mean - paper[0]) > max(2 * row.std, 2 * (paper[1] or 0), points) + 1e-9
+        )
+        return {
+            "dataset": self.dataset,
+            "uses": METHODS[self.method].uses,
+            **row.to_dict(),
+            "differs": differs,
+        }
 
 
 def write_table(folder: Path, probe: str, absent: dict[str, str]) -> dict[str, Any]:

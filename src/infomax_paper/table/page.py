@@ -36,10 +36,14 @@ def halves(table: dict[str, Any]) -> Iterator[tuple[str, list[list[str]]]]:
     Methods are in the paper's order, then those that are not in the paper.
     """
     for title, (metric, names) in HALVES.items():
-        found = {(row["method"], row["dataset"]): row for row in table["rows"] if row["dataset"] in names}
+        found = {
+            (row["method"], row["dataset"]): row for row in table["rows"] if row["dataset"] in names
+        }
         datasets = [name for name in names if any(name == dataset for _, dataset in found)]
         rows = [["data", "method", *(TITLES[name] for name in datasets)]]
-        for method in dict.fromkeys([*(method for name, method in PAPER if name in names), *(one for one, _ in found)]):
+        for method in dict.fromkeys(
+            [*(method for name, method in PAPER if name in names), *(one for one, _ in found)]
+        ):
             cells = [found.get((method, name)) for name in datasets]
             if uses := next((cell["uses"] for cell in cells if cell), ""):
                 rows.append([uses, method, *(_cell(cell) if cell else "" for cell in cells)])
@@ -70,16 +74,25 @@ def markdown(table: dict[str, Any]) -> str:
 
 def html(table: dict[str, Any]) -> str:
     """The table as an HTML page that loads nothing."""
-    parts = [(title.split(",")[0].lower(), title, list[str](), rows) for title, rows in halves(table)]
+    parts = [
+        (title.split(",")[0].lower(), title, list[str](), rows) for title, rows in halves(table)
+    ]
     if notes := _notes(table):
         parts.append(("notes", "Notes", [f"{name}. {note}" for name, note in notes], []))
-    lead, headings = f"{LEAD} {KEY} Probe: {table['probe']}.", {name: title for name, title, *_ in parts}
+    lead, headings = (
+        f"{LEAD} {KEY} Probe: {table['probe']}.",
+        {name: title for name, title, *_ in parts},
+    )
     return page("Table 2: our results beside the paper’s", lead, headings, starmap(section, parts))
 
 
 def _notes(table: dict[str, Any]) -> list[tuple[str, str]]:
     """The notes about the rows in the table, and about the data sets that are missing."""
     known = tomllib.loads((files("infomax_paper.table") / "notes.toml").read_text(encoding="utf-8"))
-    shown = {row["method"] for row in table["rows"]} | {TITLES[row["dataset"]] for row in table["rows"]}
+    shown = {row["method"] for row in table["rows"]} | {
+        TITLES[row["dataset"]] for row in table["rows"]
+    }
     said = [(name, note) for name, note in known.items() if name in shown]
-    return said + [(TITLES[name], f"Left out. {reason}") for name, reason in table["absent"].items()]
+    return said + [
+        (TITLES[name], f"Left out. {reason}") for name, reason in table["absent"].items()
+    ]

@@ -29,7 +29,9 @@ FAST = fast.Settings(dim=8, draws=8, batch=16, epochs=3)
 WIDE = dataclasses.replace(gcn.WIDE, epochs=3)
 
 
-def communities(groups: int = 4, size: int = 24, *, many: bool = False, separate: bool = False) -> Graph:
+def communities(
+    groups: int = 4, size: int = 24, *, many: bool = False, separate: bool = False
+) -> Graph:
     """Groups of two communities each, which differ in the mean of the features over a neighbourhood, hardly per node.
 
     The last group is unseen, and every fifth of the seen is for validation. ``many``: a label for each community, and
@@ -42,7 +44,11 @@ def communities(groups: int = 4, size: int = 24, *, many: bool = False, separate
     near = np.triu(inside & (rng.random((n, n)) < 0.7), 1)
     features = rng.normal(size=(n, 6)) + 0.8 * np.where(community, 1, -1)[:, None]
     seen = group < groups - 1
-    labels = np.stack([community, 1 - community, np.ones(n)], axis=1).astype(np.int8) if many else community
+    labels = (
+        np.stack([community, 1 - community, np.ones(n)], axis=1).astype(np.int8)
+        if many
+        else community
+    )
     return Graph.from_arrays(
         np.stack(np.nonzero(near)),
         features,
@@ -65,11 +71,22 @@ def plain_layer(layer: torch.nn.Module, own: torch.Tensor, others: torch.Tensor)
         digest = sum(others) / len(others)
     elif isinstance(layer, sage.Pool):
         hidden = [torch.relu(one @ layer.hidden + layer.bias) for one in others]
-        digest = torch.stack([torch.stack([h[j] for h in hidden]).max() for j in range(hidden[0].shape[0])])
+        digest = torch.stack(
+            [torch.stack([h[j] for h in hidden]).max() for j in range(hidden[0].shape[0])]
+        )
     else:
-        lstm, digest, cell = layer.lstm, torch.zeros(layer.lstm.hidden_size), torch.zeros(layer.lstm.hidden_size)
+        lstm, digest, cell = (
+            layer.lstm,
+            torch.zeros(layer.lstm.hidden_size),
+            torch.zeros(layer.lstm.hidden_size),
+        )
         for one in others:
-            gates = lstm.weight_ih_l0 @ one + lstm.bias_ih_l0 + lstm.weight_hh_l0 @ digest + lstm.bias_hh_l0
+            gates = (
+                lstm.weight_ih_l0 @ one
+                + lstm.bias_ih_l0
+                + lstm.weight_hh_l0 @ digest
+                + lstm.bias_hh_l0
+            )
             enter, forget, candidate, leave = gates.chunk(4)
             cell = forget.sigmoid() * cell + enter.sigmoid() * candidate.tanh()
             digest = leave.sigmoid() * cell.tanh()
@@ -88,7 +105,8 @@ def test_vectors_are_those_of_plain_loops_over_a_tree(name, generator):
         children, leaves = inner[:3], [inner[3 + 2 * i : 5 + 2 * i] for i in range(3)]
         first, second = model.layers
         hidden = [
-            plain_layer(first, child, torch.stack(own)).relu() for child, own in zip(children, leaves, strict=True)
+            plain_layer(first, child, torch.stack(own)).relu()
+            for child, own in zip(children, leaves, strict=True)
         ]
         top = plain_layer(first, centre, torch.stack(children)).relu()
         expected = plain_layer(second, top, torch.stack(hidden))
@@ -117,9 +135,14 @@ def test_training_brings_walkers_together(name, generator):
 
     def objective(steps: int) -> float:
         settings = dataclasses.replace(SAGE, steps=steps, lr=1e-2, batch=32)
-        h = torch.nn.functional.normalize(torch.from_numpy(sage.graphsage(name, graph, np.empty(0), 0, CPU, settings)))
+        h = torch.nn.functional.normalize(
+            torch.from_numpy(sage.graphsage(name, graph, np.empty(0), 0, CPU, settings))
+        )
         near, far = (h[nodes] * h[passed]).sum(1), h[unseen] @ h.T
-        return float(torch.nn.functional.softplus(-near).mean() + 4 * torch.nn.functional.softplus(far).mean())
+        return float(
+            torch.nn.functional.softplus(-near).mean()
+            + 4 * torch.nn.functional.softplus(far).mean()
+        )
 
     assert objective(40) < objective(0) - 0.3
 
@@ -151,21 +174,27 @@ def test_a_sample_of_every_node_is_the_whole_layer(generator):
     graph = random_graph(dense=True)
     features, propagation = gcn.whole(graph, CPU)
     model = gcn.GCN(12, 5, 3, generator)
-    sampled = fast.sampled_logits(model, propagation @ features, propagation.operand.matrix.to_dense())
+    sampled = fast.sampled_logits(
+        model, propagation @ features, propagation.operand.matrix.to_dense()
+    )
     torch.testing.assert_close(sampled, model(features, propagation))
 
 
 def test_patches_of_every_neighbour_are_the_whole_graph(generator):
     """On a ring, where a node has two neighbours: if both are sampled, patches and graph give the same logits."""
     ring = np.arange(7)
-    graph = Graph.from_arrays(np.stack([ring, (ring + 1) % 7]), np.random.default_rng(0).normal(size=(7, 3)))
+    graph = Graph.from_arrays(
+        np.stack([ring, (ring + 1) % 7]), np.random.default_rng(0).normal(size=(7, 3))
+    )
     model = pooling.AveragePooling(3, 2, POOLING, generator)
     features, mean = pooling.whole(graph, CPU)
     centres = torch.arange(7)
     children = torch.stack([centres - 1, centres + 1], dim=1).flatten() % 7
     leaves = torch.stack([children - 1, children + 1], dim=1).flatten() % 7
     levels = [features[level] for level in (centres, children, leaves)]
-    torch.testing.assert_close(model.over_patches(levels, keep), model.over_graph(features, mean, keep))
+    torch.testing.assert_close(
+        model.over_patches(levels, keep), model.over_graph(features, mean, keep)
+    )
 
 
 @pytest.mark.parametrize("many", [False, True], ids=["one label", "many labels"])
@@ -211,14 +240,18 @@ def test_training_is_blind_to_the_unseen(row, separate, monkeypatch):
     unseen = np.flatnonzero(~graph.splits["seen"])
     edges = np.stack(graph.adjacency.nonzero())
     strange = np.stack([unseen, unseen[::-1] if separate else np.arange(len(unseen))])
-    other = Graph.from_arrays(np.concatenate([edges, strange], axis=1), graph.features, groups=graph.groups)
+    other = Graph.from_arrays(
+        np.concatenate([edges, strange], axis=1), graph.features, groups=graph.groups
+    )
     features, codes = graph.features.copy(), graph.labels["y"].copy()
     features[unseen] = np.nan
     codes[~graph.splits["train"]] ^= 1
     run(graph, graph.labels["y"], 0, CPU, settings)
     run(graph.replace(adjacency=other.adjacency, features=features), codes, 0, CPU, settings)
     run(graph, graph.labels["y"], 1, CPU, settings)
-    first, poisoned, reseeded = (torch.cat([p.flatten() for p in model.parameters()]) for model in models)
+    first, poisoned, reseeded = (
+        torch.cat([p.flatten() for p in model.parameters()]) for model in models
+    )
     assert torch.isfinite(first).all()
     assert torch.equal(first, poisoned)
     assert not torch.equal(first, reseeded)
@@ -226,7 +259,10 @@ def test_training_is_blind_to_the_unseen(row, separate, monkeypatch):
 
 def test_average_pooling_keeps_what_does_best_on_validation_nodes():
     graph = communities()
-    codes, liked = torch.from_numpy(graph.labels["y"][graph.splits["seen"]]), iter([0.2, 0.7, 0.7, 0.1])
+    codes, liked = (
+        torch.from_numpy(graph.labels["y"][graph.splits["seen"]]),
+        iter([0.2, 0.7, 0.7, 0.1]),
+    )
     looks: list[torch.Tensor] = []
 
     def judge(model: torch.nn.Module) -> float:

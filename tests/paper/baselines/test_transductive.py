@@ -71,12 +71,18 @@ def test_label_propagation_spreads_to_the_nearer_label_and_no_further_than_its_r
 def test_label_propagation_is_the_mean_of_neighbours_again_and_again():
     graph = random_graph(weighted=True)
     train, codes = np.arange(40) < 6, np.where(np.arange(40) < 9, np.arange(40) % 3, -1)
-    values = [np.eye(3)[code] if known else np.zeros(3) for known, code in zip(train, codes, strict=True)]
+    values = [
+        np.eye(3)[code] if known else np.zeros(3) for known, code in zip(train, codes, strict=True)
+    ]
     weights = graph.adjacency.toarray()
     for _ in range(10):
-        sums = [sum((w * v for w, v in zip(row, values, strict=True)), np.zeros(3)) for row in weights]
+        sums = [
+            sum((w * v for w, v in zip(row, values, strict=True)), np.zeros(3)) for row in weights
+        ]
         means = [total / max(total.sum(), 1e-9) for total in sums]
-        values = [old if known else mean for known, old, mean in zip(train, values, means, strict=True)]
+        values = [
+            old if known else mean for known, old, mean in zip(train, values, means, strict=True)
+        ]
     expected = [int(v.argmax()) if v.any() else -1 for v in values]
     found = label_propagation(graph.replace(splits={"train": train}), codes, 0, CPU).tolist()
     assert found == expected
@@ -85,7 +91,9 @@ def test_label_propagation_is_the_mean_of_neighbours_again_and_again():
 
 def test_walks_stay_on_edges(generator):
     graph = random_graph()
-    walks = random_walks(Neighbours.of(graph, CPU), torch.arange(40).repeat(5), 12, generator).numpy()
+    walks = random_walks(
+        Neighbours.of(graph, CPU), torch.arange(40).repeat(5), 12, generator
+    ).numpy()
     assert walks.shape == (200, 12)
     steps = graph.adjacency.toarray()[walks[:, :-1], walks[:, 1:]] > 0
     alone = walks[:, 0] == 39
@@ -131,7 +139,9 @@ def test_new_nodes_find_their_place_among_the_old():
     inductive = graph.replace(splits={**graph.splits, "seen": seen})
     vectors = deepwalk.deepwalk(inductive, codes, 0, CPU, WALK)
     # What was seen is as if the rest were not there; the rest is near its own community's.
-    without = inductive.replace(adjacency=sparse.csr_array(graph.adjacency.multiply(np.outer(seen, seen))))
+    without = inductive.replace(
+        adjacency=sparse.csr_array(graph.adjacency.multiply(np.outer(seen, seen)))
+    )
     assert torch.equal(vectors[seen], deepwalk.deepwalk(without, codes, 0, CPU, WALK)[seen])
     assert nearest(vectors, codes, seen) > 0.8
 
@@ -146,7 +156,9 @@ def test_features_of_length_one_stand_beside_the_vectors():
     assert features.shape == (60, 6)
     assert ((np.abs(lengths - 1) < 1e-5) | (lengths == 0)).all()
     dense = graph.replace(features=graph.features.toarray())
-    np.testing.assert_allclose(deepwalk.with_features(dense, codes, 0, CPU, "rows", WALK), both.toarray(), atol=1e-6)
+    np.testing.assert_allclose(
+        deepwalk.with_features(dense, codes, 0, CPU, "rows", WALK), both.toarray(), atol=1e-6
+    )
 
 
 def test_gcn_learns_communities_with_one_label_a_node_and_with_many():
@@ -191,7 +203,9 @@ def test_validation_nodes_choose_and_test_nodes_do_not(row):
     graph, codes = communities()
     graph = graph.replace(features=graph.features.toarray())
     kept, same, other = (
-        CHOOSERS[row](graph, np.where(graph.splits[part], 1 - codes, codes) if part else codes, 0, CPU)
+        CHOOSERS[row](
+            graph, np.where(graph.splits[part], 1 - codes, codes) if part else codes, 0, CPU
+        )
         for part in ("", "test", "validation")
     )
     np.testing.assert_array_equal(same, kept)

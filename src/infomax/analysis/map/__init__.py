@@ -50,7 +50,11 @@ def write_map(
     if first not in columns:
         raise InputError("color", f"one of {', '.join(columns)}, or a feature", first)
     n, vectors = nodes.shape[0], nodes.vectors
-    types = [np.arange(n)] if kinds is None else [np.flatnonzero(kinds == kind) for kind in np.unique(kinds)]
+    types = (
+        [np.arange(n)]
+        if kinds is None
+        else [np.flatnonzero(kinds == kind) for kind in np.unique(kinds)]
+    )
     width = min(max(k, NEIGHBOURS), max(map(len, types)) - 1)
     rows = np.repeat(np.arange(n)[:, None], width, axis=1)
     cosines = np.zeros((n, width), np.float32)

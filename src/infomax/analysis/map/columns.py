@@ -22,7 +22,12 @@ def check_color(graphs: Sequence[Graph], color: str | None) -> None:
     columns = ["type"] * (len(graphs) > 1)
     for graph in graphs:
         kept = {"split": graph.splits, "graph": graph.groups is not None}
-        columns += [*graph.labels, "community", *(name for name, there in kept.items() if there), "degree"]
+        columns += [
+            *graph.labels,
+            "community",
+            *(name for name, there in kept.items() if there),
+            "degree",
+        ]
         columns += [column.name for column in _readable(graph)]
     known = [*columns, *(name for graph in graphs for name in graph.feature_names)]
     if color is not None and color not in known:
@@ -31,7 +36,10 @@ def check_color(graphs: Sequence[Graph], color: str | None) -> None:
 
 
 def node_columns(
-    graph: Graph, clusters: NDArray[np.int64], feature: str | None = None, rows: NDArray[np.int64] | None = None
+    graph: Graph,
+    clusters: NDArray[np.int64],
+    feature: str | None = None,
+    rows: NDArray[np.int64] | None = None,
 ) -> dict[str, NDArray[Any]]:
     """The columns of a graph's nodes: labels, community, split, graph (of many), degree, and a feature if named.
 
@@ -47,7 +55,9 @@ def node_columns(
     columns["community"] = _around(clusters, graph.called(some), degree)
     if graph.splits:
         parts = [np.where(mask[some], name, "") for name, mask in graph.splits.items()]
-        columns["split"] = _text(", ".join(filter(None, names)) for names in zip(*parts, strict=True))
+        columns["split"] = _text(
+            ", ".join(filter(None, names)) for names in zip(*parts, strict=True)
+        )
     if graph.groups is not None:
         columns["graph"] = _text(map(str, graph.groups[some].tolist()))
     columns["degree"] = degree
@@ -67,12 +77,19 @@ def _readable(graph: Graph) -> list[Column]:
     encoding = graph.encoding
     if encoding is None or encoding.raw:
         return []
-    return [column for column in encoding.used if column.kind in ("category", "boolean", "number", "date")]
+    return [
+        column
+        for column in encoding.used
+        if column.kind in ("category", "boolean", "number", "date")
+    ]
 
 
 def _cells(column: Column, features: NDArray[Any]) -> NDArray[Any]:
     """What stood in a column ``[N]``, from its features ``[N, F]``; dates are years."""
-    learnt, missing = column.learnt, features[:, -1] > 0 if column.missing else np.zeros(len(features), bool)
+    learnt, missing = (
+        column.learnt,
+        features[:, -1] > 0 if column.missing else np.zeros(len(features), bool),
+    )
     if column.kind == "category":
         names = np.array(["", *learnt["values"], "the rest"], dtype=object)
         block = features[:, : len(features[0]) - bool(column.missing)]

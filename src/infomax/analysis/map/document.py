@@ -60,17 +60,24 @@ def page(
     heads = list(columns)
     described = [_column(name, values) for name, values in columns.items()]
     span = max(float(np.ptp(places, axis=0).max()), 1e-9)
-    from_corner = np.column_stack([places[:, 0] - places[:, 0].min(), places[:, 1].max() - places[:, 1]]) / span
+    from_corner = (
+        np.column_stack([places[:, 0] - places[:, 0].min(), places[:, 1].max() - places[:, 1]])
+        / span
+    )
     blocks = {
         "places": np.round(65535 * from_corner).astype("<u2").tobytes(),
-        "ids": json.dumps([str(identifier) for identifier in ids.tolist()], ensure_ascii=False).encode(),
+        "ids": json.dumps(
+            [str(identifier) for identifier in ids.tolist()], ensure_ascii=False
+        ).encode(),
         "names": json.dumps([] if names is None else names.tolist(), ensure_ascii=False).encode(),
         "neighbours": neighbours.astype("<u4").tobytes(),
         "cosines": np.round(32767 * cosines).astype("<i2").tobytes(),
         **{f"column{at}": values for at, (_, values) in enumerate(described)},
     }
     # Without a time stamp, so that the same map gives the same file.
-    packed = {name: gzip.compress(block, compresslevel=6, mtime=0) for name, block in blocks.items()}
+    packed = {
+        name: gzip.compress(block, compresslevel=6, mtime=0) for name, block in blocks.items()
+    }
     meta = {
         "nodes": len(ids),
         "drawn": drawn or number_of(len(ids), "node"),
@@ -80,7 +87,10 @@ def page(
         "columns": [description for description, _ in described],
         "first": heads.index(first),
         "importance": heads.index("degree") if "degree" in heads else None,
-        "themes": {"light": {"groups": COLOURS, "ramp": RAMP}, "dark": {"groups": DARK_COLOURS, "ramp": DARK_RAMP}},
+        "themes": {
+            "light": {"groups": COLOURS, "ramp": RAMP},
+            "dark": {"groups": DARK_COLOURS, "ramp": DARK_RAMP},
+        },
     }
     parts = {
         "title": html.escape(title),

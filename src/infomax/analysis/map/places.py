@@ -34,10 +34,14 @@ def layout(
     separate. ``neighbours`` are the rows ``[N, k]`` of those nearest to each of ``[N, d]``, from `nearest`.
     """
     n, k = neighbours.shape
-    start = _principal(vectors) + 1e-3 * np.random.default_rng(seed).normal(size=(n, 2)).astype(np.float32)
+    start = _principal(vectors) + 1e-3 * np.random.default_rng(seed).normal(size=(n, 2)).astype(
+        np.float32
+    )
     if k == n - 1:  # all nodes are neighbours of all: nothing to lay out
         return start
-    edges = sparse.csr_array((np.ones(n * k, np.float32), neighbours.ravel(), k * np.arange(n + 1)), (n, n))
+    edges = sparse.csr_array(
+        (np.ones(n * k, np.float32), neighbours.ravel(), k * np.arange(n + 1)), (n, n)
+    )
     edges = sparse.csr_array(edges + edges.T)
     edges.data /= edges.data.sum()
     return descend(start, edges, EARLY, LATE, progress=progress)

@@ -31,15 +31,23 @@ def is_database(name: str | Path) -> bool:
         return True
     if other := re.match(r"\w+://", str(name)):
         remedy = "Copy it to a file first; DuckDB reads MySQL and the web."
-        raise InputError(str(name), "a file, a folder, sqlite:///, duckdb:/// or postgresql://", other[0], remedy)
+        raise InputError(
+            str(name), "a file, a folder, sqlite:///, duckdb:/// or postgresql://", other[0], remedy
+        )
     path = Path(name)
     if not path.is_dir():
         return bool(_kind(path)) or (path.suffix.lower() in _SUFFIXES and path.is_file())
     if any((path / part).exists() for part in ("edges", "graph.json", "config.json")):
         return False
-    files = [file for file in sorted(path.iterdir()) if file.is_file() and not file.name.startswith(".")]
+    files = [
+        file for file in sorted(path.iterdir()) if file.is_file() and not file.name.startswith(".")
+    ]
     tables = [file for file in files if text.extension(file) in (*text.DELIMITERS, ".parquet")]
-    return len(tables) > 1 and "edges" not in table_files(path) and len({_header(file) for file in tables}) > 1
+    return (
+        len(tables) > 1
+        and "edges" not in table_files(path)
+        and len({_header(file) for file in tables}) > 1
+    )
 
 
 def database_file(name: str | Path) -> Path:
@@ -100,7 +108,11 @@ def planned(name: str | Path, columns: Columns) -> tuple[Plan, dict[str, Time]]:
     files = [path] if path.is_file() else [*table_files(path).values()]
     stamp = [[str(file.resolve()), file.stat().st_size, file.stat().st_mtime_ns] for file in files]
     snapshot = Snapshot(str(path), stamp, said)
-    copy = copy_files if path.is_dir() else {"sqlite": copy_sqlite, "duckdb": attach_duckdb}.get(_kind(path))
+    copy = (
+        copy_files
+        if path.is_dir()
+        else {"sqlite": copy_sqlite, "duckdb": attach_duckdb}.get(_kind(path))
+    )
     if copy is None:
         raise InputError(str(path), "a database, a file of SQLite or DuckDB", "another file")
     copy(path, snapshot)

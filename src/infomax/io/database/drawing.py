@@ -16,7 +16,11 @@ HEADINGS = ("table", "rows", "becomes", "name", "time")
 
 def drawn(plan: Plan) -> list[str]:
     """A tree from the tables that no other refers to, along the keys; ``=`` leads to a category, ``>`` to itself."""
-    tables = [table for table in plan.tables.values() if plan.roles[table.name] not in ("ignore", "lookup")]
+    tables = [
+        table
+        for table in plan.tables.values()
+        if plan.roles[table.name] not in ("ignore", "lookup")
+    ]
     referred = {key.table for table in tables for key in table.keys if key.table != table.name}
     lines, drawn_already = list[str](), set[str]()
     for table in sorted(tables, key=lambda one: (one.name in referred, -len(one.keys), one.name)):
@@ -63,7 +67,9 @@ def rows(plan: Plan, times: dict[str, Time], as_of: str | None = None) -> list[t
     found = list[tuple[str, ...]]()
     until = None if as_of is None else parse_time(as_of, "--as-of")
     if until is not None and not times:
-        raise InputError("--as-of", "tables with times", "none", "Name a column of times: --time TABLE.COLUMN.")
+        raise InputError(
+            "--as-of", "tables with times", "none", "Name a column of times: --time TABLE.COLUMN."
+        )
     for name, table in plan.tables.items():
         is_node = plan.roles[name] in ("nodes", "facts")
         named = "+".join(name_columns(plan.snapshot, table)) if is_node else ""
@@ -73,7 +79,7 @@ def rows(plan: Plan, times: dict[str, Time], as_of: str | None = None) -> list[t
         if until is not None and name in times:
             joins = list[str]()
             there = f"coalesce({moment(plan, times, table, joins)} <= {until}, true)"
-            query = f"SELECT count(*) FROM {table.sql} AS t {' '.join(joins)} WHERE {there}"  # noqa: S608
+            query = f"SELECT count(*) FROM {table.sql} AS t {' '.join(joins)} WHERE {there}"
             count = f"{plan.snapshot.number(query):,}"
         found.append((name, count, _becomes(plan, table), named, when if is_node else ""))
     return found
@@ -107,7 +113,9 @@ def closing(plan: Plan) -> list[str]:
     told = ", ".join(f"{count} {how}" for how, count in counts.items() if count)
     name, key = keys[0]
     lines.append(f"keys: {told}; another: --key {name}.{key.name}=TABLE, or =none")
-    name = next((name for name in plan.unsaid if plan.roles[name] == "lookup"), next(iter(plan.tables)))
+    name = next(
+        (name for name in plan.unsaid if plan.roles[name] == "lookup"), next(iter(plan.tables))
+    )
     other = "nodes" if plan.roles[name] == "lookup" else "ignore"
     lines.append(f"another role: --table {name}={other}, of nodes, facts, edges, lookup, ignore")
     lines.append("other names: --name TABLE.COLUMN; other times: --time TABLE.COLUMN")

@@ -19,7 +19,9 @@ NOTHING = ("", "\\N", "NULL", "null")
 def attach_duckdb(path: Path, snapshot: Snapshot) -> None:
     """Attach a file, read-only; nothing of it is copied."""
     try:
-        snapshot.database.execute(f"ATTACH {_string(str(path.resolve()))} AS source (READ_ONLY, TYPE duckdb)")
+        snapshot.database.execute(
+            f"ATTACH {_string(str(path.resolve()))} AS source (READ_ONLY, TYPE duckdb)"
+        )
     except snapshot.failure as error:
         raise InputError(str(path), "a DuckDB database that can be opened", str(error)) from None
     query = "SELECT schema_name, {0}_name FROM duckdb_{0}s() WHERE database_name = 'source' AND NOT internal ORDER BY 2"
@@ -31,7 +33,7 @@ def attach_duckdb(path: Path, snapshot: Snapshot) -> None:
             sql = f"source.{quoted(schema)}.{quoted(name)}"
             table = Table(name, sql, snapshot.types(sql), is_view=kind == "view")
             if kind == "table":
-                table.rows = snapshot.number(f"SELECT count(*) FROM {sql}")  # noqa: S608
+                table.rows = snapshot.number(f"SELECT count(*) FROM {sql}")
                 _declared(snapshot, schema, table)
             if not snapshot.are_vectors(table, list(table.columns)):
                 snapshot.tables[name] = table
@@ -41,7 +43,9 @@ def _declared(snapshot: Snapshot, schema: str, table: Table) -> None:
     """Note the keys that a table of the attached file declares."""
     columns = "constraint_type, constraint_column_names, referenced_table, referenced_column_names"
     where = f"schema_name = {_string(schema)} AND table_name = {_string(table.name)} AND database_name = 'source'"
-    for kind, own, other, target in snapshot.rows(f"SELECT {columns} FROM duckdb_constraints() WHERE {where}"):  # noqa: S608
+    for kind, own, other, target in snapshot.rows(
+        f"SELECT {columns} FROM duckdb_constraints() WHERE {where}"
+    ):
         if kind == "PRIMARY KEY":
             table.primary = tuple(own)
         elif kind == "FOREIGN KEY" and not snapshot.is_left_out(other, schema):
@@ -62,7 +66,9 @@ def table_files(folder: Path) -> dict[str, Path]:
             continue
         name = path.name[: -len(suffix)]
         if name in found:
-            raise InputError(str(folder), f"one file {name}.*", f"{found[name].name} and {path.name}")
+            raise InputError(
+                str(folder), f"one file {name}.*", f"{found[name].name} and {path.name}"
+            )
         found[name] = path
     return found
 
@@ -92,21 +98,23 @@ def _copy_text(name: str, path: Path, snapshot: Snapshot) -> None:
     table = Table(name, f"t{len(snapshot.tables)}", dict.fromkeys(names, "VARCHAR"), is_text=True)
     file = f"read_csv({_string(str(path.resolve()))}, {options})"
     try:
-        snapshot.database.execute(f"CREATE TABLE {table.sql} AS SELECT * FROM {file}")  # noqa: S608
+        snapshot.database.execute(f"CREATE TABLE {table.sql} AS SELECT * FROM {file}")
     except snapshot.failure as error:
         text.refuse_wide(path)
         found = str(error).strip().splitlines()
         line = next((one for one in found if "Line" in one or "line" in one), found[0])
         expected = "a table of text, in UTF-8, with the cells of its header"
         raise snapshot.refused(ValueError(line), str(path), expected) from None
-    table.rows = snapshot.number(f"SELECT count(*) FROM {table.sql}")  # noqa: S608
+    table.rows = snapshot.number(f"SELECT count(*) FROM {table.sql}")
     snapshot.tables[name] = table
 
 
 def copy_frames(frames: Mapping[str, Any], snapshot: Snapshot) -> None:
     """Copy frames of pyarrow."""
     for name, frame in frames.items():
-        snapshot.copy(Table(name, "", {}), map(_columns, frame.to_batches()), names=frame.schema.names)
+        snapshot.copy(
+            Table(name, "", {}), map(_columns, frame.to_batches()), names=frame.schema.names
+        )
 
 
 def _columns(batch: Any) -> dict[str, Any]:

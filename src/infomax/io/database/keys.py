@@ -31,7 +31,9 @@ def find_keys(snapshot: Snapshot, said: Sequence[str]) -> None:
         own = {columns: key for (name, columns), key in chosen.items() if name == table.name}
         declared = [_targeted(snapshot, table, key) for key in table.keys if key.columns not in own]
         table.keys = [*declared, *(key for key in own.values() if key is not None)]
-        taken = {column for columns in [*own, *(key.columns for key in table.keys)] for column in columns}
+        taken = {
+            column for columns in [*own, *(key.columns for key in table.keys)] for column in columns
+        }
         if not table.is_view:
             table.keys += _found(snapshot, table, taken)
         places = list(table.columns)
@@ -40,7 +42,9 @@ def find_keys(snapshot: Snapshot, said: Sequence[str]) -> None:
         table.keys = [_counted(snapshot, table, key) for key in table.keys]
         used = {column for key in table.keys for column in key.columns}.union(table.primary)
         if table.is_text:
-            table.integers = frozenset(column for column in used if _holds_integers(snapshot, table, column))
+            table.integers = frozenset(
+                column for column in used if _holds_integers(snapshot, table, column)
+            )
 
 
 def _read(snapshot: Snapshot, said: str) -> tuple[tuple[str, tuple[str, ...]], Key | None]:
@@ -49,7 +53,9 @@ def _read(snapshot: Snapshot, said: str) -> tuple[tuple[str, tuple[str, ...]], K
     name = max((one for one in snapshot.tables if left.startswith(f"{one}.")), key=len, default="")
     if not name or not right:
         remedy = f"The tables are {listed(list(snapshot.tables))}."
-        raise InputError("--key", "TABLE.COLUMN=TABLE, as in results.driverId=drivers", shorten(said), remedy)
+        raise InputError(
+            "--key", "TABLE.COLUMN=TABLE, as in results.driverId=drivers", shorten(said), remedy
+        )
     table = snapshot.tables[name]
     columns = _columns(table, left[len(name) + 1 :])
     if right == NONE:
@@ -57,7 +63,9 @@ def _read(snapshot: Snapshot, said: str) -> tuple[tuple[str, tuple[str, ...]], K
     other = right if right in snapshot.tables else right.rpartition(".")[0]
     if other not in snapshot.tables:
         remedy = meant(right, snapshot.tables)
-        raise InputError(f"--key {said}", f"a table ({listed(list(snapshot.tables))})", shorten(right), remedy)
+        raise InputError(
+            f"--key {said}", f"a table ({listed(list(snapshot.tables))})", shorten(right), remedy
+        )
     target = _columns(snapshot.tables[other], right[len(other) + 1 :]) if right != other else ()
     key = _targeted(snapshot, table, Key(columns, other, target, "said"))
     return (name, columns), key
@@ -76,7 +84,10 @@ def _columns(table: Table, words: str) -> tuple[str, ...]:
 def _targeted(snapshot: Snapshot, table: Table, key: Key) -> Key:
     """The key with the names of the table and the columns that it refers to; refused where there are none."""
     by_case = {name.lower(): name for name in snapshot.tables}
-    where, left_out = f"{snapshot.where}, table {table.name}", f"--key {table.name}.{key.name}={NONE} leaves it out."
+    where, left_out = (
+        f"{snapshot.where}, table {table.name}",
+        f"--key {table.name}.{key.name}={NONE} leaves it out.",
+    )
     if key.table.lower() not in by_case:
         found = f"{key.name} refers to {shorten(key.table)}, which is not there"
         raise InputError(where, "keys that refer to a table", found, left_out)
@@ -85,7 +96,9 @@ def _targeted(snapshot: Snapshot, table: Table, key: Key) -> Key:
     if len(target) != len(key.columns):
         found = f"{other.name}, whose primary key has {number_of(len(target), 'column')}"
         remedy = f"Name the column: --key {table.name}.{key.name}={other.name}.COLUMN. {left_out}"
-        raise InputError(where, f"a key of {number_of(len(key.columns), 'column')} for {key.name}", found, remedy)
+        raise InputError(
+            where, f"a key of {number_of(len(key.columns), 'column')} for {key.name}", found, remedy
+        )
     columns = {name.lower(): name for name in other.columns}
     target = tuple(columns.get(name.lower(), name) for name in target)
     if missing := [name for name in target if name not in other.columns]:
@@ -105,16 +118,25 @@ def _counted(snapshot: Snapshot, table: Table, key: Key) -> Key:
     if key.filled and key.lost == key.filled:
         found = f"none of {number_of(key.filled, 'value')} of {key.name} among those of {'+'.join(key.target)}"
         remedy = f"Name another: --key {table.name}.{key.name}=TABLE.COLUMN; or none: ={NONE}."
-        raise InputError(f"{snapshot.where}, table {table.name}", f"values of the key of {key.table}", found, remedy)
+        raise InputError(
+            f"{snapshot.where}, table {table.name}",
+            f"values of the key of {key.table}",
+            found,
+            remedy,
+        )
     return key
 
 
 def _with_counts(snapshot: Snapshot, table: Table, key: Key) -> Key:
     other = snapshot.tables[key.table]
     filled = " AND ".join(f"t.{quoted(column)} IS NOT NULL" for column in key.columns)
-    there = f"SELECT 1 FROM {other.sql} AS r WHERE {joined(table, key, other)}"  # noqa: S608
-    query = f"SELECT count(*) FROM {table.sql} AS t WHERE {filled}"  # noqa: S608
-    key = replace(key, filled=snapshot.number(query), lost=snapshot.number(f"{query} AND NOT EXISTS ({there})"))
+    there = f"SELECT 1 FROM {other.sql} AS r WHERE {joined(table, key, other)}"
+    query = f"SELECT count(*) FROM {table.sql} AS t WHERE {filled}"
+    key = replace(
+        key,
+        filled=snapshot.number(query),
+        lost=snapshot.number(f"{query} AND NOT EXISTS ({there})"),
+    )
     if table.is_text and key.lost == key.filled and not key.is_float:
         as_integers = _with_counts(snapshot, table, replace(key, is_float=True))
         return as_integers if as_integers.lost < key.lost else key
@@ -128,7 +150,10 @@ def _found(snapshot: Snapshot, table: Table, taken: set[str]) -> Iterator[Key]:
         if column in taken or column in own:
             continue
         named = [other for other in snapshot.tables.values() if _is_called(column, other, table)]
-        keys = [_with_counts(snapshot, table, Key((column,), other.name, other.primary, "found")) for other in named]
+        keys = [
+            _with_counts(snapshot, table, Key((column,), other.name, other.primary, "found"))
+            for other in named
+        ]
         keys = [key for key in keys if key.filled and key.filled - key.lost >= FOUND * key.filled]
         if keys:
             yield min(keys, key=lambda key: key.lost)
@@ -154,7 +179,10 @@ def _is_called(column: str, other: Table, table: Table) -> bool:
 def _called_as_key(snapshot: Snapshot, table: Table) -> tuple[str, ...]:
     """The column that is called as the key of a table is, and whose values all differ: id, driverId, id_driver."""
     names = singulars(table.name)
-    spelt = ["id", *(spelling for name in names for spelling in (f"{name}id", f"id{name}", f"{name}key"))]
+    spelt = [
+        "id",
+        *(spelling for name in names for spelling in (f"{name}id", f"id{name}", f"{name}key")),
+    ]
     by_name = {plain(column): column for column in reversed(table.columns)}
     likely = [by_name[word] for word in spelt if word in by_name]
     return next(((column,) for column in likely if _is_unique(snapshot, table, (column,))), ())
@@ -173,7 +201,7 @@ def _first(snapshot: Snapshot, table: Table) -> tuple[str, ...]:
 def _is_unique(snapshot: Snapshot, table: Table, columns: Sequence[str]) -> bool:
     cells = ", ".join(map(quoted, columns))
     cell = cells if len(columns) == 1 else f"({cells})"
-    query = f"SELECT count(*) - count(DISTINCT {cell}) FROM {table.sql}"  # noqa: S608
+    query = f"SELECT count(*) - count(DISTINCT {cell}) FROM {table.sql}"
     return table.rows > 0 and not snapshot.number(query)
 
 
@@ -181,7 +209,7 @@ def _holds_integers(snapshot: Snapshot, table: Table, column: str) -> bool:
     """Whether all cells of a column of text are written as integers are."""
     cell = quoted(column)
     other = f"TRY_CAST({cell} AS BIGINT)::VARCHAR IS DISTINCT FROM {cell} AND {cell} IS NOT NULL"
-    return not snapshot.number(f"SELECT count(*) FROM {table.sql} WHERE {other}")  # noqa: S608
+    return not snapshot.number(f"SELECT count(*) FROM {table.sql} WHERE {other}")
 
 
 def written(tables: Mapping[str, Table]) -> list[str]:

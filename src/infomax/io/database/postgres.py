@@ -27,7 +27,9 @@ SELECT contype::text,
     (SELECT array_agg(attname::text ORDER BY place) FROM unnest(confkey) WITH ORDINALITY AS k(number, place)
         JOIN pg_attribute ON attrelid = confrelid AND attnum = number)
 FROM pg_constraint WHERE conrelid = {} AND contype IN ('p', 'f')"""
-_PLAIN = re.compile(r"(smallint|integer|bigint|real|double precision|boolean|text|character.*|date|timestamp.*)(\[\])?")
+_PLAIN = re.compile(
+    r"(smallint|integer|bigint|real|double precision|boolean|text|character.*|date|timestamp.*)(\[\])?"
+)
 _UNREAD = re.compile("bytea|jsonb?|xml|tsvector|.*range")
 
 
@@ -42,12 +44,16 @@ def connect(address: str) -> Any:
     try:
         return dbapi.connect(address)
     except dbapi.Error as error:
-        raise InputError(shown(address), "a Postgres server that lets you in", one_line(error)) from None
+        raise InputError(
+            shown(address), "a Postgres server that lets you in", one_line(error)
+        ) from None
 
 
 def driver() -> Any:
     """The module of the driver."""
-    return library("adbc_driver_postgresql.dbapi", "postgres", "postgresql://", ", to read a Postgres server")
+    return library(
+        "adbc_driver_postgresql.dbapi", "postgres", "postgresql://", ", to read a Postgres server"
+    )
 
 
 def copy_postgres(address: str, snapshot: Snapshot) -> None:
@@ -64,11 +70,21 @@ def copy_postgres(address: str, snapshot: Snapshot) -> None:
                     continue
                 if not allowed:
                     remedy = f"Grant SELECT on it, or leave it out: --table {name}=ignore."
-                    raise InputError(snapshot.where, f"permission to read table {schema}.{name}", "none", remedy)
-                _copy(cursor, f"{quoted(schema)}.{quoted(name)}", Table(name, "", {}, is_view=is_view), oid, snapshot)
+                    raise InputError(
+                        snapshot.where, f"permission to read table {schema}.{name}", "none", remedy
+                    )
+                _copy(
+                    cursor,
+                    f"{quoted(schema)}.{quoted(name)}",
+                    Table(name, "", {}, is_view=is_view),
+                    oid,
+                    snapshot,
+                )
         except (dbapi.Error, pa.ArrowException, OSError) as error:
             remedy = "Nothing was written; the same command starts anew."
-            raise InputError(snapshot.where, "tables that can be read to their end", one_line(error), remedy) from None
+            raise InputError(
+                snapshot.where, "tables that can be read to their end", one_line(error), remedy
+            ) from None
 
 
 def _copy(cursor: Any, place: str, table: Table, oid: int, snapshot: Snapshot) -> None:
@@ -83,8 +99,11 @@ def _copy(cursor: Any, place: str, table: Table, oid: int, snapshot: Snapshot) -
             table.keys.append(Key(tuple(own), other, tuple(target)))
     if cells and not snapshot.are_vectors(table, list(kinds)):
         table.copied = {name: "UUID" for name, kind in kinds.items() if kind == "uuid"}
-        cursor.execute(f"SELECT {', '.join(cells.values())} FROM {place}")  # noqa: S608
-        batches = (dict(zip(batch.schema.names, batch.columns, strict=True)) for batch in cursor.fetch_record_batch())
+        cursor.execute(f"SELECT {', '.join(cells.values())} FROM {place}")
+        batches = (
+            dict(zip(batch.schema.names, batch.columns, strict=True))
+            for batch in cursor.fetch_record_batch()
+        )
         snapshot.copy(table, batches, names=list(cells))
 
 
@@ -98,5 +117,11 @@ def _cell(name: str, kind: str) -> str:
     if re.fullmatch(r"(.*\.)?(vector|halfvec)(\(\d+\))?", kind):  # of pgvector
         return f"{cell}::real[] AS {cell}"
     whole = re.fullmatch(r"numeric\((\d+),0\)", kind)
-    other = "int8" if whole and int(whole[1]) <= 18 else "float8" if kind.startswith("numeric") else "text"
+    other = (
+        "int8"
+        if whole and int(whole[1]) <= 18
+        else "float8"
+        if kind.startswith("numeric")
+        else "text"
+    )
     return f"{cell}::{other} AS {cell}"

@@ -37,7 +37,11 @@ class Plan:
     @property
     def types(self) -> dict[str, Table]:
         """The tables whose rows are nodes, by the names of the types."""
-        return {type_name(name): table for name, table in self.tables.items() if self.roles[name] in ROLES[:2]}
+        return {
+            type_name(name): table
+            for name, table in self.tables.items()
+            if self.roles[name] in ROLES[:2]
+        }
 
     def keys(self, table: Table, *roles: str) -> list[Key]:
         """The keys of a table to tables of these roles, by default to nodes."""
@@ -45,7 +49,12 @@ class Plan:
 
     def referring(self, name: str) -> list[tuple[Table, Key]]:
         """The tables that refer to a table, and their keys."""
-        return [(table, key) for table in self.tables.values() for key in table.keys if key.table == name]
+        return [
+            (table, key)
+            for table in self.tables.values()
+            for key in table.keys
+            if key.table == name
+        ]
 
 
 def type_name(table: str) -> str:
@@ -64,7 +73,9 @@ def decide(snapshot: Snapshot) -> Plan:
     chosen = {name: role for name, role in snapshot.said.items() if name not in snapshot.left_out}
     for name, role in chosen.items():
         if role not in ROLES or name not in snapshot.tables:
-            remedy = meant(name, snapshot.tables) if role in ROLES else f"Roles are {', '.join(ROLES)}."
+            remedy = (
+                meant(name, snapshot.tables) if role in ROLES else f"Roles are {', '.join(ROLES)}."
+            )
             expected = f"TABLE=ROLE, of the tables {listed(list(snapshot.tables))}"
             raise InputError("--table", expected, shorten(f"{name}={role}"), remedy)
     unsaid = [name for name in snapshot.tables if name not in chosen]
@@ -100,7 +111,9 @@ def _give_edges(plan: Plan) -> None:
     """Make nodes of those lookups without which a table of nodes would have no edge."""
     for table in list(plan.types.values()):
         if not plan.keys(table) and not plan.referring(table.name):
-            plan.roles |= {key.table: "nodes" for key in plan.keys(table, "lookup") if key.table in plan.unsaid}
+            plan.roles |= {
+                key.table: "nodes" for key in plan.keys(table, "lookup") if key.table in plan.unsaid
+            }
 
 
 def _check(plan: Plan) -> None:
@@ -111,20 +124,32 @@ def _check(plan: Plan) -> None:
         if plan.roles[name] == "edges" and len(keys) != 2:
             found = f"{len(keys)}: {', '.join(key.name for key in keys) or 'none'}"
             remedy = f"Say --table {name}=nodes, or name keys: --key {name}.COLUMN=TABLE."
-            raise InputError(f"{where}, table {name}", "two keys to nodes, for edges", found, remedy)
+            raise InputError(
+                f"{where}, table {name}", "two keys to nodes, for edges", found, remedy
+            )
         if plan.roles[name] == "lookup" and lookup_column(table) is None:
             found = f"the columns {listed(table.own)}"
             remedy = f"Say --table {name}=nodes or {name}=ignore."
-            raise InputError(f"{where}, table {name}", "a column of text, for a lookup", found, remedy)
+            raise InputError(
+                f"{where}, table {name}", "a column of text, for a lookup", found, remedy
+            )
     names = [type_name(name) for name in plan.tables if plan.roles[name] in ROLES[:2]]
     if twice := next((name for name in names if names.count(name) > 1), None):
-        raise InputError(where, "a name for each type", f"two tables called {shorten(twice)}", "Rename one.")
-    edges = sum(len(plan.keys(table)) for name, table in plan.tables.items() if plan.roles[name] not in ROLES[3:])
+        raise InputError(
+            where, "a name for each type", f"two tables called {shorten(twice)}", "Rename one."
+        )
+    edges = sum(
+        len(plan.keys(table))
+        for name, table in plan.tables.items()
+        if plan.roles[name] not in ROLES[3:]
+    )
     if not edges:
         if plan.tables and not any(table.rows for table in plan.tables.values()):
             raise InputError(where, "tables with rows", "none")
         found = f"the tables {listed(list(plan.tables))}" if plan.tables else "no table"
-        remedy = "Keys that are neither declared nor called after a table: --key orders.buyer=customers."
+        remedy = (
+            "Keys that are neither declared nor called after a table: --key orders.buyer=customers."
+        )
         raise InputError(where, "tables with keys that refer to each other", found, remedy)
 
 
@@ -140,19 +165,26 @@ def _only_words(snapshot: Snapshot, table: Table) -> list[str]:
     if len(table.own) != 1 or not table.holds_text(table.own[0]):
         return []
     cell = f"{quoted(table.own[0])}::VARCHAR"
-    some = f"(SELECT * FROM {table.sql} WHERE {cell} IS NOT NULL LIMIT {SAMPLE})"  # noqa: S608
-    other = f"TRY_CAST({cell} AS TIMESTAMP) IS NULL" + f" AND TRY_CAST({cell} AS DOUBLE) IS NULL" * table.is_text
-    shares = snapshot.rows(f"SELECT count(*) FILTER ({other}) / count(*) FROM {some}")  # noqa: S608
+    some = f"(SELECT * FROM {table.sql} WHERE {cell} IS NOT NULL LIMIT {SAMPLE})"
+    other = (
+        f"TRY_CAST({cell} AS TIMESTAMP) IS NULL"
+        + f" AND TRY_CAST({cell} AS DOUBLE) IS NULL" * table.is_text
+    )
+    shares = snapshot.rows(f"SELECT count(*) FILTER ({other}) / count(*) FROM {some}")
     return table.own if (shares[0][0] or 0) > 1 - DATED else []
 
 
 def name_columns(snapshot: Snapshot, table: Table) -> list[str]:
     """The columns that make the name of a row: one, or a first and a last name; the only one; or none."""
-    texts = {plain(column): column for column in reversed(table.columns) if table.holds_text(column)}
+    texts = {
+        plain(column): column for column in reversed(table.columns) if table.holds_text(column)
+    }
     for word in _names(table):
         if word in texts:
             return [texts[word]]
-    person = [next((texts[word] for word in words if word in texts), "") for words in (_FIRST, _LAST)]
+    person = [
+        next((texts[word] for word in words if word in texts), "") for words in (_FIRST, _LAST)
+    ]
     if all(person):
         return person
     if "title" in texts:

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 
 _INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
 _NUMBERS = (*_INTEGERS, "FLOAT", "DOUBLE")
-_KEY_TYPES = {name: name for name in ("SMALLINT", "INTEGER", "BIGINT", "DATE", "TIMESTAMP", "UUID")} | {
+_KEY_TYPES = {
+    name: name for name in ("SMALLINT", "INTEGER", "BIGINT", "DATE", "TIMESTAMP", "UUID")
+} | {
     "TINYINT": "SMALLINT",
     "UTINYINT": "SMALLINT",
     "USMALLINT": "INTEGER",
@@ -64,7 +66,11 @@ class Table:
     def own(self) -> list[str]:
         """The columns that can be read and belong to no key."""
         of_keys = {column for key in self.keys for column in key.columns}.union(self.primary)
-        return [name for name, kind in self.columns.items() if name not in of_keys and not _UNREADABLE.search(kind)]
+        return [
+            name
+            for name, kind in self.columns.items()
+            if name not in of_keys and not _UNREADABLE.search(kind)
+        ]
 
     @property
     def key_types(self) -> dict[str, str]:
@@ -89,7 +95,11 @@ class Table:
         kind, cell = self.columns[column], f"{alias}.{quoted(column)}"
         if kind.startswith(_DATES):  # infinity, and what is read of it, are no dates
             return f"CASE WHEN year({cell}) BETWEEN 1 AND 9999 THEN {cell} END"
-        if "INT" in kind or kind in ("VARCHAR", "FLOAT", "DOUBLE", "BOOLEAN") or kind.startswith("DECIMAL"):
+        if (
+            "INT" in kind
+            or kind in ("VARCHAR", "FLOAT", "DOUBLE", "BOOLEAN")
+            or kind.startswith("DECIMAL")
+        ):
             return f"CAST({cell} AS DOUBLE)" if "HUGEINT" in kind else cell
         return cell if kind.endswith("]") or kind == "TIME" else f"CAST({cell} AS VARCHAR)"
 
@@ -115,5 +125,7 @@ def joined(own: Table, key: Key, other: Table, alias: str = "r", row: str = "t")
         one = f"regexp_replace({one}, '\\.0$', '')" if key.is_float else one
         kinds = {own.columns[column], other.columns[target]}
         alike = len(kinds) == 1 or kinds.issubset(_NUMBERS)
-        pairs.append(f"{one} = {two}" if alike else f"CAST({one} AS VARCHAR) = CAST({two} AS VARCHAR)")
+        pairs.append(
+            f"{one} = {two}" if alike else f"CAST({one} AS VARCHAR) = CAST({two} AS VARCHAR)"
+        )
     return " AND ".join(pairs)

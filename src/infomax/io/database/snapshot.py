@@ -19,7 +19,9 @@ MEMORY = 10**9
 class Snapshot:
     """Tables by name; ``where`` names the database in messages, ``stamp`` is equal where nothing can have changed."""
 
-    def __init__(self, where: str, stamp: Any = None, said: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, where: str, stamp: Any = None, said: Mapping[str, str] | None = None
+    ) -> None:
         self.where, self.stamp = where, stamp
         self.tables: dict[str, Table] = {}
         self.said: dict[str, str] = dict(said or {})
@@ -35,12 +37,16 @@ class Snapshot:
         self.database.execute("SET disabled_optimizers = 'join_order,build_side_probe_side'")
         weakref.finalize(self, _close, self.database, self._folder)
 
-    def copy(self, table: Table, batches: Iterator[Mapping[str, Any]], *, names: Sequence[str]) -> None:
+    def copy(
+        self, table: Table, batches: Iterator[Mapping[str, Any]], *, names: Sequence[str]
+    ) -> None:
         """Copy the rows of a table, in batches of Arrow columns; there may be none."""
         self.refuse_twice(table.name)
         table.sql = f"t{len(self.tables)}"
         try:
-            table.rows = self.database.create(table.sql, map(dict, batches), f"{self.where}, table {table.name}")
+            table.rows = self.database.create(
+                table.sql, map(dict, batches), f"{self.where}, table {table.name}"
+            )
         except self.failure as error:
             raise self.refused(error) from None
         if not table.rows:
@@ -52,12 +58,12 @@ class Snapshot:
     def copy_view(self, table: Table) -> None:
         """Copy the rows of a view, which have no numbers and may change."""
         name = f"v{list(self.tables).index(table.name)}"
-        self.rows(f"CREATE TABLE {name} AS SELECT * FROM {table.sql}")  # noqa: S608
-        table.sql, table.rows = name, self.number(f"SELECT count(*) FROM {name}")  # noqa: S608
+        self.rows(f"CREATE TABLE {name} AS SELECT * FROM {table.sql}")
+        table.sql, table.rows = name, self.number(f"SELECT count(*) FROM {name}")
 
     def types(self, sql: str) -> dict[str, str]:
         """The columns of a table or a query, and their types."""
-        return {str(row[0]): str(row[1]) for row in self.rows(f"DESCRIBE SELECT * FROM {sql}")}  # noqa: S608
+        return {str(row[0]): str(row[1]) for row in self.rows(f"DESCRIBE SELECT * FROM {sql}")}
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:
         """All rows of a query."""
@@ -67,13 +73,17 @@ class Snapshot:
             raise self.refused(error) from None
         return found
 
-    def refused(self, error: Exception, where: str = "", expected: str = "tables that can be read") -> InputError:
+    def refused(
+        self, error: Exception, where: str = "", expected: str = "tables that can be read"
+    ) -> InputError:
         """DuckDB's error in plain words, about what it reads, or about the disk that the copy fills."""
         message = one_line(error)
         if not FULL.search(message):
             return InputError(where or self.where, expected, message)
         remedy = "Make room there, or name another folder: TMPDIR=FOLDER. Nothing was written."
-        return InputError(str(Path(self._folder.name).parent), "room for a copy of all tables", message, remedy)
+        return InputError(
+            str(Path(self._folder.name).parent), "room for a copy of all tables", message, remedy
+        )
 
     def number(self, query: str) -> int:
         """The one number that a query gives."""
@@ -109,7 +119,9 @@ class Snapshot:
         """Refuse a second table of a name, from another schema."""
         if name in self.tables:
             remedy = f"Leave one out: --table SCHEMA.{name}=ignore."
-            raise InputError(self.where, "one table of each name", f"{shorten(name)} in two schemas", remedy)
+            raise InputError(
+                self.where, "one table of each name", f"{shorten(name)} in two schemas", remedy
+            )
 
 
 class Query:
@@ -118,7 +130,9 @@ class Query:
     ``columns`` are expressions of SQL by the names of columns, ``rest`` is the query from FROM on.
     """
 
-    def __init__(self, snapshot: Snapshot, columns: Mapping[str, str], rest: str, num_rows: int) -> None:
+    def __init__(
+        self, snapshot: Snapshot, columns: Mapping[str, str], rest: str, num_rows: int
+    ) -> None:
         self.snapshot, self.columns, self.rest, self.num_rows = snapshot, columns, rest, num_rows
         self.stamp = snapshot.stamp
 
@@ -135,7 +149,9 @@ class Query:
 
     def select(self, names: Sequence[str]) -> Query:
         """The same rows of some columns."""
-        return Query(self.snapshot, {name: self.columns[name] for name in names}, self.rest, self.num_rows)
+        return Query(
+            self.snapshot, {name: self.columns[name] for name in names}, self.rest, self.num_rows
+        )
 
     def to_batches(self, max_chunksize: int) -> Iterator[Any]:
         """The rows as record batches of at most so many."""

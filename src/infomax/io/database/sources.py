@@ -23,7 +23,8 @@ def tables_of(plan: Plan, times: dict[str, Time], columns: Columns) -> Tables:
     """The tables of the graph, with all choices among the columns, so that a later database is read alike."""
     allowed = ("labels", "features", "ignore", "name", "time", "as_of", "kinds", "key", "table")
     columns.refuse_others(
-        allowed, f"tables with keys, rather than the database {plan.snapshot.where}: see --key, --table"
+        allowed,
+        f"tables with keys, rather than the database {plan.snapshot.where}: see --key, --table",
     )
     nodes, kinds, ids = dict[str, Source](), dict[str, str](), list[str]()
     primary = {kind: table.key_types for kind, table in plan.types.items()}
@@ -32,12 +33,15 @@ def tables_of(plan: Plan, times: dict[str, Time], columns: Columns) -> Tables:
         nodes[kind] = Source([_place(plan, table)], columns, query)
         kinds |= {f"{kind}.{name}": "category" for name in categories}
         ids.append(f"{kind}.{next(iter(query.columns))}")
-    edges = {ends: Source([_place(plan, table)], columns, query) for ends, table, query in _edges(plan)}
+    edges = {
+        ends: Source([_place(plan, table)], columns, query) for ends, table, query in _edges(plan)
+    }
     chosen = replace(
         columns,
         key=tuple(written(plan.tables)),
         table=tuple(f"{name}={role}" for name, role in plan.roles.items()),
-        time=",".join(f"{name}.{time.column}" for name, time in times.items() if time.column) or None,
+        time=",".join(f"{name}.{time.column}" for name, time in times.items() if time.column)
+        or None,
         kinds=kinds | dict(columns.kinds),
         mixed=True,
         earlier={**columns.earlier, "id": ",".join(ids), "primary": to_json(primary)},
@@ -96,5 +100,7 @@ def _edges(plan: Plan) -> Iterator[tuple[Ends, Table, Query]]:
             rest = f"FROM {table.sql} AS t JOIN {first.sql} AS r ON {joined(table, one, first)} "
             rest += f"JOIN {last.sql} AS s ON {joined(table, two, last, 's')}"
             count = plan.snapshot.number(f"SELECT count(*) {rest}")
-            query = Query(plan.snapshot, {"source": first.id("r"), "target": last.id("s")}, rest, count)
+            query = Query(
+                plan.snapshot, {"source": first.id("r"), "target": last.id("s")}, rest, count
+            )
             yield (type_name(first.name), type_name(table.name), type_name(last.name)), table, query

@@ -46,16 +46,20 @@ def _copy(connection: sqlite3.Connection, name: str, is_view: bool, snapshot: Sn
     import pyarrow as pa
 
     about = connection.execute(f"PRAGMA table_info({quoted(name)})").fetchall()
-    types = {column: kind for _, column, declared, *_ in about if (kind := _type(str(declared).upper()))}
+    types = {
+        column: kind for _, column, declared, *_ in about if (kind := _type(str(declared).upper()))
+    }
     primary = sorted((rank, column) for _, column, _, _, _, rank in about if rank)
     keys: dict[int, list[Any]] = {}
-    for number, _, table, own, target, *_ in connection.execute(f"PRAGMA foreign_key_list({quoted(name)})").fetchall():
+    for number, _, table, own, target, *_ in connection.execute(
+        f"PRAGMA foreign_key_list({quoted(name)})"
+    ).fetchall():
         keys.setdefault(number, [table, [], []])[1].append(own)
         keys[number][2] += [target] if target else []
     wanted = (key for key in keys.values() if not snapshot.is_left_out(key[0]))
     found = [Key(tuple(own), table, tuple(target)) for table, own, target in wanted]
     table = Table(name, "", {}, tuple(column for _, column in primary), found, is_view=is_view)
-    query = f"SELECT {', '.join(map(quoted, types))} FROM {quoted(name)}"  # noqa: S608
+    query = f"SELECT {', '.join(map(quoted, types))} FROM {quoted(name)}"
     if not types or snapshot.are_vectors(table, [row[1] for row in about]):
         return
     while True:
@@ -65,7 +69,9 @@ def _copy(connection: sqlite3.Connection, name: str, is_view: bool, snapshot: Sn
         except _OtherTypeError as error:
             types[error.column] = "double" if types[error.column] == "int64" else "string"
         except pa.ArrowException as error:
-            raise InputError(f"{snapshot.where}, table {name}", "cells that Arrow can hold", str(error)) from None
+            raise InputError(
+                f"{snapshot.where}, table {name}", "cells that Arrow can hold", str(error)
+            ) from None
 
 
 class _OtherTypeError(Exception):
@@ -76,7 +82,12 @@ class _OtherTypeError(Exception):
 
 def _type(declared: str) -> str:
     """The type to begin with, by the rules of SQLite; none for what is no feature."""
-    rules = {"INT": "int64", "CHAR|CLOB|TEXT|DATE|TIME": "string", "REAL|FLOA|DOUB": "double", "BLOB": ""}
+    rules = {
+        "INT": "int64",
+        "CHAR|CLOB|TEXT|DATE|TIME": "string",
+        "REAL|FLOA|DOUB": "double",
+        "BLOB": "",
+    }
     return next((kind for words, kind in rules.items() if re.search(words, declared)), "int64")
 
 

@@ -37,9 +37,13 @@ def find_times(plan: Plan, said: str) -> dict[str, Time]:
         name = max((one for one in plan.tables if word.startswith(f"{one}.")), key=len, default="")
         column = word[len(name) + 1 :]
         if not name or column not in plan.tables[name].columns:
-            columns = [f"{one.name}.{date}" for one in plan.tables.values() for date in _dates(plan, one)]
+            columns = [
+                f"{one.name}.{date}" for one in plan.tables.values() for date in _dates(plan, one)
+            ]
             remedy = meant(word, columns)
-            raise InputError("--time", f"TABLE.COLUMN, such as {listed(columns)}", shorten(word), remedy)
+            raise InputError(
+                "--time", f"TABLE.COLUMN, such as {listed(columns)}", shorten(word), remedy
+            )
         _check_cells(plan, plan.tables[name], column)
         found[name] = Time(column)
     for table in plan.types.values():
@@ -48,7 +52,9 @@ def find_times(plan: Plan, said: str) -> dict[str, Time]:
             found[table.name] = Time(column)
     for _ in range(DEEP):
         for table in plan.types.values():
-            keys = tuple(key for key in plan.keys(table) if key.table in found and key.table != table.name)
+            keys = tuple(
+                key for key in plan.keys(table) if key.table in found and key.table != table.name
+            )
             if table.name not in found and plan.roles[table.name] == "facts" and keys:
                 found[table.name] = Time(keys=keys)
     return found
@@ -69,14 +75,16 @@ def _dates(plan: Plan, table: Table) -> list[str]:
             found.append(column)
         elif table.holds_text(column):
             cell = quoted(column)
-            some = f"(SELECT {cell} FROM {table.sql} WHERE {cell} IS NOT NULL LIMIT {SAMPLE})"  # noqa: S608
+            some = f"(SELECT {cell} FROM {table.sql} WHERE {cell} IS NOT NULL LIMIT {SAMPLE})"
             dated = f"count(*) FILTER (regexp_matches({cell}::VARCHAR, '{_DAY}')) / count(*)"
-            if (plan.snapshot.rows(f"SELECT {dated} FROM {some}")[0][0] or 0) >= DATED:  # noqa: S608
+            if (plan.snapshot.rows(f"SELECT {dated} FROM {some}")[0][0] or 0) >= DATED:
                 found.append(column)
     return found
 
 
-def moment(plan: Plan, times: dict[str, Time], table: Table, joins: list[str], alias: str = "t") -> str:
+def moment(
+    plan: Plan, times: dict[str, Time], table: Table, joins: list[str], alias: str = "t"
+) -> str:
     """The time of a row in SQL, in microseconds since 1970; ``joins`` gets the tables that it needs."""
     time = times[table.name]
     if time.column:
@@ -90,7 +98,9 @@ def moment(plan: Plan, times: dict[str, Time], table: Table, joins: list[str], a
 
 
 def _is_number(table: Table, column: str) -> bool:
-    return "INT" in table.columns[column] or table.columns[column].startswith(("DOUBLE", "FLOAT", "DECIMAL"))
+    return "INT" in table.columns[column] or table.columns[column].startswith(
+        ("DOUBLE", "FLOAT", "DECIMAL")
+    )
 
 
 def _microseconds(table: Table, column: str, alias: str) -> str:
@@ -101,18 +111,28 @@ def _microseconds(table: Table, column: str, alias: str) -> str:
         scale = f"CASE WHEN abs({cell}) < 100000000000 THEN 1000000 ELSE 1000 END"
         return f"TRY_CAST(CAST({cell} AS DOUBLE) * {scale} AS BIGINT)"
     cell = table.cell(column, alias)
-    return f"epoch_us({cell})" if kind.startswith("TIMESTAMP") else f"epoch_us(TRY_CAST({cell} AS TIMESTAMPTZ))"
+    return (
+        f"epoch_us({cell})"
+        if kind.startswith("TIMESTAMP")
+        else f"epoch_us(TRY_CAST({cell} AS TIMESTAMPTZ))"
+    )
 
 
 def _check_cells(plan: Plan, table: Table, column: str) -> None:
     """Refuse a column of times without one; tell of cells that are none, since rows without a time are always there."""
     cell = f"t.{quoted(column)}"
     time = _microseconds(table, column, "t")
-    good = f"abs({time}) >= {EARLIEST * 1_000_000}" if _is_number(table, column) else f"{time} IS NOT NULL"
+    good = (
+        f"abs({time}) >= {EARLIEST * 1_000_000}"
+        if _is_number(table, column)
+        else f"{time} IS NOT NULL"
+    )
     # As text: DuckDB makes a time with its zone for Python only where pytz is installed.
     words = f"(any_value({cell}) FILTER ({time} IS NULL))::VARCHAR, any_value({cell})::VARCHAR"
     query = f"SELECT count(*), count(*) FILTER ({good}), {words}"
-    filled, times, other, some = plan.snapshot.rows(f"{query} FROM {table.sql} AS t WHERE {cell} IS NOT NULL")[0]
+    filled, times, other, some = plan.snapshot.rows(
+        f"{query} FROM {table.sql} AS t WHERE {cell} IS NOT NULL"
+    )[0]
     where = f"{plan.snapshot.where}, table {table.name}, column {column}"
     if filled and not times:
         expected = "seconds since 1970" if _is_number(table, column) else WRITTEN

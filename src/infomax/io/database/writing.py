@@ -45,7 +45,9 @@ class VectorTable(NamedTuple):
         first = 0
         for block in row_blocks(self.vectors):
             ids = self.ids[first : first + len(block)].tolist()
-            cells = [ids] if len(self.key) == 1 else zip(*(one.split(MARK) for one in ids), strict=True)
+            cells = (
+                [ids] if len(self.key) == 1 else zip(*(one.split(MARK) for one in ids), strict=True)
+            )
             yield [*map(list, cells)], np.asarray(block, np.float32)
             first += len(block)
 
@@ -63,7 +65,9 @@ def destination(said: str) -> Destination:
     address, _, table = said.rpartition(":")
     found = re.match("(sqlite|duckdb|postgres(ql)?)://", address)
     if found is None or not table or "/" in table:
-        expected = "ADDRESS:TABLE, such as sqlite:///shop.db:vectors, duckdb:///... or postgresql://..."
+        expected = (
+            "ADDRESS:TABLE, such as sqlite:///shop.db:vectors, duckdb:///... or postgresql://..."
+        )
         raise InputError("--into", expected, shorten(said))
     if found[1].startswith("postgres"):
         return Destination("postgresql", address, table)
@@ -107,8 +111,13 @@ def write_into(place: Destination, tables: Sequence[VectorTable]) -> None:
 def _refuse_other(place: Destination, table: VectorTable, columns: list[str]) -> None:
     """Refuse a table that is there and was not written by this, by its columns."""
     if columns and columns != table.columns:
-        found, remedy = f"one with the columns {', '.join(columns[:6])}", "Name another table, or drop it."
-        raise InputError(f"{place.address}, table {table.name}", "a table that is not there yet", found, remedy)
+        found, remedy = (
+            f"one with the columns {', '.join(columns[:6])}",
+            "Name another table, or drop it.",
+        )
+        raise InputError(
+            f"{place.address}, table {table.name}", "a table that is not there yet", found, remedy
+        )
 
 
 _PGVECTOR = """
@@ -119,7 +128,9 @@ ORDER BY NOT pg_type_is_visible(t.oid)"""
 
 
 @contextmanager
-def _refusing(place: Destination, failure: type[Exception], file: Path | None = None) -> Iterator[None]:
+def _refusing(
+    place: Destination, failure: type[Exception], file: Path | None = None
+) -> Iterator[None]:
     """Make one message of a driver's error; a file that was not there before is removed."""
     is_new = file is not None and not file.exists()
     try:
@@ -134,21 +145,31 @@ def _refusing(place: Destination, failure: type[Exception], file: Path | None = 
 
 def _definitions(table: VectorTable, vector: str, integer: str = "BIGINT") -> str:
     """The columns in SQL, with the types of vectors and of large integers."""
-    columns = (f"{quoted(name)} {integer if kind == 'BIGINT' else kind}" for name, kind in table.key.items())
+    columns = (
+        f"{quoted(name)} {integer if kind == 'BIGINT' else kind}"
+        for name, kind in table.key.items()
+    )
     return f"({', '.join(columns)}, vector {vector}, PRIMARY KEY ({', '.join(map(quoted, table.key))}))"
 
 
 def _sqlite(place: Destination, tables: Sequence[VectorTable]) -> None:
     """Vectors are arrays of JSON, which every SQL can read: json_each(vector), or vec_f32(vector) of sqlite-vec."""
     path = Path(place.address)
-    with _refusing(place, sqlite3.Error, path), closing(sqlite3.connect(path, isolation_level=None)) as connection:
+    with (
+        _refusing(place, sqlite3.Error, path),
+        closing(sqlite3.connect(path, isolation_level=None)) as connection,
+    ):
         connection.execute("BEGIN IMMEDIATE")
         for table in tables:
             name = quoted(table.name)
-            _refuse_other(place, table, [row[1] for row in connection.execute(f"PRAGMA table_info({name})")])
+            _refuse_other(
+                place, table, [row[1] for row in connection.execute(f"PRAGMA table_info({name})")]
+            )
             connection.execute(f"DROP TABLE IF EXISTS {name}")
-            connection.execute(f"CREATE TABLE {name} {_definitions(table, 'TEXT NOT NULL', 'INTEGER')}")
-            insert = f"INSERT INTO {name} VALUES ({', '.join('?' * len(table.columns))})"  # noqa: S608
+            connection.execute(
+                f"CREATE TABLE {name} {_definitions(table, 'TEXT NOT NULL', 'INTEGER')}"
+            )
+            insert = f"INSERT INTO {name} VALUES ({', '.join('?' * len(table.columns))})"
             for cells, block in table.blocks():
                 words = ("[" + ",".join(map("{:.9g}".format, row)) + "]" for row in block.tolist())
                 connection.executemany(insert, zip(*cells, words, strict=True))
@@ -167,18 +188,22 @@ def _duckdb(place: Destination, tables: Sequence[VectorTable]) -> None:
     import duckdb
 
     path = Path(place.address)
-    there = "table_name = ? AND schema_name = current_schema() AND database_name = current_database()"
-    query = f"SELECT column_name FROM duckdb_columns() WHERE {there}"  # noqa: S608
+    there = (
+        "table_name = ? AND schema_name = current_schema() AND database_name = current_database()"
+    )
+    query = f"SELECT column_name FROM duckdb_columns() WHERE {there}"
     with _refusing(place, duckdb.Error, path), duckdb.connect(str(path.absolute())) as connection:
         connection.execute("BEGIN")
         for table in tables:
             name = quoted(table.name)
-            _refuse_other(place, table, [row[0] for row in connection.execute(query, [table.name]).fetchall()])
+            _refuse_other(
+                place, table, [row[0] for row in connection.execute(query, [table.name]).fetchall()]
+            )
             definitions = _definitions(table, f"FLOAT[{table.vectors.shape[1]}]")
             connection.execute(f"CREATE OR REPLACE TABLE {name} {definitions}")
             for cells, block in table.blocks():
                 connection.register("block", _arrow(table, cells, block))
-                connection.execute(f"INSERT INTO {name} SELECT * FROM block")  # noqa: S608
+                connection.execute(f"INSERT INTO {name} SELECT * FROM block")
                 connection.unregister("block")
         connection.execute("COMMIT")
 
@@ -189,7 +214,11 @@ def _postgres(place: Destination, tables: Sequence[VectorTable]) -> None:
 
     place = place._replace(address=shown(address := place.address))
     query = "SELECT attname::text FROM pg_attribute WHERE attrelid = to_regclass($1) AND attnum > 0"
-    with connect(address) as connection, connection.cursor() as cursor, _refusing(place, driver().Error):
+    with (
+        connect(address) as connection,
+        connection.cursor() as cursor,
+        _refusing(place, driver().Error),
+    ):
         cursor.execute(_PGVECTOR)
         found = cursor.fetchall()
         for table in tables:
@@ -199,11 +228,15 @@ def _postgres(place: Destination, tables: Sequence[VectorTable]) -> None:
             _refuse_other(place, table, [row[0] for row in cursor.fetchall()])
             for number, (cells, block) in enumerate(table.blocks()):
                 mode = "append" if number else "create"
-                cursor.adbc_ingest("infomax_vectors", _arrow(table, cells, block), mode, temporary=True)
+                cursor.adbc_ingest(
+                    "infomax_vectors", _arrow(table, cells, block), mode, temporary=True
+                )
             vector = f"{found[0][0]}({width})" if found and width <= WIDEST else "real[]"
             casts = ", ".join(f"{quoted(column)}::{kind}" for column, kind in table.key.items())
             cursor.execute(f"DROP TABLE IF EXISTS {name}")
             cursor.execute(f"CREATE TABLE {name} {_definitions(table, vector)}")
-            cursor.execute(f"INSERT INTO {name} SELECT {casts}, vector::{vector} FROM infomax_vectors")  # noqa: S608
+            cursor.execute(
+                f"INSERT INTO {name} SELECT {casts}, vector::{vector} FROM infomax_vectors"
+            )
             cursor.execute("DROP TABLE infomax_vectors")
         connection.commit()

@@ -11,7 +11,22 @@ from numpy.typing import NDArray
 from infomax.arrays.times import UNKNOWN
 from infomax.errors import shorten
 
-_PANDAS = ("#N/A", "#NA", "N/A", "NA", "n/a", "<NA>", "NULL", "Null", "null", "NaN", "nan", "-nan", "NaT", "None")
+_PANDAS = (
+    "#N/A",
+    "#NA",
+    "N/A",
+    "NA",
+    "n/a",
+    "<NA>",
+    "NULL",
+    "Null",
+    "null",
+    "NaN",
+    "nan",
+    "-nan",
+    "NaT",
+    "None",
+)
 MISSING = ("", *_PANDAS, "\\N")
 """Text that stands for nothing, as pandas, R and databases write it."""
 PAIRS = (("false", "true"), ("no", "yes"), ("f", "t"), ("n", "y"), ("0", "1"))
@@ -31,7 +46,9 @@ _DAY = 86_400_000_000
 class UnreadableError(ValueError):
     """A cell, by its row, that is not what its column holds; and a mask ``[n]`` of all such rows, if it is not all."""
 
-    def __init__(self, row: int, expected: str, found: str, bad: NDArray[np.bool_] | None = None) -> None:
+    def __init__(
+        self, row: int, expected: str, found: str, bad: NDArray[np.bool_] | None = None
+    ) -> None:
         super().__init__(row, expected, found)
         self.row, self.column, self.expected, self.found, self.bad = row, "", expected, found, bad
 
@@ -64,7 +81,9 @@ def plain(values: Any) -> Any:
         numbers = values.cast(pa.float64())
         return compute.if_else(compute.is_nan(numbers), None, numbers)
     if types.is_duration(kind):
-        return compute.divide(values.cast(pa.duration("us"), safe=False).cast(pa.int64()).cast(pa.float64()), 1e6)
+        return compute.divide(
+            values.cast(pa.duration("us"), safe=False).cast(pa.int64()).cast(pa.float64()), 1e6
+        )
     if types.is_date(kind) or types.is_timestamp(kind):
         return values.cast(pa.timestamp("us"), safe=False)
     if types.is_time(kind):
@@ -75,9 +94,16 @@ def plain(values: Any) -> Any:
             raise UnreadableError(0, READABLE, f"type {kind}")
         numeric = types.is_integer(inner) or types.is_floating(inner) or types.is_boolean(inner)
         if numeric:  # no number at all is nothing
-            values = compute.if_else(compute.equal(compute.list_value_length(values), 0), None, values)
+            values = compute.if_else(
+                compute.equal(compute.list_value_length(values), 0), None, values
+            )
         return values.cast(pa.large_list(pa.float64() if numeric else pa.large_string()))
-    if types.is_null(kind) or types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
+    if (
+        types.is_null(kind)
+        or types.is_string(kind)
+        or types.is_large_string(kind)
+        or types.is_string_view(kind)
+    ):
         words = compute.utf8_trim_whitespace(values.cast(pa.large_string()))
         missing = compute.is_in(words, pa.array(MISSING, pa.large_string()))
         return compute.if_else(missing, None, words) if missing.true_count else words
@@ -144,9 +170,13 @@ def texts(values: Any) -> Any:
 def utf8(values: Any) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
     """Where each text begins and the last one ends ``[n + 1]`` among the bytes, and their bytes."""
     _, offsets, data = values.buffers()
-    starts = np.frombuffer(offsets, np.int64)[values.offset :] if len(values) else np.zeros(1, np.int64)
+    starts = (
+        np.frombuffer(offsets, np.int64)[values.offset :] if len(values) else np.zeros(1, np.int64)
+    )
     starts = starts[: len(values) + 1]
-    return starts - starts[0] if starts[0] else starts, np.frombuffer(data or b"", np.uint8)[starts[0] : starts[-1]]
+    return starts - starts[0] if starts[0] else starts, np.frombuffer(data or b"", np.uint8)[
+        starts[0] : starts[-1]
+    ]
 
 
 def matched(values: Any, pattern: str) -> NDArray[np.bool_]:
@@ -156,7 +186,9 @@ def matched(values: Any, pattern: str) -> NDArray[np.bool_]:
     if str(values.type) != "large_string":
         return np.zeros(len(values), bool)
     found: NDArray[np.bool_] = (
-        compute.match_substring_regex(values, pattern).fill_null(False).to_numpy(zero_copy_only=False)
+        compute.match_substring_regex(values, pattern)
+        .fill_null(False)
+        .to_numpy(zero_copy_only=False)
     )
     return found
 
@@ -182,7 +214,11 @@ def numbers(values: Any) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
             if not written.true_count:
                 return np.full(len(values), np.nan), known
             values = compute.utf8_ltrim(compute.if_else(written, values, None), characters="+")
-    elif not types.is_boolean(values.type) and not types.is_integer(values.type) and not types.is_floating(values.type):
+    elif (
+        not types.is_boolean(values.type)
+        and not types.is_integer(values.type)
+        and not types.is_floating(values.type)
+    ):
         return np.full(len(values), np.nan), known
     found = values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
     good = np.abs(found) <= LARGEST
@@ -198,7 +234,11 @@ def truths(values: Any) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         return numbers(values)
     values = pa.array(values, pa.large_string()) if isinstance(values, list) else values
     words = pa.array([word for pair in PAIRS for word in pair], pa.large_string())
-    at = compute.index_in(compute.utf8_lower(texts(values)), words).to_numpy(zero_copy_only=False).astype(np.float64)
+    at = (
+        compute.index_in(compute.utf8_lower(texts(values)), words)
+        .to_numpy(zero_copy_only=False)
+        .astype(np.float64)
+    )
     return at % 2, values.is_valid().to_numpy(zero_copy_only=False) & np.isnan(at)
 
 
@@ -213,13 +253,17 @@ def times(values: Any) -> tuple[Any, NDArray[np.bool_]]:
     if not types.is_large_string(values.type) or wordy(values):
         return pa.nulls(len(values), when), known
     lengths = np.diff(utf8(values)[0])
-    if ((lengths == 10) | (lengths > 15) | ~known).all():  # pyarrow reads an hour alone as well, 2013-05-27 08
+    if (
+        (lengths == 10) | (lengths > 15) | ~known
+    ).all():  # pyarrow reads an hour alone as well, 2013-05-27 08
         with suppress(pa.ArrowInvalid):
             return values.cast(when), known & False
     written = compute.match_substring_regex(values, _TIME)
     if not written.true_count:
         return pa.nulls(len(values), when), known
-    clock = compute.replace_substring_regex(compute.if_else(written, values, None), r"^(\d\d:)", r"1970-01-01 \1")
+    clock = compute.replace_substring_regex(
+        compute.if_else(written, values, None), r"^(\d\d:)", r"1970-01-01 \1"
+    )
     clock = compute.replace_substring_regex(clock, r"(\.\d{6})\d+", r"\1")
     clock = compute.replace_substring_regex(clock, r"^(\d{4}-\d\d)$", r"\1-01")
     zoned = compute.match_substring_regex(clock, _ZONE)

@@ -44,14 +44,19 @@ class ColumnStatistics:
         self.name, self.kind, self.is_key = name, kind, is_key
         self.least = 1.0 if mixed else 0.5
         """The share of numbers or dates from which the others are faults."""
-        self.rows = self.missing = self.numeric = self.timed = self.documents = self.words = self.separated = 0
+        self.rows = self.missing = self.numeric = self.timed = self.documents = self.words = (
+            self.separated
+        ) = 0
         self.spaced = self.coded = 0
         self.counts: list[Any] | None = []
         self.pending = self.merged = 0
         self.numbers, self.times = Moments(), Moments()
         self.whole, self.is_list, self.is_coded, self.is_padded = True, False, False, False
         self.ranges = dict.fromkeys(("season", "weekday", "hour"), (math.inf, -math.inf))
-        self.frequency, self.waiting = np.zeros(FINE, np.int64), list[tuple[Words, NDArray[np.int64]]]()
+        self.frequency, self.waiting = (
+            np.zeros(FINE, np.int64),
+            list[tuple[Words, NDArray[np.int64]]](),
+        )
         self.vocabulary: Counter[bytes] | None = Counter()
         self.bad: dict[str, tuple[str, str]] = {}
 
@@ -106,11 +111,16 @@ class ColumnStatistics:
 
         if not self.counts:
             return
-        values, kinds = [values for values, _ in self.counts], {values.type for values, _ in self.counts}
+        values, kinds = (
+            [values for values, _ in self.counts],
+            {values.type for values, _ in self.counts},
+        )
         if len(kinds) > 1 or pa.large_string() in kinds:  # 1.0 is 1
             values = list(map(cells.texts, values))
         together = pa.concat_arrays(values).dictionary_encode()
-        counts = np.bincount(together.indices, np.concatenate([often for _, often in self.counts])).astype(np.int64)
+        counts = np.bincount(
+            together.indices, np.concatenate([often for _, often in self.counts])
+        ).astype(np.int64)
         self.counts = [(together.dictionary, counts)]
         self.pending = 0
         self.merged = len(counts)
@@ -121,13 +131,18 @@ class ColumnStatistics:
         found, bad = cells.numbers(distinct)
         if bad.all():
             return bad
-        good, self.is_padded = found[~bad], self.is_padded or bool(cells.matched(distinct, r"^0\d").any())
+        good, self.is_padded = (
+            found[~bad],
+            self.is_padded or bool(cells.matched(distinct, r"^0\d").any()),
+        )
         self.numbers.add(found, counts)
         self.numeric += int(counts[~bad].sum())
         self.whole = self.whole and bool((good == np.floor(good)).all())
         return bad
 
-    def _times(self, distinct: Any, counts: NDArray[np.int64], rest: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    def _times(
+        self, distinct: Any, counts: NDArray[np.int64], rest: NDArray[np.bool_]
+    ) -> NDArray[np.bool_]:
         from pyarrow import compute
 
         if not rest.any():
@@ -154,16 +169,26 @@ class ColumnStatistics:
         self.words += int(counts @ np.diff(words.starts))
         if types.is_large_string(values.type):
             self.separated += int(counts[cells.matched(values, "[|;]")].sum())
-            self.spaced += int(counts[cells.matched(values, "[ ,]")].sum())  # codes and addresses have none
-            self.coded += int(counts[~cells.matched(values, r"^[^\x00-@\[-`{-\x7f]")].sum())  # no letter first
+            self.spaced += int(
+                counts[cells.matched(values, "[ ,]")].sum()
+            )  # codes and addresses have none
+            self.coded += int(
+                counts[~cells.matched(values, r"^[^\x00-@\[-`{-\x7f]")].sum()
+            )  # no letter first
         self.waiting.append((words, counts))
-        if self.counts is None or self.is_list or sum(words.starts[-1] for words, _ in self.waiting) > DISTINCT:
+        if (
+            self.counts is None
+            or self.is_list
+            or sum(words.starts[-1] for words, _ in self.waiting) > DISTINCT
+        ):
             self.weigh()
 
     def weigh(self) -> None:
         """Count the texts that have a word, of each word: hashing takes long, and only text needs it."""
         for words, counts in self.waiting:
-            found = words.added(np.ones(len(words.hashes), bool), words.hashes % FINE, FINE)  # each word once
+            found = words.added(
+                np.ones(len(words.hashes), bool), words.hashes % FINE, FINE
+            )  # each word once
             often = np.repeat(counts, np.diff(found.indptr))
             self.frequency += np.bincount(found.indices, often, FINE).astype(np.int64)
             if self.vocabulary is not None:
@@ -174,7 +199,9 @@ class ColumnStatistics:
     def frequent(self) -> list[str]:
         """The most frequent word of each hashed column, "" where there is none; nothing where words are too many."""
         counted, best = self.vocabulary or Counter(), [(0, b"")] * WIDTH
-        for column, (word, count) in zip((hashed(counted) % WIDTH).tolist(), counted.items(), strict=True):
+        for column, (word, count) in zip(
+            (hashed(counted) % WIDTH).tolist(), counted.items(), strict=True
+        ):
             if count >= -best[column][0]:
                 best[column] = min((-count, word), best[column])
         return [word.decode() for _, word in best] if counted else []
@@ -182,7 +209,11 @@ class ColumnStatistics:
     def _lists(self, present: Any, remember: Callable[[str, NDArray[np.bool_]], None]) -> None:
         from pyarrow import compute, types
 
-        if self.kind == "tokens" or types.is_large_string(present.type.value_type) or not len(present):
+        if (
+            self.kind == "tokens"
+            or types.is_large_string(present.type.value_type)
+            or not len(present)
+        ):
             self._words(present, np.ones(len(present), np.int64))
         else:
             if not self.numeric:
@@ -202,7 +233,11 @@ class ColumnStatistics:
             return "tokens" if self.documents else "numbers"
         if self.is_key and self.numeric == present:
             return "id"
-        words = {value.lower() for value in self.values()} if self.counts and self.merged <= _FORMS else {""}
+        words = (
+            {value.lower() for value in self.values()}
+            if self.counts and self.merged <= _FORMS
+            else {""}
+        )
         if any(words <= set(pair) for pair in cells.PAIRS):
             return "boolean"
         if self.is_coded and self.numeric == present:
@@ -215,7 +250,9 @@ class ColumnStatistics:
         mean = self.words / max(1, self.documents)
         if 2 * self.separated >= present:
             return "tokens"
-        is_word = mean <= 1.5 or 2 * self.spaced < self.documents  # or a code or an address: parts, and no spaces
+        is_word = (
+            mean <= 1.5 or 2 * self.spaced < self.documents
+        )  # or a code or an address: parts, and no spaces
         if mean >= LONG and not is_word:
             return "text"
         if self.tells_apart or (is_word and self.differs):
@@ -249,7 +286,9 @@ class ColumnStatistics:
             return {}
         values, counts = self.counts[0]
         often = counts >= least
-        pairs = zip(cells.texts(values.filter(often)).to_pylist(), counts[often].tolist(), strict=True)
+        pairs = zip(
+            cells.texts(values.filter(often)).to_pylist(), counts[often].tolist(), strict=True
+        )
         return dict(sorted(pairs, key=lambda pair: (-pair[1], pair[0])))
 
     def learn(self, kind: str, raw: bool) -> dict[str, Any]:
@@ -271,9 +310,16 @@ class ColumnStatistics:
             return {"values": often, "rest": len(often) < self.merged}
         if kind == "date":
             parts = ["time", *(part for part, (low, high) in self.ranges.items() if low < high)]
-            return {"parts": parts, **{name: of_all[0] for name, of_all in self.times.scale().items()}}
+            return {
+                "parts": parts,
+                **{name: of_all[0] for name, of_all in self.times.scale().items()},
+            }
         self.weigh()
-        return {"documents": self.documents, "frequency": self.frequency.tolist(), "words": self.frequent()}
+        return {
+            "documents": self.documents,
+            "frequency": self.frequency.tolist(),
+            "words": self.frequent(),
+        }
 
     def frequent_values(self) -> list[str]:
         """The values of a category that have columns of their own; of one that a person said, at least some."""
@@ -290,12 +336,17 @@ class ColumnStatistics:
         if "type" in self.bad:
             return self.bad["type"][0], EXPECTED["type"], self.bad["type"][1]
         present = self.rows - self.missing
-        right = {"number": self.numeric, "numbers": self.numeric, "date": self.timed}.get(kind, present)
+        right = {"number": self.numeric, "numbers": self.numeric, "date": self.timed}.get(
+            kind, present
+        )
         if kind == "boolean":
             values = self.values()
             wrong = cells.truths(list(values))[1] if values else np.ones(1, bool)
             right = 0 if wrong.any() else present
-            self.bad["boolean"] = "", shorten(list(values)[int(np.argmax(wrong))]) if values else "many values"
+            self.bad["boolean"] = (
+                "",
+                shorten(list(values)[int(np.argmax(wrong))]) if values else "many values",
+            )
         if self.is_list and kind not in ("numbers", "tokens", "text", "ignore", "name"):
             right = -1
         if self.kind == "category" and self.counts and not self.frequent_values():
@@ -316,15 +367,23 @@ class ColumnStatistics:
         huge = self.numbers.low[0] >= 2**24
         if kind == "number":
             counted = self.whole and present >= 10
-            coded = self.is_padded or (counted and (huge or self.distinct is None or self.distinct > 0.99 * present))
+            coded = self.is_padded or (
+                counted and (huge or self.distinct is None or self.distinct > 0.99 * present)
+            )
         else:
             coded = self.letterless or (kind == "id" and self.words > 1.5 * self.documents)
         if coded and not self.kind and not self.is_key:
             others = OTHERS.get(kind, ("ignore", "category"))
             return CODE.format(", or ".join(f"{self.name}={other}" for other in others))
-        return "by its name it may tell a label" if kind in FEATURES and tells_label(self.name, labels) else ""
+        return (
+            "by its name it may tell a label"
+            if kind in FEATURES and tells_label(self.name, labels)
+            else ""
+        )
 
 
 def tells_label(name: str, labels: Sequence[str]) -> bool:
     """Whether a column that is no label is called like one, or after one of the labels."""
-    return not set(re.split(r"[^a-z0-9]+", name.lower())).isdisjoint({*_LEAKS, *map(str.lower, labels)})
+    return not set(re.split(r"[^a-z0-9]+", name.lower())).isdisjoint(
+        {*_LEAKS, *map(str.lower, labels)}
+    )

@@ -67,10 +67,15 @@ class Column:
         if self.kind == "numbers":
             names = [f"{name}[{at}]" for at in range(len(self.learnt["centre"]))]
         elif self.kind == "category":
-            names = [f"{name}={value}" for value in self.learnt["values"]] + self.learnt["rest"] * [f"{name}: rest"]
+            names = [f"{name}={value}" for value in self.learnt["values"]] + self.learnt["rest"] * [
+                f"{name}: rest"
+            ]
         elif self.kind == "date":
             time, *circles = self.learnt["parts"]
-            names = [f"{name}: {time}", *(f"{name}: {part}, {side}" for part in circles for side in ("cosine", "sine"))]
+            names = [
+                f"{name}: {time}",
+                *(f"{name}: {part}, {side}" for part in circles for side in ("cosine", "sine")),
+            ]
         elif self.kind in ("text", "tokens"):
             names = [f"{name}[{at}]" for at in range(WIDTH)]
         return names + [f"{name}: missing"] * (self.missing > 0)
@@ -105,10 +110,14 @@ class Column:
             readers = {"number": cells.numbers, "boolean": cells.truths}
             read = readers.get(self.kind) or partial(lists, width=len(self.learnt["centre"]))
             block = self._scaled(*read(rows), rows)
-        unknown = [_all(rows.is_null().to_numpy(zero_copy_only=False)[:, None])] * (self.missing > 0)
+        unknown = [_all(rows.is_null().to_numpy(zero_copy_only=False)[:, None])] * (
+            self.missing > 0
+        )
         return [_all(block) if isinstance(block, np.ndarray) else block, *unknown]
 
-    def _scaled(self, found: NDArray[np.float64], bad: NDArray[np.bool_], values: Any) -> NDArray[np.float32]:
+    def _scaled(
+        self, found: NDArray[np.float64], bad: NDArray[np.bool_], values: Any
+    ) -> NDArray[np.float32]:
         if bad.any():
             row = int(np.argmax(bad))
             raise cells.UnreadableError(row, EXPECTED[self.kind], cells.shown(values, row), bad)
@@ -126,7 +135,9 @@ class Column:
 
         known, rest = pa.array(self.learnt["values"], pa.large_string()), bool(self.learnt["rest"])
         at = compute.fill_null(compute.index_in(cells.texts(words), known), len(known)).to_numpy()
-        columns = np.append(at, np.int32(len(known) + 1))[rows.fill_null(len(at)).to_numpy()][:, None]
+        columns = np.append(at, np.int32(len(known) + 1))[rows.fill_null(len(at)).to_numpy()][
+            :, None
+        ]
         return _few(columns < len(known) + rest, columns, len(known) + rest)
 
     def _date(self, values: Any, rows: Any) -> NDArray[np.float32]:
@@ -147,7 +158,13 @@ class Column:
         return found_rows
 
     def _text(self, words: Words) -> sparse.csr_array:
-        weight = np.log((1 + self.learnt["documents"]) / (1 + np.array(self.learnt["frequency"], np.float64))) + 1
+        weight = (
+            np.log(
+                (1 + self.learnt["documents"])
+                / (1 + np.array(self.learnt["frequency"], np.float64))
+            )
+            + 1
+        )
         entries = weight[words.hashes % FINE] * np.where(words.hashes >> 31, 1, -1)
         block = words.added(entries, words.hashes % WIDTH, WIDTH)
         block.sort_indices()
@@ -167,7 +184,9 @@ def lists(values: Any, width: int) -> tuple[NDArray[np.float64], NDArray[np.bool
     found = np.full((len(values), width), np.nan)
     if not types.is_large_list(values.type) or types.is_large_string(values.type.value_type):
         return found, known
-    lengths = compute.fill_null(compute.list_value_length(values), -1).to_numpy(zero_copy_only=False)
+    lengths = compute.fill_null(compute.list_value_length(values), -1).to_numpy(
+        zero_copy_only=False
+    )
     right = lengths == width
     found[right] = values.filter(right).flatten().to_numpy(zero_copy_only=False).reshape(-1, width)
     right[right] = (np.abs(found[right]) <= cells.LARGEST).all(axis=1)
@@ -179,7 +198,10 @@ def _few(values: NDArray[Any], columns: NDArray[Any], width: int) -> sparse.csr_
     """Features ``[n, width]`` by k entries of each row, some of them zero: values ``[n, k]`` and columns ``[n, k]``."""
     n, k = values.shape
     starts = np.arange(0, n * k + 1, k, dtype=np.int32 if n * k < 2**31 else np.int64)
-    entries = values.astype(np.float32).ravel(), columns.astype(np.int32).ravel()  # copies, which are changed
+    entries = (
+        values.astype(np.float32).ravel(),
+        columns.astype(np.int32).ravel(),
+    )  # copies, which are changed
     found = sparse.csr_array((*entries, starts), shape=(n, width))
     found.eliminate_zeros()
     return found
@@ -214,7 +236,11 @@ class Encoding:
     def differing(self, other: Encoding) -> list[str]:
         """The columns that become features in another way than the columns of these names do in another encoding."""
         there = {column.name: (column.kind, column.learnt) for column in other.used}
-        return [column.name for column in self.used if there.get(column.name) != (column.kind, column.learnt)]
+        return [
+            column.name
+            for column in self.used
+            if there.get(column.name) != (column.kind, column.learnt)
+        ]
 
     def told(self, at: int, more: bool) -> str:
         """What more, or less, of the feature at a position is, in words."""
@@ -229,7 +255,12 @@ class Encoding:
         known = set(table.column_names if hasattr(table, "column_names") else table)
         if missing := [column.name for column in self.used if column.name not in known]:
             remedy = "Add them, or train without them: --column NAME=ignore."
-            raise InputError("table", f"the columns {', '.join(map(shorten, missing))}", "none of that name", remedy)
+            raise InputError(
+                "table",
+                f"the columns {', '.join(map(shorten, missing))}",
+                "none of that name",
+                remedy,
+            )
         blocks = []
         for column in self.used:
             try:
@@ -241,7 +272,11 @@ class Encoding:
 
     def to_json(self) -> dict[str, Any]:
         """As JSON values; `from_json` reads them back exactly."""
-        return {"raw": self.raw, "called": self.called, "columns": [asdict(column) for column in self.columns]}
+        return {
+            "raw": self.raw,
+            "called": self.called,
+            "columns": [asdict(column) for column in self.columns],
+        }
 
     @classmethod
     def from_json(cls, values: Any, where: str = "encoding") -> Encoding:
@@ -252,5 +287,7 @@ class Encoding:
             if unknown := [column.kind for column in found.used if column.kind not in FEATURES]:
                 raise ValueError(f"kind {unknown[0]}")
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-            raise InputError(where, "what was learnt of the columns of a table", str(error)) from None
+            raise InputError(
+                where, "what was learnt of the columns of a table", str(error)
+            ) from None
         return found

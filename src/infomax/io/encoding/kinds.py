@@ -9,7 +9,18 @@ from infomax.io.encoding.cells import READABLE
 
 FEATURES = ("number", "boolean", "category", "date", "text", "tokens", "numbers")
 """The kinds of columns that become features."""
-CHOICES = ("number", "boolean", "category", "date", "text", "tokens", "name", "label", "id", "ignore")
+CHOICES = (
+    "number",
+    "boolean",
+    "category",
+    "date",
+    "text",
+    "tokens",
+    "name",
+    "label",
+    "id",
+    "ignore",
+)
 """What a person can say that a column is."""
 EXPECTED = {
     "type": READABLE,
@@ -29,7 +40,9 @@ def kinds_said(columns: Mapping[str, str] | str | Sequence[str]) -> dict[str, st
         texts = [columns] if isinstance(columns, str) else columns
         kinds = {name: kind for name, _, kind in (str(text).rpartition("=") for text in texts)}
     if wrong := {name: kind for name, kind in kinds.items() if kind not in CHOICES or not name}:
-        said = ", ".join(shorten(f"{name}={kind}" if name else kind) for name, kind in wrong.items())
+        said = ", ".join(
+            shorten(f"{name}={kind}" if name else kind) for name, kind in wrong.items()
+        )
         remedy = meant(next(iter(wrong.values())), CHOICES)
         raise InputError("columns", f"NAME=KIND, with one of {', '.join(CHOICES)}", said, remedy)
     return kinds

@@ -40,7 +40,9 @@ class Moments:
             often = counts if there.all() else counts[there]
             found = found if there.all() else found[there]
             mantissa, exponent = np.frexp(found)
-            place = np.maximum(exponent + _LEAST, 0)  # what float32 cannot tell from 0 is left where it does no harm
+            place = np.maximum(
+                exponent + _LEAST, 0
+            )  # what float32 cannot tell from 0 is left where it does no harm
             digits = []
             for _ in range(3):
                 mantissa = mantissa * 2.0**_DIGIT
@@ -76,7 +78,11 @@ class Moments:
         totals = [self._totals(column) for column in range(self.width)]
         means = [first / (n << unit) for n, first, _ in totals]
         # Lists are divided by the root of their width, whatever their deviation.
-        return {"centre": [0.0] * self.width, "deviation": [self.width**-0.5] * self.width, "gap": means}
+        return {
+            "centre": [0.0] * self.width,
+            "deviation": [self.width**-0.5] * self.width,
+            "gap": means,
+        }
 
     def _totals(self, column: int) -> tuple[int, int, int]:
         """The number of rows, at least 1, the sum, and the sum of squares, as whole numbers."""

@@ -28,7 +28,8 @@ class Survey:
         mixed: bool = False,
     ) -> None:
         self.found = {
-            name: ColumnStatistics(name, kinds.get(name, ""), is_key=name in keys, mixed=mixed) for name in names
+            name: ColumnStatistics(name, kinds.get(name, ""), is_key=name in keys, mixed=mixed)
+            for name in names
         }
         self.labels = labels
 
@@ -37,7 +38,9 @@ class Survey:
         """The column that can serve as the names of nodes, once all columns are known: of short texts that differ."""
         kinds = {name: found.kind or found.guess() for name, found in self.found.items()}
         named = [name for name, kind in kinds.items() if kind == "name"]
-        texts = [name for name, kind in kinds.items() if kind == "text" and self.found[name].can_name]
+        texts = [
+            name for name, kind in kinds.items() if kind == "text" and self.found[name].can_name
+        ]
         return next(iter(named + texts), None)
 
     def add(self, table: Any, place: Callable[[int, str], str]) -> None:
@@ -62,5 +65,7 @@ class Survey:
         for name, kind in kinds.items():
             found = self.found[name]
             learnt, note = found.learn(kind, raw), found.note(kind, self.labels)
-            columns.append(Column(name, kind, found.rows, found.missing, found.distinct, learnt, note))
+            columns.append(
+                Column(name, kind, found.rows, found.missing, found.distinct, learnt, note)
+            )
         return Encoding(tuple(columns), raw=raw), faults

@@ -13,7 +13,9 @@ from scipy import sparse
 
 from infomax.io.encoding.cells import offsets, texts, utf8
 
-_LETTERS = bytes(ord(chr(at).lower()) if chr(at).isalnum() else 32 for at in range(128)) + bytes(range(128, 256))
+_LETTERS = bytes(ord(chr(at).lower()) if chr(at).isalnum() else 32 for at in range(128)) + bytes(
+    range(128, 256)
+)
 _LONG = 64
 
 
@@ -28,7 +30,9 @@ class Words:
         from pyarrow import compute, types
 
         lists = values if types.is_large_list(values.type) else _split(texts(values))
-        lengths = compute.fill_null(compute.list_value_length(lists), 0).to_numpy(zero_copy_only=False)
+        lengths = compute.fill_null(compute.list_value_length(lists), 0).to_numpy(
+            zero_copy_only=False
+        )
         entries = compute.fill_null(lists.flatten().cast(pa.large_string()), "").dictionary_encode()
         codes = entries.indices.to_numpy()
         self.vocabulary = [word.encode() for word in entries.dictionary.to_pylist()]
@@ -45,16 +49,24 @@ class Words:
         """How often each word is there, but for very long ones, if each row ``[n]`` is there so often."""
         weights = np.repeat(counts, np.diff(self.starts))
         often = np.bincount(self.codes, weights, len(self.vocabulary)).astype(np.int64).tolist()
-        return {word: count for word, count in zip(self.vocabulary, often, strict=True) if count and len(word) <= _LONG}
+        return {
+            word: count
+            for word, count in zip(self.vocabulary, often, strict=True)
+            if count and len(word) <= _LONG
+        }
 
     def added(self, weights: NDArray[Any], columns: NDArray[Any], width: int) -> sparse.csr_array:
         """The sums ``[n, width]`` of what each word of the vocabulary weighs, in the column that is its own."""
         shape = len(self.starts) - 1, len(self.vocabulary)
-        short = sparse.get_index_dtype(maxval=len(self.codes))  # scipy takes less time with short ones
+        short = sparse.get_index_dtype(
+            maxval=len(self.codes)
+        )  # scipy takes less time with short ones
         ones = np.ones(len(self.codes), weights.dtype)
         found = sparse.csr_array((ones, self.codes, self.starts.astype(short)), shape=shape)
         each = np.arange(len(self.vocabulary) + 1, dtype=short)
-        return found @ sparse.csr_array((weights, columns.astype(short), each), shape=(len(self.vocabulary), width))
+        return found @ sparse.csr_array(
+            (weights, columns.astype(short), each), shape=(len(self.vocabulary), width)
+        )
 
 
 def _split(values: Any) -> Any:
@@ -64,7 +76,9 @@ def _split(values: Any) -> Any:
 
     if utf8(values)[1].max(initial=0) > 127:
         odd = compute.fill_null(compute.invert(compute.string_is_ascii(values)), False)
-        small = compute.replace_substring_regex(compute.utf8_lower(values.filter(odd)), r"[^\pL\pN]+", " ")
+        small = compute.replace_substring_regex(
+            compute.utf8_lower(values.filter(odd)), r"[^\pL\pN]+", " "
+        )
         values = compute.replace_with_mask(values, odd, small)
     starts, letters = utf8(compute.fill_null(values, ""))
     buffers = pa.py_buffer(starts), pa.py_buffer(letters.tobytes().translate(_LETTERS))

@@ -60,7 +60,9 @@ def prepare(
     chosen, directed = read_like(Columns.of(**columns), like, directed)
     work = place.with_name(f".{place.name}-prepare")
     lock = work.with_name(f"{work.name}.lock")
-    if place.exists() and not (work / GRAPH).exists():  # stopped, maybe, between moving the graph and cleaning up
+    if (
+        place.exists() and not (work / GRAPH).exists()
+    ):  # stopped, maybe, between moving the graph and cleaning up
         shutil.rmtree(work, ignore_errors=True)
         with suppress(OSError):  # Windows keeps one that is held
             lock.unlink(missing_ok=True)
@@ -74,7 +76,9 @@ def prepare(
         try:
             Preparation(work, tables, bool(directed), half, memory).run(progress)
         except InputError as error:
-            if error.__cause__ is None:  # a fault in the tables or in work files: there is nothing to go on with
+            if (
+                error.__cause__ is None
+            ):  # a fault in the tables or in work files: there is nothing to go on with
                 shutil.rmtree(work)
             raise
         except FileNotFoundError as error:

@@ -42,7 +42,9 @@ def _batch(columns: dict[str, Any]) -> Any:
         if cells.dtype in (bool, object):
             return pa.array(cells, pa.bool_() if cells.dtype == bool else pa.large_string())
         cells = np.ascontiguousarray(cells)
-        return pa.Array.from_buffers(pa.from_numpy_dtype(cells.dtype), len(cells), [None, pa.py_buffer(cells)])
+        return pa.Array.from_buffers(
+            pa.from_numpy_dtype(cells.dtype), len(cells), [None, pa.py_buffer(cells)]
+        )
 
     return pa.RecordBatch.from_arrays([arrow(cells) for cells in columns.values()], list(columns))
 
@@ -81,7 +83,9 @@ class Database:
         """A database in a folder that works in some bytes of memory, about; None: it is in memory."""
         import duckdb
 
-        self.folder = folder and folder.resolve()  # a relative path may look like an address, as md:x does
+        self.folder = (
+            folder and folder.resolve()
+        )  # a relative path may look like an address, as md:x does
         self.failure = duckdb.Error
         self.thread = ThreadPoolExecutor(1)
         self.thread.submit(int).result()  # so that it has begun
@@ -93,8 +97,12 @@ class Database:
                 self.connection.execute(f"USE {self.name}")
             else:
                 limit = {"memory_limit": f"{max(int(SHARE * memory), 1 << 26)}B"}
-                self.connection = _connect(str(self.folder / "work.duckdb"), str(self.folder / "spill"), **limit)
-                self.connection.execute("CREATE TABLE IF NOT EXISTS done (stage VARCHAR, note VARCHAR)")
+                self.connection = _connect(
+                    str(self.folder / "work.duckdb"), str(self.folder / "spill"), **limit
+                )
+                self.connection.execute(
+                    "CREATE TABLE IF NOT EXISTS done (stage VARCHAR, note VARCHAR)"
+                )
         except duckdb.Error as error:
             raise self.explained(error) from error
 
@@ -131,7 +139,9 @@ class Database:
 
     def execute(self, statement: str, values: Any = None) -> Any:
         """Run a statement."""
-        return self._heeding_signals(lambda: self.connection.execute(statement, values), self.connection.interrupt)
+        return self._heeding_signals(
+            lambda: self.connection.execute(statement, values), self.connection.interrupt
+        )
 
     def rows(self, query: str, values: Any = None) -> list[Any]:
         """All rows of a query; one of which some rows are left would keep the connection."""
@@ -141,7 +151,9 @@ class Database:
         """The only row of a query; None where there is none."""
         return next(iter(self.rows(query, values)), None)
 
-    def create(self, table: str, batches: Iterator[dict[str, Any]], where: str = "", condition: str = "") -> int:
+    def create(
+        self, table: str, batches: Iterator[dict[str, Any]], where: str = "", condition: str = ""
+    ) -> int:
         """Create a table from batches of columns, each a pyarrow or NumPy array ``[n]``; returns the number of rows.
 
         ``where`` they are from is told where text is not UTF-8, as in some parquet files. Only rows of a ``condition``,
@@ -170,12 +182,14 @@ class Database:
 
         self.connection.register("batches", pa.RecordBatchReader.from_batches(schema, read()))
         try:
-            self.execute(f"CREATE TABLE {table} AS SELECT * FROM batches {condition}")  # noqa: S608  names of our own
+            self.execute(f"CREATE TABLE {table} AS SELECT * FROM batches {condition}")
         except self.failure as error:
             if raised:
                 raise raised[0] from None  # DuckDB's error only quotes it
             if "unicode" in str(error).lower():
-                raise InputError(where, "text in UTF-8", "other bytes", "Write the file again, in UTF-8.") from None
+                raise InputError(
+                    where, "text in UTF-8", "other bytes", "Write the file again, in UTF-8."
+                ) from None
             raise
         self.connection.unregister("batches")
         return rows
@@ -186,8 +200,12 @@ class Database:
         if self.folder is None:
             cursor.execute(f"USE {self.name}")
         try:
-            reader = self._heeding_signals(lambda: cursor.sql(query).to_arrow_reader(BATCH), cursor.interrupt)
-            while (batch := self._heeding_signals(lambda: next(reader, None), cursor.interrupt)) is not None:
+            reader = self._heeding_signals(
+                lambda: cursor.sql(query).to_arrow_reader(BATCH), cursor.interrupt
+            )
+            while (
+                batch := self._heeding_signals(lambda: next(reader, None), cursor.interrupt)
+            ) is not None:
                 yield batch
         finally:
             cursor.close()
@@ -197,13 +215,21 @@ class Database:
         message = one_line(error)
         memory = "out of memory" in message.lower()
         if self.folder is None:
-            remedy = "Make a graph folder of them, which needs less memory: infomax prepare." if memory else ""
-            raise InputError("tables", "what DuckDB can read and join in memory", message, remedy) from None
+            remedy = (
+                "Make a graph folder of them, which needs less memory: infomax prepare."
+                if memory
+                else ""
+            )
+            raise InputError(
+                "tables", "what DuckDB can read and join in memory", message, remedy
+            ) from None
         full = FULL.search(message)
         expected = "tables and work files that DuckDB can read, sort and join"
         if not memory and not full:
             raise InputError(str(self.folder.parent), expected, message, ANEW) from None
-        remedy = "Raise --memory, or make room on the disk; the same command goes on where it stopped."
+        remedy = (
+            "Raise --memory, or make room on the disk; the same command goes on where it stopped."
+        )
         return InputError(str(self.folder.parent), expected, message, remedy)
 
     def _heeding_signals(self, work: Callable[[], T], interrupt: Callable[[], None]) -> T:
@@ -212,7 +238,9 @@ class Database:
         In the main thread DuckDB heeds a signal when a piece of work is done, which can take half a minute, and raises
         an error of its own.
         """
-        if threading.current_thread() is not threading.main_thread():  # signals are the main thread's
+        if (
+            threading.current_thread() is not threading.main_thread()
+        ):  # signals are the main thread's
             return work()
         try:
             future = self.thread.submit(work)
@@ -221,6 +249,8 @@ class Database:
             return future.result()
         except BaseException:
             after = self.thread.submit(int)  # next in the queue
-            while wait([after], SECONDS).not_done:  # again: a query that begins only now has not heard it
+            while wait(
+                [after], SECONDS
+            ).not_done:  # again: a query that begins only now has not heard it
                 interrupt()
             raise

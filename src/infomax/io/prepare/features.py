@@ -35,7 +35,9 @@ class EdgeFeaturesOnDisk:
 
     def __init__(self, types: Mapping[str, tuple[Path, list[str]]], work: Path) -> None:
         self.types, self.work = types, work
-        self.ids = TypedIds({kind: stored_ids(folder / layout.NODES) for kind, (folder, _) in types.items()})
+        self.ids = TypedIds(
+            {kind: stored_ids(folder / layout.NODES) for kind, (folder, _) in types.items()}
+        )
         self.sizes = {kind: len(ids) for kind, ids in self.ids.ids.items()}
 
     def union(self, folder: Path, relations: Sequence[Ends]) -> MappedAdjacency:
@@ -45,7 +47,9 @@ class EdgeFeaturesOnDisk:
             places = [place(folder, ends, side) for side in SIDES]
             first, *others = (open_senders(path) for path in places if path.exists())
             opened.append(Relation(*ends, MappedAdjacency(first, bool(others), *others)))
-        write_entries(self.work / "union", sum(self.sizes.values()), _entries(union_rows(opened, self.sizes)))
+        write_entries(
+            self.work / "union", sum(self.sizes.values()), _entries(union_rows(opened, self.sizes))
+        )
         return MappedAdjacency(open_senders(self.work / "union"))
 
     def write(
@@ -54,7 +58,10 @@ class EdgeFeaturesOnDisk:
         """Write the features of some types; returns their names."""
         features: Any = edges.degrees()
         if word == "positions":
-            paths, shape = [self.work / f"positions-{name}" for name in ("total", "now", "then")], (edges.n, WIDTH)
+            paths, shape = (
+                [self.work / f"positions-{name}" for name in ("total", "now", "then")],
+                (edges.n, WIDTH),
+            )
             features, now, then = (np.memmap(path, np.float32, "w+", shape=shape) for path in paths)
             fill_positions(features, now, then, edges, self.ids, self._seen())
         for kind in kinds:
@@ -81,7 +88,11 @@ def _entries(blocks: Iterator[sparse.csr_array]) -> Iterator[Entries]:
     for block in blocks:
         if block.nnz:
             block.sort_indices()
-            yield np.repeat(np.arange(first, first + block.shape[0]), np.diff(block.indptr)), block.indices, block.data
+            yield (
+                np.repeat(np.arange(first, first + block.shape[0]), np.diff(block.indptr)),
+                block.indices,
+                block.data,
+            )
         first += block.shape[0]
 
 

@@ -33,7 +33,9 @@ def read_tables(tables: Tables, *, directed: bool, matrix: Any = None) -> Record
 def read_node_table(source: Source) -> dict[str, Any]:
     """What `Record.from_scipy` takes of a node table by itself, each id once."""
     with closing(Database()) as database:
-        return InMemory(Tables({"": source}, {}, source.columns), database, directed=False).nodes_alone()
+        return InMemory(
+            Tables({"": source}, {}, source.columns), database, directed=False
+        ).nodes_alone()
 
 
 class NodeLists:
@@ -64,15 +66,27 @@ class NodeLists:
             features = features if there.all() else features[there]
         elif first.features is not None:
             names, features = source.feature_names, stack([one.features for one in self.blocks])
-        groups = [] if first.groups is None else [name for one in self.blocks for name in one.groups]
+        groups = (
+            [] if first.groups is None else [name for one in self.blocks for name in one.groups]
+        )
         return {
             "features": features,
             "feature_names": None if features is None else names,
-            "labels": {name: np.concatenate([one.labels[name] for one in self.blocks]) for name in first.labels},
-            "splits": {name: np.concatenate([one.splits[name] for one in self.blocks]) for name in first.splits},
+            "labels": {
+                name: np.concatenate([one.labels[name] for one in self.blocks])
+                for name in first.labels
+            },
+            "splits": {
+                name: np.concatenate([one.splits[name] for one in self.blocks])
+                for name in first.splits
+            },
             "groups": None if first.groups is None else number_groups(groups),
-            "node_names": None if first.names is None else np.concatenate([one.names for one in self.blocks]),
-            "times": None if first.times is None else np.concatenate([one.times for one in self.blocks]),
+            "node_names": None
+            if first.names is None
+            else np.concatenate([one.names for one in self.blocks]),
+            "times": None
+            if first.times is None
+            else np.concatenate([one.times for one in self.blocks]),
             "encoding": None if features is None else source.columns.encoding,
         }
 
@@ -92,7 +106,9 @@ class InMemory(Stages):
         directed = list(self.joined) if self.directed else self.tables.directed
         edges = self.edges[0]
         with nullcontext() if self.several else within(edges.path):
-            graph = unite(fields, self.joined, directed=directed, edge_features=self.columns.edge_features)
+            graph = unite(
+                fields, self.joined, directed=directed, edge_features=self.columns.edge_features
+            )
         if self.several:
             return replace(graph, table_columns=self.columns.named())
         chosen = next(iter(self.nodes.values()), edges).columns
@@ -114,27 +130,43 @@ class InMemory(Stages):
 
     def _pairs(self, *, weighted: bool) -> Links:
         """The edges of table pairs; those with weights in order, by which their sums are rounded."""
-        cells = "source, target, weight FROM pairs ORDER BY number" if weighted else "source, target FROM pairs"
+        cells = (
+            "source, target, weight FROM pairs ORDER BY number"
+            if weighted
+            else "source, target FROM pairs"
+        )
         batches = list(self.database.stream(f"SELECT {cells}"))
         ends = [[numpy_of(one[end], np.int64) for one in batches] for end in ("source", "target")]
-        rows = np.stack([np.concatenate(end) for end in ends]) if batches else np.empty((2, 0), np.int64)
+        rows = (
+            np.stack([np.concatenate(end) for end in ends])
+            if batches
+            else np.empty((2, 0), np.int64)
+        )
         weights = [numpy_of(one["weight"], np.float32) for one in batches] if weighted else []
         return rows, np.concatenate([np.empty(0, np.float32), *weights]) if weighted else None
 
     def _fields(self, kind: str, matrix: Any) -> dict[str, Any]:
         """What `Record.from_scipy` and `unite` take of a type."""
-        ids = read_ids(self.database, f"{self._table(kind)} WHERE node >= 0", integers=self._of_nodes(kind)["integers"])
+        ids = read_ids(
+            self.database,
+            f"{self._table(kind)} WHERE node >= 0",
+            integers=self._of_nodes(kind)["integers"],
+        )
         rows = self.lists.get(kind)
         found = {} if rows is None else rows.fields(matrix)
         if self.several and found.get("groups") is not None:
             where = str(self.nodes[kind].path)
-            raise InputError(where, "one graph, where there are several types", "a column of graphs")
+            raise InputError(
+                where, "one graph, where there are several types", "a column of graphs"
+            )
         return {"ids": ids, **found}
 
 
 def read_ids(database: Database, table: str, *, integers: bool) -> NDArray[Any]:
     """The ids ``[N]`` of a table of nodes, in order; a condition may follow its name."""
-    batches = [one["id"] for one in database.stream(f"SELECT id FROM {table} ORDER BY node")]  # noqa: S608  our own names
+    batches = [one["id"] for one in database.stream(f"SELECT id FROM {table} ORDER BY node")]
     if integers:
         return np.concatenate([numpy_of(one.cast("int64"), np.int64) for one in batches])
-    return np.array([word for one in batches for word in one.cast("large_string").to_pylist()], dtype=object)
+    return np.array(
+        [word for one in batches for word in one.cast("large_string").to_pylist()], dtype=object
+    )

@@ -36,9 +36,16 @@ class Preparation(Stages):
 
     def __init__(self, work: Path, tables: Tables, directed: bool, half: bool, memory: int) -> None:
         sources = [*tables.edges.values(), *tables.nodes.values()]
-        files = [file for source in sources for file in (*source.files, source.columns.matrix) if file is not None]
+        files = [
+            file
+            for source in sources
+            for file in (*source.files, source.columns.matrix)
+            if file is not None
+        ]
         stamps = [
-            [str(file.resolve()), file.stat().st_size, file.stat().st_mtime_ns] for file in files if file.exists()
+            [str(file.resolve()), file.stat().st_size, file.stat().st_mtime_ns]
+            for file in files
+            if file.exists()
         ]
         # Of tables in no file of their own, see `infomax.io.database`; of those of a server nothing is known.
         frames = [source.frame for source in sources if source.frame is not None]
@@ -56,7 +63,9 @@ class Preparation(Stages):
         try:
             self._run()
             for kind in self.kinds:
-                self._do("columns", kind, "writing ids and labels", partial(self._write_nodes, kind))
+                self._do(
+                    "columns", kind, "writing ids and labels", partial(self._write_nodes, kind)
+                )
             self._do("features", "", "writing features", self._write_features)
             progress(len(self.notes), "hashing", len(self.notes) + 1)
         finally:
@@ -75,7 +84,9 @@ class Preparation(Stages):
     @contextmanager
     def _keeper(self, kind: str) -> Iterator[Callable[[NodeTable], list[Any]]]:
         """Features are written to their file; the database keeps labels, splits, names and times."""
-        with FeatureWriter(self._place(kind), str(self.nodes[kind].path), halved=self.half) as writer:
+        with FeatureWriter(
+            self._place(kind), str(self.nodes[kind].path), halved=self.half
+        ) as writer:
 
             def keep(rows: NodeTable) -> list[Any]:
                 _refuse_unstorable(rows)
@@ -92,11 +103,16 @@ class Preparation(Stages):
         sizes = (self.notes[f"numbers {first}"], self.notes[f"numbers {last}"])
         directed = self.directed or link.ends in self.tables.directed
         weighted, both_ways = self._weighted(link), first == last and not directed
-        return write_sides(self.database, self.folder, link.ends, sizes, weighted=weighted, both_ways=both_ways)
+        return write_sides(
+            self.database, self.folder, link.ends, sizes, weighted=weighted, both_ways=both_ways
+        )
 
     def _about(self, kind: str) -> dict[str, Any]:
         """What graph.json says of the nodes of a type, and of the edges where there is one."""
-        rows, nodes = [self.notes[f"rows {at}"] for at in range(len(self.links))], self._of_nodes(kind)
+        rows, nodes = (
+            [self.notes[f"rows {at}"] for at in range(len(self.links))],
+            self._of_nodes(kind),
+        )
         ends = tuple(self.notes["edges 0"]["ends"])
         return {
             "nodes": self.notes[f"numbers {kind}"],
@@ -106,9 +122,14 @@ class Preparation(Stages):
             "feature_names": self.notes["features "][kind],
             "labels": nodes["labels"],
             "splits": nodes["splits"],
-            "dropped": {name: sum(one[name] for one in rows) for name in ("self_loops", "duplicates", "zero_weights")},
+            "dropped": {
+                name: sum(one[name] for one in rows)
+                for name in ("self_loops", "duplicates", "zero_weights")
+            },
             "edge_columns": None if self.several or self.columns.names_ends(ends) else ends,
-            "table_columns": nodes.get("named", {}) if self.nodes and not self.several else self.columns.named(),
+            "table_columns": nodes.get("named", {})
+            if self.nodes and not self.several
+            else self.columns.named(),
             **({"encoding": nodes["encoding"]} if nodes["encoding"] else {}),
         }
 
@@ -116,23 +137,35 @@ class Preparation(Stages):
         """Write nodes.parquet of a type and, of several, that it has no edges by itself."""
         if self.several:
             write_entries(self._place(kind), self.notes[f"numbers {kind}"], ())
-        write_nodes(self.database, self._table(kind), self._place(kind) / layout.NODES, self._of_nodes(kind))
+        write_nodes(
+            self.database, self._table(kind), self._place(kind) / layout.NODES, self._of_nodes(kind)
+        )
 
     def _write_features(self) -> dict[str, list[str]]:
         """Write features.npy of each type of which no stage has written it; the names of the features."""
-        names: dict[str, list[str]] = {kind: self._of_nodes(kind)["features"] for kind in sorted(self.kinds)}
+        names: dict[str, list[str]] = {
+            kind: self._of_nodes(kind)["features"] for kind in sorted(self.kinds)
+        }
         for kind in names:
             matrix = self.nodes[kind].columns.matrix if kind in self.nodes else None
             if not names[kind] and matrix is not None and not self.columns.edge_features:
-                rows = self.database.rows(f"SELECT node >= 0 FROM {self._table(kind)} ORDER BY number")  # noqa: S608
+                rows = self.database.rows(
+                    f"SELECT node >= 0 FROM {self._table(kind)} ORDER BY number"
+                )
                 there = np.array(rows, bool)[:, 0]
                 names[kind] = copy_features(matrix, self._place(kind), there, halved=self.half)
         bare = [kind for kind, own in names.items() if not own]
         if bare:
             places = {kind: (self._place(kind), self._of_nodes(kind)["splits"]) for kind in names}
             maker = EdgeFeaturesOnDisk(places, self.folder.parent)
-            edges = maker.union(self.folder, [link.ends for link in self.links]) if self.several else self._edges()
-            names |= maker.write(edges, self.columns.edge_features or "positions", bare, halved=self.half)
+            edges = (
+                maker.union(self.folder, [link.ends for link in self.links])
+                if self.several
+                else self._edges()
+            )
+            names |= maker.write(
+                edges, self.columns.edge_features or "positions", bare, halved=self.half
+            )
         return names
 
     def _edges(self) -> MappedAdjacency:
@@ -149,7 +182,12 @@ def _refuse_unstorable(rows: NodeTable) -> None:
     for name, column in rows.labels.items():
         if column.ndim > 1:
             where = place(source.path, column=source.chosen.labels[name])
-            raise InputError(where, "one label per node, in a graph folder", "lists", "Give each label its column.")
+            raise InputError(
+                where,
+                "one label per node, in a graph folder",
+                "lists",
+                "Give each label its column.",
+            )
 
 
 def _keep_if_same(work: Path, asked: str) -> None:

@@ -13,11 +13,13 @@ from infomax.io.typed import Tables
 from infomax.io.unite import Ends
 
 
-def divided(database: Database, tables: Tables, edges: str, source: Source, note: dict[str, Any]) -> dict[Ends, str]:
+def divided(
+    database: Database, tables: Tables, edges: str, source: Source, note: dict[str, Any]
+) -> dict[Ends, str]:
     """The rows of a table of edges by relation, as what follows SELECT."""
     cells: list[Any] = [(RELATION, 0)]
     if note["named"]:
-        query = f"SELECT relation, min(number) FROM {edges} GROUP BY relation ORDER BY 2"  # noqa: S608  our own names
+        query = f"SELECT relation, min(number) FROM {edges} GROUP BY relation ORDER BY 2"
         cells = database.rows(query)
     found: dict[Ends, list[str]] = {}
     owned = False
@@ -33,28 +35,32 @@ def divided(database: Database, tables: Tables, edges: str, source: Source, note
             _find_owners(database, tables, edges)
             owned = True
         _refuse_unowned(database, tables, edges, source, note, here)
-        pairs = f"SELECT of_source, of_target FROM {edges} WHERE {here} GROUP BY ALL ORDER BY min(number)"  # noqa: S608
+        pairs = f"SELECT of_source, of_target FROM {edges} WHERE {here} GROUP BY ALL ORDER BY min(number)"
         for first, last in database.rows(pairs):
             ends = (tables.listed[first], name, tables.listed[last])
-            found.setdefault(ends, []).append(f"{here} AND of_source = {first} AND of_target = {last}")
+            found.setdefault(ends, []).append(
+                f"{here} AND of_source = {first} AND of_target = {last}"
+            )
     return {ends: f"FROM {edges} WHERE {' OR '.join(parts)}" for ends, parts in found.items()}
 
 
 def _listed(tables: Tables) -> str:
     """The ids of all node tables with the number of their type."""
     tables_of = ((at, list(tables.nodes).index(kind)) for at, kind in enumerate(tables.listed))
-    return " UNION ALL ".join(f"SELECT {at} AS kind, id::VARCHAR AS id FROM nodes{table}" for at, table in tables_of)  # noqa: S608
+    return " UNION ALL ".join(
+        f"SELECT {at} AS kind, id::VARCHAR AS id FROM nodes{table}" for at, table in tables_of
+    )
 
 
 def _find_owners(database: Database, tables: Tables, edges: str) -> None:
     """Columns of_source and of_target of a table of edges: the number of the type; -1 where it is none, or several."""
     database.execute(
-        "CREATE TEMP TABLE owners AS SELECT id, CASE WHEN min(kind) = max(kind) THEN min(kind) ELSE -1 END AS kind "  # noqa: S608
+        "CREATE TEMP TABLE owners AS SELECT id, CASE WHEN min(kind) = max(kind) THEN min(kind) ELSE -1 END AS kind "
         f"FROM ({_listed(tables)}) GROUP BY id"
     )
     for end in ("source", "target"):
         database.execute(
-            f"CREATE TABLE owned AS SELECT edges.*, coalesce(kind, -1) AS of_{end} FROM {edges} AS edges "  # noqa: S608
+            f"CREATE TABLE owned AS SELECT edges.*, coalesce(kind, -1) AS of_{end} FROM {edges} AS edges "
             f"LEFT JOIN owners ON owners.id = edges.{end}::VARCHAR"
         )
         database.execute(f"DROP TABLE {edges}")
@@ -67,13 +73,13 @@ def _refuse_unowned(
 ) -> None:
     """Refuse the first end of some edges that is in the node tables of no type, or of several."""
     row = database.row(
-        f"SELECT number, of_source >= 0, source::VARCHAR, target::VARCHAR FROM {edges} "  # noqa: S608
+        f"SELECT number, of_source >= 0, source::VARCHAR, target::VARCHAR FROM {edges} "
         f"WHERE {here} AND (of_source < 0 OR of_target < 0) ORDER BY number LIMIT 1"
     )
     if row is not None:
         number, end, *ids = row
         kinds = database.rows(
-            f"SELECT DISTINCT kind FROM ({_listed(tables)}) WHERE id = ? ORDER BY kind",  # noqa: S608
+            f"SELECT DISTINCT kind FROM ({_listed(tables)}) WHERE id = ? ORDER BY kind",
             [ids[end]],
         )
         several = [tables.listed[kind] for (kind,) in kinds]

@@ -97,13 +97,23 @@ class Stages(ABC):
                 self._do("first", kind, "finding ids", partial(self._find_ids, kind))
             self._do("numbers", kind, "checking ids", partial(self._number_nodes, kind))
         for at, link in enumerate(self.links):
-            self._do("sources", at, "joining sources", partial(self._join, link, 0, "edges", "half"))
-            self._do("targets", at, "joining targets", partial(self._join, link, 1, "half", "pairs"))
+            self._do(
+                "sources", at, "joining sources", partial(self._join, link, 0, "edges", "half")
+            )
+            self._do(
+                "targets", at, "joining targets", partial(self._join, link, 1, "half", "pairs")
+            )
             self._do("rows", at, "sorting edges", partial(self._end_edges, link))
 
     def _do(self, stage: str, of: object, title: str, work: Callable[[], Any]) -> Any:
         """Do a stage, of a type, a table or a relation, unless it is done; returns its note."""
-        total = len(self.edges) + len(self.nodes) + 3 * max(1, len(self.links)) + 2 * max(1, len(self.kinds)) + 3
+        total = (
+            len(self.edges)
+            + len(self.nodes)
+            + 3 * max(1, len(self.links))
+            + 2 * max(1, len(self.kinds))
+            + 3
+        )
         self.progress(len(self.notes), title, max(total, len(self.notes) + 1))
         name = f"{stage} {of}"
         self.notes[name] = json.loads(self.database.stage(name, lambda: json.dumps(work())))
@@ -116,7 +126,15 @@ class Stages(ABC):
     def _of_nodes(self, kind: str) -> dict[str, Any]:
         """What is noted of the node table of a type, or of the ids of its edges."""
         note = self.notes[f"{'nodes' if kind in self.nodes else 'first'} {kind}"]
-        return {"labels": [], "splits": [], "names": [], "times": [], "features": [], "encoding": None, **note}
+        return {
+            "labels": [],
+            "splits": [],
+            "names": [],
+            "times": [],
+            "features": [],
+            "encoding": None,
+            **note,
+        }
 
     def _read_edges(self, at: int) -> dict[str, Any]:
         """Table edges0, edges1, ...: number, source, target and, where edges have them, weight and relation."""
@@ -127,12 +145,22 @@ class Stages(ABC):
         if not count:
             if not self.nodes:
                 remedy = "A graph without edges needs a node table."
-                raise InputError(str(source.path), "at least one edge below the header", "none", remedy)
-            self.database.execute(f"CREATE OR REPLACE TABLE {table} (number BIGINT, source BIGINT, target BIGINT)")
+                raise InputError(
+                    str(source.path), "at least one edge below the header", "none", remedy
+                )
+            self.database.execute(
+                f"CREATE OR REPLACE TABLE {table} (number BIGINT, source BIGINT, target BIGINT)"
+            )
         named = count > 0 and source.columns.edge_type is not None
         weighted = count > 0 and source.weighted
         integers = source.integers
-        return {"count": count, "weighted": weighted, "integers": integers, "ends": source.ends, "named": named}
+        return {
+            "count": count,
+            "weighted": weighted,
+            "integers": integers,
+            "ends": source.ends,
+            "named": named,
+        }
 
     def _read_nodes(self, kind: str) -> None:
         """The table of a type, see `_table`; where features are no numbers, what they become is learnt first."""
@@ -161,7 +189,11 @@ class Stages(ABC):
                         first = int(rows.times.min(initial=first))
                     at = np.where(rows.there, count + np.cumsum(rows.there) - 1, LATER)
                     count += int(np.count_nonzero(rows.there))
-                    ids = np.arange(read, read := read + len(at)) + source.first_id if numbered else rows.ids
+                    ids = (
+                        np.arange(read, read := read + len(at)) + source.first_id
+                        if numbered
+                        else rows.ids
+                    )
                     integers = integers and (numbered or are_integers(rows.ids, lines=source.lines))
                     yield {"node": at, "number": rows.numbers, "id": ids, **cells}
 
@@ -188,13 +220,15 @@ class Stages(ABC):
     def _find_relations(self) -> list[Link]:
         """The edges of each relation; those of a table of several are told apart."""
         found = []
-        if self.columns.as_of is not None and not any(self._of_nodes(kind)["times"] for kind in self.nodes):
+        if self.columns.as_of is not None and not any(
+            self._of_nodes(kind)["times"] for kind in self.nodes
+        ):
             raise no_times()
         for at, (ends, source) in enumerate(self.tables.edges.items()):
             note = self.notes[f"edges {at}"]
             if source.columns.edges_as and self.columns.as_of is not None:
-                later = f"SELECT number FROM {self._table(source.columns.edges_as)} WHERE node = {LATER}"  # noqa: S608
-                self.database.execute(f"DELETE FROM edges{at} WHERE number IN ({later})")  # noqa: S608
+                later = f"SELECT number FROM {self._table(source.columns.edges_as)} WHERE node = {LATER}"
+                self.database.execute(f"DELETE FROM edges{at} WHERE number IN ({later})")
             if not self.tables.listed and not (ends and ends[0]) and not self.columns.types:
                 refuse_two_kinds(source, note["ends"], partial(self._overlap, at))
             if ends is None:
@@ -204,8 +238,12 @@ class Stages(ABC):
             for of_part, query in parts.items():
                 if source.columns.edges_as:
                     both = self.tables.around_rows(of_part, alone=len(parts) == 1)
-                    found += [Link(both[0], at, f"SELECT number, source, number AS target {query}", 1)]
-                    found += [Link(both[1], at, f"SELECT number, number AS source, target {query}", 0)]
+                    found += [
+                        Link(both[0], at, f"SELECT number, source, number AS target {query}", 1)
+                    ]
+                    found += [
+                        Link(both[1], at, f"SELECT number, number AS source, target {query}", 0)
+                    ]
                 else:
                     found.append(Link(of_part, at, f"SELECT * {query}"))
         if self.directed:
@@ -214,7 +252,7 @@ class Stages(ABC):
 
     def _overlap(self, at: int) -> bool:
         """Whether an id is at both ends of edges of a table."""
-        query = f"SELECT 1 FROM edges{at} AS one SEMI JOIN edges{at} AS two ON one.source = two.target LIMIT 1"  # noqa: S608
+        query = f"SELECT 1 FROM edges{at} AS one SEMI JOIN edges{at} AS two ON one.source = two.target LIMIT 1"
         return self.database.row(query) is not None
 
     def _find_ids(self, kind: str) -> dict[str, Any]:
@@ -223,20 +261,26 @@ class Stages(ABC):
         # The files of all tables are numbered one after the other.
         before = np.cumsum([0, *(len(source.files) for source in self.edges)]).tolist()
         parts = " UNION ALL ".join(
-            f"SELECT {('source', 'target')[end]} AS id, 2 * number + {2 * FILE * before[link.table] + end} AS place "  # noqa: S608  our own names
+            f"SELECT {('source', 'target')[end]} AS id, 2 * number + {2 * FILE * before[link.table] + end} AS place "
             f"FROM ({link.query})"
             for link, end in ends
         )
-        self.database.execute(f"CREATE TABLE first AS SELECT id, min(place) AS place FROM ({parts}) GROUP BY id")  # noqa: S608
+        self.database.execute(
+            f"CREATE TABLE first AS SELECT id, min(place) AS place FROM ({parts}) GROUP BY id"
+        )
         # As Python writes it: 007 and +1 are text.
         exact = "SELECT bool_and(coalesce(try_cast(id AS BIGINT)::VARCHAR = id::VARCHAR, false)) FROM first"
-        integers = all(self.edges[link.table].lines or self._integers(link, end) for link, end in ends)
+        integers = all(
+            self.edges[link.table].lines or self._integers(link, end) for link, end in ends
+        )
         integers = integers and bool(self.database.row(exact)[0])
         if not integers:
             nothing = "SELECT id::VARCHAR FROM first WHERE list_contains(?, id::VARCHAR)"
             found = self.database.rows(nothing, [list(MISSING)])
             path = self.edges[ends[0][0].table].path
-            warn_missing(str(path), [word for (word,) in found], "a node called", "remove its edges")
+            warn_missing(
+                str(path), [word for (word,) in found], "a node called", "remove its edges"
+            )
         return {"integers": integers}
 
     def _integers(self, link: Link, end: int) -> bool:
@@ -253,19 +297,25 @@ class Stages(ABC):
             self._refuse_twice(kind)
         count = self._count(kind)
         if count >= LARGEST:
-            raise InputError(str((source or self.edges[0]).path), f"fewer than {LARGEST:,} nodes", f"{count:,}")
+            raise InputError(
+                str((source or self.edges[0]).path), f"fewer than {LARGEST:,} nodes", f"{count:,}"
+            )
         return count
 
     def _count(self, kind: str) -> int:
         """The number of nodes of a type in its table."""
-        return int(self.database.row(f"SELECT count(*) FROM {self._table(kind)} WHERE node >= 0")[0])  # noqa: S608
+        return int(
+            self.database.row(f"SELECT count(*) FROM {self._table(kind)} WHERE node >= 0")[0]
+        )
 
     def _refuse_twice(self, kind: str) -> None:
         """Refuse an id that two rows of the node table of a type have."""
         table = self._table(kind)
-        twice = f"SELECT id FROM {table} GROUP BY id HAVING count(*) > 1"  # noqa: S608  our own names
+        twice = f"SELECT id FROM {table} GROUP BY id HAVING count(*) > 1"
         self.database.execute(f"CREATE TEMP TABLE twice AS {twice}")
-        rows = self.database.rows(f"SELECT id, number FROM {table} SEMI JOIN twice USING (id) ORDER BY number")  # noqa: S608
+        rows = self.database.rows(
+            f"SELECT id, number FROM {table} SEMI JOIN twice USING (id) ORDER BY number"
+        )
         self.database.execute("DROP TABLE twice")
         refuse_twice(self.nodes[kind], self._of_nodes(kind)["id"], rows)
 
@@ -292,20 +342,20 @@ class Stages(ABC):
         integers = integers and self._integers(link, end) and not self.by_text
         as_type = "BIGINT" if link.row == end or integers else "VARCHAR"
         ends = "node AS source, target" if end == 0 else "source, node AS target"
-        query = link.query if end == 0 else f"SELECT * FROM {before}"  # noqa: S608
+        query = link.query if end == 0 else f"SELECT * FROM {before}"
         database.execute(
-            f"CREATE TABLE {after} AS SELECT one.number, {ends}{', weight' if self._weighted(link) else ''} "  # noqa: S608
+            f"CREATE TABLE {after} AS SELECT one.number, {ends}{', weight' if self._weighted(link) else ''} "
             f"FROM ({query}) AS one LEFT JOIN (SELECT node, {key}::{as_type} AS id FROM {self._table(kind)}) AS listed "
             f"ON listed.id = one.{column}::{as_type}"
         )
         lost = database.row(
-            f"SELECT number, {column}::VARCHAR FROM ({query}) SEMI JOIN "  # noqa: S608
+            f"SELECT number, {column}::VARCHAR FROM ({query}) SEMI JOIN "
             f"(SELECT number FROM {after} WHERE {column} IS NULL) AS lost USING (number) ORDER BY number LIMIT 1"
         )
         if lost is not None:
             raise id_unknown(edges, names[end], lost[1], lost[0], self._listed(kind))
         if self.columns.as_of is not None:
-            database.execute(f"DELETE FROM {after} WHERE {column} = {LATER}")  # noqa: S608
+            database.execute(f"DELETE FROM {after} WHERE {column} = {LATER}")
         if end == 1:
             database.execute("DROP TABLE half")
         elif link is [one for one in self.links if one.table == link.table][-1]:
@@ -314,12 +364,16 @@ class Stages(ABC):
     def _check_ids(self, link: Link, edges: Source, names: list[str]) -> None:
         """Refuse ids of edges of another type than those of nodes, and two of them in place of a header."""
         for end, kind in enumerate(link.ends[::2]):
-            if kind in self.nodes and link.row != end and self.notes[f"edges {link.table}"]["count"]:
+            if (
+                kind in self.nodes
+                and link.row != end
+                and self.notes[f"edges {link.table}"]["count"]
+            ):
                 of_edges, of_nodes = self._integers(link, end), self._of_nodes(kind)["integers"]
                 refuse_other_type(edges, self.nodes[kind], of_edges=of_edges, of_nodes=of_nodes)
 
         def is_node(end: int, name: str) -> bool:
-            query = f"SELECT 1 FROM {self._table(link.ends[2 * end])} WHERE id::VARCHAR = ? LIMIT 1"  # noqa: S608
+            query = f"SELECT 1 FROM {self._table(link.ends[2 * end])} WHERE id::VARCHAR = ? LIMIT 1"
             return self.database.row(query, [name]) is not None
 
         refuse_missing_header(edges, names, is_node)

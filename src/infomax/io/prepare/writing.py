@@ -30,7 +30,13 @@ way 1.
 
 
 def write_sides(
-    database: Database, folder: Path, ends: Ends, sizes: tuple[int, int], *, weighted: bool, both_ways: bool
+    database: Database,
+    folder: Path,
+    ends: Ends,
+    sizes: tuple[int, int],
+    *,
+    weighted: bool,
+    both_ways: bool,
 ) -> dict[str, Any]:
     """Write the files of a relation from table pairs; its name is empty where a graph has one type of nodes.
 
@@ -39,7 +45,7 @@ def write_sides(
     zero, one_type = "weight = 0" if weighted else "false", ends[0] == ends[2]
     loop = "source = target" if one_type else "false"
     loops, zeros = database.row(
-        f"SELECT count(*) FILTER ({loop}), count(*) FILTER (NOT ({loop}) AND {zero}) FROM pairs"  # noqa: S608  our own names
+        f"SELECT count(*) FILTER ({loop}), count(*) FILTER (NOT ({loop}) AND {zero}) FROM pairs"
     )
     kept = f"FROM pairs WHERE NOT ({loop}) AND NOT ({zero})"
     sides = SIDES[: 1 if both_ways or not ends[0] else 2]
@@ -57,7 +63,14 @@ def write_sides(
 
 
 def _keys(
-    database: Database, kept: str, row: str, column: str, width: int, *, weighted: bool, both_ways: bool
+    database: Database,
+    kept: str,
+    row: str,
+    column: str,
+    width: int,
+    *,
+    weighted: bool,
+    both_ways: bool,
 ) -> Iterator[Keys]:
     """The keys of all edges, as `merge` takes them, in order."""
     weight = ", weight" if weighted else ""
@@ -65,7 +78,7 @@ def _keys(
     if both_ways:
         query += f" UNION ALL SELECT 2 * ({column} * {width} + {row}) + 1 AS key{weight} {kept}"
     # Equal keys are in order of their weights, so that sums do not depend on the order of sorting.
-    for batch in database.stream(f"SELECT * FROM ({query}) ORDER BY ALL"):  # noqa: S608
+    for batch in database.stream(f"SELECT * FROM ({query}) ORDER BY ALL"):
         yield batch["key"].to_numpy(), batch["weight"].to_numpy() if weighted else None
 
 
@@ -99,8 +112,14 @@ def write_entries(folder: Path, n: int, entries: Iterable[Entries]) -> int:
 
 def open_senders(folder: Path) -> Senders:
     """What `write_entries` wrote, mapped."""
-    starts, neighbours = (np.load(folder / name, mmap_mode="r") for name in (layout.STARTS, layout.NEIGHBOURS))
-    weights = np.load(folder / layout.WEIGHTS, mmap_mode="r") if (folder / layout.WEIGHTS).exists() else None
+    starts, neighbours = (
+        np.load(folder / name, mmap_mode="r") for name in (layout.STARTS, layout.NEIGHBOURS)
+    )
+    weights = (
+        np.load(folder / layout.WEIGHTS, mmap_mode="r")
+        if (folder / layout.WEIGHTS).exists()
+        else None
+    )
     return Senders(starts, neighbours, weights)
 
 
@@ -110,14 +129,20 @@ def write_nodes(database: Database, table: str, path: Path, note: dict[str, Any]
     from pyarrow import parquet
 
     fields = [pa.field("id", pa.int64() if note["integers"] else pa.string())]
-    fields += [pa.field(layout.LABEL + name, pa.dictionary(pa.int32(), pa.string())) for name in note["labels"]]
+    fields += [
+        pa.field(layout.LABEL + name, pa.dictionary(pa.int32(), pa.string()))
+        for name in note["labels"]
+    ]
     fields += [pa.field(layout.SPLIT + name, pa.bool_()) for name in note["splits"]]
     fields += [pa.field(name, pa.string()) for name in note["names"]]
     fields += [pa.field(name, pa.int64()) for name in note["times"]]
     cells = ", ".join(["id", *(f"l{column}" for column in range(len(fields) - 1))])
     with parquet.ParquetWriter(path, pa.schema(fields), write_page_checksum=True) as writer:
-        for batch in database.stream(f"SELECT {cells} FROM {table} WHERE node >= 0 ORDER BY node"):  # noqa: S608  our own names
-            columns = [pa.array(column).cast(field.type) for column, field in zip(batch.columns, fields, strict=True)]
+        for batch in database.stream(f"SELECT {cells} FROM {table} WHERE node >= 0 ORDER BY node"):
+            columns = [
+                pa.array(column).cast(field.type)
+                for column, field in zip(batch.columns, fields, strict=True)
+            ]
             writer.write_table(pa.table(columns, schema=pa.schema(fields)), row_group_size=GROUP)
 
 
@@ -130,7 +155,9 @@ def merge(batches: Iterable[Keys], n: int, dropped: Counter[str]) -> Iterator[En
     for keys, weights in batches:
         if rest is not None:
             keys = np.concatenate([rest[0], keys])
-            weights = None if weights is None or rest[1] is None else np.concatenate([rest[1], weights])
+            weights = (
+                None if weights is None or rest[1] is None else np.concatenate([rest[1], weights])
+            )
         # The last pair may go on in the next batch.
         stop = int(np.searchsorted(keys >> 1, keys[-1] >> 1)) if len(keys) else 0
         rest = keys[stop:].copy(), None if weights is None else weights[stop:].copy()
@@ -140,7 +167,9 @@ def merge(batches: Iterable[Keys], n: int, dropped: Counter[str]) -> Iterator[En
         yield _merged(*rest, n, dropped)
 
 
-def _merged(keys: NDArray[np.int64], weights: NDArray[np.float32] | None, n: int, dropped: Counter[str]) -> Entries:
+def _merged(
+    keys: NDArray[np.int64], weights: NDArray[np.float32] | None, n: int, dropped: Counter[str]
+) -> Entries:
     """The entries of complete pairs."""
     starts = _first_of_each(keys)
     distinct = keys[starts]

@@ -16,16 +16,27 @@ ROWS, COLUMNS = 32, 128
 
 @triton.jit
 def _prelu(z, bias, slope, out, n, d, stride, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
-    i, j = tl.program_id(0) * ROWS + tl.arange(0, ROWS), tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
+    i, j = (
+        tl.program_id(0) * ROWS + tl.arange(0, ROWS),
+        tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS),
+    )
     inside = (i < n)[:, None] & (j < d)[None, :]
-    u = tl.load(z + i[:, None].to(tl.int64) * d + j[None, :], inside, 0.0) + tl.load(bias + j, j < d, 0.0)[None, :]
+    u = (
+        tl.load(z + i[:, None].to(tl.int64) * d + j[None, :], inside, 0.0)
+        + tl.load(bias + j, j < d, 0.0)[None, :]
+    )
     h = tl.where(u > 0, u, u * tl.load(slope))
     tl.store(out + i[:, None].to(tl.int64) * stride + j[None, :], h, inside)
 
 
 @triton.jit
-def _prelu_backward(z, bias, slope, grad, out, sums, n, d, stride, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
-    i, j = tl.program_id(0) * ROWS + tl.arange(0, ROWS), tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
+def _prelu_backward(
+    z, bias, slope, grad, out, sums, n, d, stride, ROWS: tl.constexpr, COLUMNS: tl.constexpr
+):
+    i, j = (
+        tl.program_id(0) * ROWS + tl.arange(0, ROWS),
+        tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS),
+    )
     inside = (i < n)[:, None] & (j < d)[None, :]
     place = i[:, None].to(tl.int64) * d + j[None, :]
     u = tl.load(z + place, inside, 0.0) + tl.load(bias + j, j < d, 0.0)[None, :]
@@ -62,7 +73,9 @@ class BiasPReLU(torch.autograd.Function):
             n, d = part.shape
             grid = _grid(n, d)
             out, sums = torch.empty_like(part), part.new_empty(grid[0], d + grid[1])
-            _prelu_backward[grid](part, bias[at:], slope, grad[:, at:], out, sums, n, d, grad.shape[1], ROWS, COLUMNS)
+            _prelu_backward[grid](
+                part, bias[at:], slope, grad[:, at:], out, sums, n, d, grad.shape[1], ROWS, COLUMNS
+            )
             bias_grad, slope_grad = column_sums(sums).split([d, grid[1]])
             outs.append(out)
             bias_grads.append(bias_grad)

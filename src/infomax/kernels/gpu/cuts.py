@@ -39,10 +39,14 @@ class Cut:
         long = torch.nonzero(pieces)[:, 0]
         left = torch.cat([starts.new_zeros(1), pieces[long].cumsum(0)])
         row = torch.repeat_interleave(long, pieces[long])
-        number = torch.arange(len(row), device=row.device) - torch.repeat_interleave(left[:-1], pieces[long])
+        number = torch.arange(len(row), device=row.device) - torch.repeat_interleave(
+            left[:-1], pieces[long]
+        )
         more = begin[row] + longest * (number + 1)
         first = torch.cat([begin, more])
-        last = torch.cat([torch.minimum(begin + longest, end), torch.minimum(more + longest, end[row])])
+        last = torch.cat(
+            [torch.minimum(begin + longest, end), torch.minimum(more + longest, end[row])]
+        )
         return cls(m, first, last, matrix.col_indices(), matrix.values(), long, left)
 
     @property

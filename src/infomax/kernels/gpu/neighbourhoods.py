@@ -56,7 +56,9 @@ def _pool_rows(
     tl.store(out + i * d + at, total * tl.load(left + node), at < d)
 
 
-def pool_rows(hoods: Any, nodes: Tensor, offsets: Tensor, table: Tensor, permutation: Any) -> Tensor:
+def pool_rows(
+    hoods: Any, nodes: Tensor, offsets: Tensor, table: Tensor, permutation: Any
+) -> Tensor:
     """As `Neighbourhoods.pool`."""
     d = table.shape[1]
     out = hoods.left.new_empty(len(nodes), d)

@@ -16,7 +16,9 @@ def _stir(x, keys, low: tl.constexpr, high: tl.constexpr, ROUNDS: tl.constexpr):
     """Apply a Feistel network over low + high bits: each half in turn is XORed with a hash of the other."""
     left, right = x >> low, x & ((1 << low) - 1)
     for step in tl.static_range(ROUNDS):
-        h = (left if step % 2 else right).to(tl.uint32) * 0x9E3779B1 + tl.load(keys + step).to(tl.uint32)
+        h = (left if step % 2 else right).to(tl.uint32) * 0x9E3779B1 + tl.load(keys + step).to(
+            tl.uint32
+        )
         h = (h ^ (h >> 15)) * 0x85EBCA77
         h = (h ^ (h >> 13)) * 0xC2B2AE3D
         h = (h ^ (h >> 16)).to(tl.int64)
@@ -39,7 +41,15 @@ def image(x, keys, n, low: tl.constexpr, high: tl.constexpr, ROUNDS: tl.constexp
 
 @triton.jit
 def _images(
-    keys, out, n, count, blocks, low: tl.constexpr, high: tl.constexpr, ROUNDS: tl.constexpr, BLOCK: tl.constexpr
+    keys,
+    out,
+    n,
+    count,
+    blocks,
+    low: tl.constexpr,
+    high: tl.constexpr,
+    ROUNDS: tl.constexpr,
+    BLOCK: tl.constexpr,
 ):
     i, which = tl.program_id(0) % blocks * BLOCK + tl.arange(0, BLOCK), tl.program_id(0) // blocks
     x = image(tl.where(i < count, i, 0).to(tl.int64), keys + which * ROUNDS, n, low, high, ROUNDS)
@@ -50,14 +60,21 @@ def first_images(keys: Tensor, n: int, count: int, low: int, high: int) -> Tenso
     """The images of 0 to count - 1 under permutations of 0 to n - 1, ``[P, ROUNDS] -> [P, count]``."""
     out = torch.empty(len(keys), count, dtype=torch.int64, device=keys.device)
     blocks = triton.cdiv(count, BLOCK)
-    _images[(len(keys) * blocks,)](keys, out, n, count, blocks, low, high, ROUNDS, BLOCK, num_warps=1)
+    _images[(len(keys) * blocks,)](
+        keys, out, n, count, blocks, low, high, ROUNDS, BLOCK, num_warps=1
+    )
     return out
 
 
 def permutations(count: int, n: int, generator: torch.Generator) -> Tensor:
     """As `Backend.permutations`."""
     keys = torch.randint(
-        -(2**31), 2**31, (count, ROUNDS), generator=generator, device=generator.device, dtype=torch.int32
+        -(2**31),
+        2**31,
+        (count, ROUNDS),
+        generator=generator,
+        device=generator.device,
+        dtype=torch.int32,
     )
     bits = max((n - 1).bit_length(), 6)
     return first_images(keys, n, n, bits // 2, bits - bits // 2)

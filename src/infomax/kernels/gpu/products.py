@@ -43,7 +43,20 @@ def _fetch(place, there):
 
 
 @triton.jit
-def _product(first, last, columns, values, y, rows, inverse, out, n, d, COLUMNS: tl.constexpr, CHUNK: tl.constexpr):
+def _product(
+    first,
+    last,
+    columns,
+    values,
+    y,
+    rows,
+    inverse,
+    out,
+    n,
+    d,
+    COLUMNS: tl.constexpr,
+    CHUNK: tl.constexpr,
+):
     """Multiply a piece by Y; in a grid of two layers, the second layer multiplies by ``Y[rows]``."""
     piece, at = tl.program_id(0).to(tl.int64), tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
     shuffled = tl.program_id(2) == 1
@@ -62,7 +75,9 @@ def _product(first, last, columns, values, y, rows, inverse, out, n, d, COLUMNS:
             found += (_fetch(y + node * d + at, (place + step < end) & (at < d)),)
         for step in tl.static_range(CHUNK):
             total += found[step] * weights[step]
-    tl.store(out + (tl.program_id(2).to(tl.int64) * tl.num_programs(0) + piece) * d + at, total, at < d)
+    tl.store(
+        out + (tl.program_id(2).to(tl.int64) * tl.num_programs(0) + piece) * d + at, total, at < d
+    )
     if rows is not None:  # noqa: SIM102  this condition is known at compile time
         if shuffled & (tl.program_id(1) == 0) & (piece < n):
             tl.store(inverse + tl.load(rows + piece), piece)
@@ -88,13 +103,19 @@ def _through(begin, end, columns, values, z, bias, slope, g, v, c, d, at, CHUNK:
 
 
 @triton.jit
-def _pair_gradient(pieces, views, inverse, judged, out, n, left, d, COLUMNS: tl.constexpr, CHUNK: tl.constexpr):
+def _pair_gradient(
+    pieces, views, inverse, judged, out, n, left, d, COLUMNS: tl.constexpr, CHUNK: tl.constexpr
+):
     """Compute rows of both views; then the other pieces of the first view's long rows, then those of the second."""
     first, last, columns, values = pieces
     z, z_negative = views
     bias, slope, g, v, c = judged
     row, at = tl.program_id(0).to(tl.int64), tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
-    b, along, push = tl.load(bias + at, at < d, 0.0), tl.load(v + at, at < d, 0.0), tl.load(c + at, at < d, 0.0)
+    b, along, push = (
+        tl.load(bias + at, at < d, 0.0),
+        tl.load(v + at, at < d, 0.0),
+        tl.load(c + at, at < d, 0.0),
+    )
     a, total = tl.load(slope), tl.zeros((COLUMNS,), tl.float32)
     if row < n + left:
         begin, end = tl.load(first + row), tl.load(last + row)
@@ -102,7 +123,9 @@ def _pair_gradient(pieces, views, inverse, judged, out, n, left, d, COLUMNS: tl.
     if (row < n) | (row >= n + left):
         other = tl.load(inverse + row, row < n, 0) if row < n else row - left
         begin, end = tl.load(first + other), tl.load(last + other)
-        total += _through(begin, end, columns, values, z_negative, b, a, g + n, along, 0.0, d, at, CHUNK)
+        total += _through(
+            begin, end, columns, values, z_negative, b, a, g + n, along, 0.0, d, at, CHUNK
+        )
     tl.store(out + row * d + at, total, at < d)
 
 
@@ -122,13 +145,19 @@ def pair(matrix: Sparse, y: Tensor, rows: Tensor) -> tuple[Tensor, Tensor, Tenso
     """Return ``P Y`` and ``P Y[rows]``, ``[N, d]`` each, and the inverse of the permutation ``rows`` ``[N]``."""
     y, (n, d), cut = y.contiguous(), y.shape, matrix.cut
     z, inverse = y.new_empty(2, len(cut.first), d), torch.empty_like(rows)
-    _product[len(cut.first), blocks(d), 2](*cut.pieces, y, rows, inverse, z, n, d, CHUNK=4, **shape(d))
+    _product[len(cut.first), blocks(d), 2](
+        *cut.pieces, y, rows, inverse, z, n, d, CHUNK=4, **shape(d)
+    )
     fold(cut, z, z[0, n:], None)
     return z[0, :n], z[1, :n], inverse
 
 
 def pair_gradient(
-    transpose: Sparse, views: tuple[Tensor, Tensor], rows: Tensor, inverse: Tensor, judged: tuple[Tensor, ...]
+    transpose: Sparse,
+    views: tuple[Tensor, Tensor],
+    rows: Tensor,
+    inverse: Tensor,
+    judged: tuple[Tensor, ...],
 ) -> Tensor:
     """Return the gradient by Y ``[N, d]`` of what follows `pair`.
 
@@ -137,7 +166,9 @@ def pair_gradient(
     (n, d), cut = views[0].shape, transpose.cut
     left = len(cut.first) - n
     out = views[0].new_empty(n + 2 * left, d)
-    _pair_gradient[len(out), blocks(d)](cut.pieces, views, inverse, judged, out, n, left, d, CHUNK=4, **shape(d))
+    _pair_gradient[len(out), blocks(d)](
+        cut.pieces, views, inverse, judged, out, n, left, d, CHUNK=4, **shape(d)
+    )
     fold(cut, out, out[n:], None)
     fold(cut, out, out[n + left :], rows)
     return out[:n]

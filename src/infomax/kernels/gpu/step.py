@@ -59,7 +59,17 @@ def _count(count, corrections):
 
 @triton.jit
 def _adam(
-    weights, grads, means, variances, kept, sizes, corrections, waited, lr, KEEP: tl.constexpr, BLOCK: tl.constexpr
+    weights,
+    grads,
+    means,
+    variances,
+    kept,
+    sizes,
+    corrections,
+    waited,
+    lr,
+    KEEP: tl.constexpr,
+    BLOCK: tl.constexpr,
 ):
     i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     for k in tl.static_range(len(sizes)):
@@ -78,18 +88,31 @@ def _adam(
 
 
 def add_record(
-    record: Tensor, sums: Tensor, curve: Tensor, lowest: Tensor, counts: Tensor, steps: int, patience: int, last: bool
+    record: Tensor,
+    sums: Tensor,
+    curve: Tensor,
+    lowest: Tensor,
+    counts: Tensor,
+    steps: int,
+    patience: int,
+    last: bool,
 ) -> None:
     """As `plain.add_record`."""
     sizes = len(sums), max(2, triton.next_power_of_2(len(sums)))
-    _add_record[(1,)](record, sums, curve, lowest, counts, len(curve), steps, patience, *sizes, last, num_warps=1)
+    _add_record[(1,)](
+        record, sums, curve, lowest, counts, len(curve), steps, patience, *sizes, last, num_warps=1
+    )
 
 
-def adam(state: Adam, gradients: Sequence[Tensor], kept: Sequence[Tensor] | None, waited: Tensor | None) -> None:
+def adam(
+    state: Adam, gradients: Sequence[Tensor], kept: Sequence[Tensor] | None, waited: Tensor | None
+) -> None:
     """As `plain.adam`; all weights in one launch."""
     corrections = state.count.new_empty(2)
     _count[(1,)](state.count, corrections, num_warps=1)
-    arrays = map(tuple, (state.weights, gradients, state.means, state.variances, kept or state.weights))
+    arrays = map(
+        tuple, (state.weights, gradients, state.means, state.variances, kept or state.weights)
+    )
     sizes = tuple(weight.numel() for weight in state.weights)
     keep = bool(kept) and waited is not None
     _adam[triton.cdiv(max(sizes), BLOCK), len(sizes)](

@@ -59,11 +59,16 @@ class Tiles:
         length = (length + CHUNK - 1) // CHUNK * CHUNK
         begin = (length.cumsum(0) - length) * PIECES
         place = torch.empty_like(order)  # where a piece's first entry goes
-        place[pieces[pieces >= 0]] = (begin[:, None] + torch.arange(PIECES, device=order.device))[pieces >= 0]
+        place[pieces[pieces >= 0]] = (begin[:, None] + torch.arange(PIECES, device=order.device))[
+            pieces >= 0
+        ]
         piece = torch.repeat_interleave(torch.arange(len(order), device=order.device), sizes)
         number = torch.arange(len(piece), device=order.device) - (sizes.cumsum(0) - sizes)[piece]
         size = (int(length.sum()) + CHUNK) * PIECES
-        columns, values = torch.zeros(size, dtype=torch.int32, device=order.device), cut.values.new_zeros(size)
+        columns, values = (
+            torch.zeros(size, dtype=torch.int32, device=order.device),
+            cut.values.new_zeros(size),
+        )
         columns[place[piece] + number * PIECES] = cut.columns[cut.first[piece] + number].int()
         values[place[piece] + number * PIECES] = cut.values[cut.first[piece] + number]
         return cls(cut, pieces.view(-1).int(), begin.int(), length.int(), columns, values)
@@ -77,7 +82,11 @@ def _tiled(
     """Multiply a share of the tiles by a slice of Y; the next columns and values are fetched while Y's rows load."""
     i, at = tl.arange(0, PIECES), tl.program_id(0) % SLICES * WIDTH + tl.arange(0, WIDTH)
     for tile in range(tl.program_id(0) // SLICES, tiles, SHARES):
-        piece, first, end = tl.load(pieces + tile * PIECES + i), tl.load(begin + tile), tl.load(length + tile)
+        piece, first, end = (
+            tl.load(pieces + tile * PIECES + i),
+            tl.load(begin + tile),
+            tl.load(length + tile),
+        )
         total = tl.zeros((PIECES, WIDTH), tl.float32)
         nodes, weights = (), ()
         for step in tl.static_range(CHUNK):

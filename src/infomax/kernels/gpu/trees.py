@@ -16,10 +16,22 @@ WIDE = 256
 
 @triton.jit
 def _tree_pool(
-    table, rows, first, count, share, own, out, d, GATHER: tl.constexpr, COLUMNS: tl.constexpr, CHUNK: tl.constexpr
+    table,
+    rows,
+    first,
+    count,
+    share,
+    own,
+    out,
+    d,
+    GATHER: tl.constexpr,
+    COLUMNS: tl.constexpr,
+    CHUNK: tl.constexpr,
 ):
     node, at = tl.program_id(0).to(tl.int64), tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
-    mine = tl.load(table + (tl.load(rows + node) if GATHER else node) * d + at, at < d, 0.0).to(tl.float32)
+    mine = tl.load(table + (tl.load(rows + node) if GATHER else node) * d + at, at < d, 0.0).to(
+        tl.float32
+    )
     start, children = tl.load(first + node), tl.load(count + node)
     total = tl.zeros((COLUMNS,), tl.float32)
     for begin in range(0, children, CHUNK):
@@ -54,7 +66,9 @@ def gather_tree(table: Tensor, rows: Tensor, tree: Tree, share: Tensor) -> tuple
     own, out = share.new_empty(inner, d), share.new_empty(inner, d)
     grid = (inner, triton.cdiv(d, WIDE))
     warps = table.element_size() // 2  # 16 bytes per thread
-    _tree_pool[grid](table, rows, tree.first, tree.count, share, own, out, d, True, WIDE, 5, num_warps=warps)
+    _tree_pool[grid](
+        table, rows, tree.first, tree.count, share, own, out, d, True, WIDE, 5, num_warps=warps
+    )
     return own, out
 
 
@@ -68,7 +82,9 @@ class PoolTree(torch.autograd.Function):
         inner, d = len(tree.first), h.shape[1]
         out = h.new_empty(inner, d)
         grid = (inner, triton.cdiv(d, WIDE))
-        _tree_pool[grid](h, h, tree.first, tree.count, share, out, out, d, False, WIDE, 5, num_warps=2)
+        _tree_pool[grid](
+            h, h, tree.first, tree.count, share, out, out, d, False, WIDE, 5, num_warps=2
+        )
         return h[:inner].clone(), out
 
     @staticmethod
@@ -77,5 +93,7 @@ class PoolTree(torch.autograd.Function):
         tree, (inner, d) = ctx.tree, grad.shape
         out = grad.new_empty(ctx.rows, d)
         grid = (ctx.rows, triton.cdiv(d, WIDE))
-        _tree_pool_backward[grid](own_grad, grad, tree.parent, tree.count, ctx.share, out, inner, d, WIDE, num_warps=2)
+        _tree_pool_backward[grid](
+            own_grad, grad, tree.parent, tree.count, ctx.share, out, inner, d, WIDE, num_warps=2
+        )
         return out, None, None
