@@ -12,7 +12,7 @@ import pytest
 from test_encoding import fitted
 
 ROWS = 240
-WORDS = "oak elm sun owl fox hen rye bay fig ash yew elk".split()
+WORDS = ["oak", "elm", "sun", "owl", "fox", "hen", "rye", "bay", "fig", "ash", "yew", "elk"]
 """Words that all cells of text are made of."""
 
 
