@@ -1,0 +1,178 @@
+"""Schema: what the tables of a graph and their columns are, decided once, as plain values that a person can change.
+
+A schema is written when tables are read first. It is stored with the graph and with each run, so later tables are read
+by it and nothing is guessed again. ``infomax info GRAPH --schema FILE`` writes it, ``--schema FILE`` reads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+Origin = Literal["declared", "said", "found"]
+"""Where a choice comes from: the database declares it, a person said it, or it was found from names and values."""
+ORIGINS = ("declared", "said", "found")
+TableRole = Literal["nodes", "facts", "edges", "lookup", "ignored"]
+TABLE_ROLES = ("nodes", "facts", "edges", "lookup", "ignored")
+"""Facts are nodes that ``train`` leaves out unless it is told their type. The rows of a lookup are values of the rows
+that refer to them."""
+ColumnRole = Literal["feature", "label", "split", "key", "ignored"]
+COLUMN_ROLES = ("feature", "label", "split", "key", "ignored")
+
+Ends = tuple[str, str, str]
+"""The type of nodes where the edges of a relation begin, its name, and the type where they end."""
+
+
+@dataclass(frozen=True)
+class Use:
+    """The columns that a table uses for one purpose: as ids, as names, as the ends or the weights of edges."""
+
+    columns: tuple[str, ...] = ()
+    origin: Origin = "found"
+    reason: str = ""
+
+    @property
+    def column(self) -> str | None:
+        """The first column, where there is one."""
+        return self.columns[0] if self.columns else None
+
+
+@dataclass(frozen=True)
+class TimeUse:
+    """Since when a row is there: by a column of dates, or by the latest of the rows that some keys refer to."""
+
+    column: str = ""
+    keys: tuple[tuple[str, ...], ...] = ()
+    """The columns of the keys to the rows that have a time, where the row has no column of its own."""
+    unit: str = ""
+    """What a number counts since 1970: s, ms, us or ns; or year. Empty for columns of dates."""
+    candidates: tuple[str, ...] = ()
+    """The other columns that could be taken."""
+    origin: Origin = "found"
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class KeySchema:
+    """Columns whose values are those of ``target``, columns of another table or of the same one."""
+
+    columns: tuple[str, ...]
+    table: str
+    target: tuple[str, ...]
+    is_float: bool = False
+    """Whether its values are text such as 12.0, as pandas writes integers some of which are missing."""
+    origin: Origin = "found"
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class ColumnSchema:
+    """What a column of a table becomes; ``column_type`` is that of a feature, such as number or category."""
+
+    role: ColumnRole = "feature"
+    column_type: str = ""
+    origin: Origin = "found"
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class TableSchema:
+    """What one table becomes, and what its columns are.
+
+    Attributes:
+        role: one of `TABLE_ROLES`.
+        node_type: of nodes and facts, their type; empty in a graph of one type.
+        ends: of a table of edges, its relation; None where its cells, or its keys, tell the relation.
+        id: the columns of ids, in order: the primary key. No columns: the numbers of the rows.
+        name: the columns that make the names of nodes, which are shown beside ids.
+        time: since when rows are there; None: always.
+        source: the column where edges begin.
+        target: the column where edges end.
+        weight: the column of the weights of edges; "count", where no column is called so: the number of rows.
+        group: the column that names the graph of a node, of several graphs.
+        relation: the column that names the relation of an edge.
+        keys: the keys to other tables.
+        columns: the other columns by their names. A column that is not here is new, and is not read.
+        origin: where the role comes from.
+        reason: why it was found.
+    """
+
+    role: TableRole = "nodes"
+    node_type: str = ""
+    ends: Ends | None = None
+    id: Use = Use()
+    name: Use = Use()
+    time: TimeUse | None = None
+    source: Use = Use()
+    target: Use = Use()
+    weight: Use = Use()
+    group: Use = Use()
+    relation: Use = Use()
+    keys: tuple[KeySchema, ...] = ()
+    columns: Mapping[str, ColumnSchema] = field(default_factory=dict)
+    origin: Origin = "found"
+    reason: str = ""
+
+    @property
+    def has_nodes(self) -> bool:
+        """Whether its rows are nodes."""
+        return self.role in ("nodes", "facts")
+
+    def with_role(self, role: ColumnRole) -> list[str]:
+        """The columns of a role, in order."""
+        return [name for name, column in self.columns.items() if column.role == role]
+
+
+@dataclass(frozen=True)
+class TypeColumns:
+    """What tells types of nodes apart in one edge table and one node table, before they are split by type."""
+
+    ends: tuple[str, str] | None = None
+    """The types of the nodes where edges begin and end."""
+    edge_type: str = ""
+    """The column of the edge table that names the relation of an edge."""
+    node_type: str = ""
+    """The column of the node table that names the type of a node."""
+    edges_as: str = ""
+    """The type of nodes that the rows of the edge table become."""
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The tables of a graph, by name: those of a database as they are called there, others by type and relation.
+
+    A graph of one type of nodes has the tables "nodes" and "edges". One of several types has a table for each type, and
+    for each relation one such as "author.writes.paper".
+    """
+
+    tables: Mapping[str, TableSchema] = field(default_factory=dict)
+    type_columns: TypeColumns = TypeColumns()
+    is_database: bool = False
+    """Whether the tables have keys, by which relations are found."""
+
+    def of_type(self, node_type: str) -> TableSchema | None:
+        """The table of the nodes of a type, if there is one."""
+        return next(
+            (
+                table
+                for table in self.tables.values()
+                if table.has_nodes and table.node_type == node_type
+            ),
+            None,
+        )
+
+    def of_relation(self, ends: Ends | None) -> TableSchema | None:
+        """The table of the edges of a relation; of None that of all edges, whose cells tell their relation."""
+        edges = [table for table in self.tables.values() if table.role == "edges"]
+        return next((table for table in edges if table.ends == ends), None)
+
+    @property
+    def facts(self) -> list[str]:
+        """The types of nodes that are facts."""
+        return [table.node_type for table in self.tables.values() if table.role == "facts"]
+
+    def with_table(self, name: str, **changes: Any) -> Schema:
+        """The same schema with some fields of one table replaced."""
+        changed = replace(self.tables.get(name, TableSchema()), **changes)
+        return replace(self, tables={**self.tables, name: changed})

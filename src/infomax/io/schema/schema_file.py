@@ -1,0 +1,306 @@
+"""A schema as JSON: in a run, in a graph folder, and in a file that a person edits."""
+
+from __future__ import annotations
+
+import json
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, fields
+from pathlib import Path
+from typing import Any, TypeVar
+
+from infomax.errors import InputError, meant, shorten
+from infomax.io.atomic import write_text
+from infomax.io.schema.schema import (
+    COLUMN_ROLES,
+    ORIGINS,
+    TABLE_ROLES,
+    ColumnSchema,
+    KeySchema,
+    Schema,
+    TableSchema,
+    TimeUse,
+    TypeColumns,
+    Use,
+)
+
+T = TypeVar("T")
+
+FORMAT = 1
+COLUMN_TYPES = ("number", "numbers", "boolean", "category", "date", "text", "tokens")
+"""The types of columns that become features."""
+JsonPath = tuple[str, ...]
+"""The keys that lead to a value of a JSON text."""
+
+
+def to_json(schema: Schema) -> dict[str, Any]:
+    """A schema as plain JSON; what is as it is by default is left out."""
+    plain: dict[str, Any] = {"format": FORMAT}
+    if schema.is_database:
+        plain["is_database"] = True
+    type_columns = _to_plain(schema.type_columns)
+    if type_columns:
+        plain["type_columns"] = type_columns
+    plain["tables"] = {name: _table_to_plain(table) for name, table in schema.tables.items()}
+    return plain
+
+
+def _table_to_plain(table: TableSchema) -> dict[str, Any]:
+    columns = {name: _to_plain(column, "role") for name, column in table.columns.items()}
+    return {**_to_plain(table, "role"), "columns": columns}
+
+
+def _to_plain(value: Any, *always: str) -> dict[str, Any]:
+    """The fields of a plain object that differ from their defaults, and those that are always told."""
+    plain: dict[str, Any] = {}
+    for one in fields(value):
+        content = getattr(value, one.name)
+        is_default = one.default is not MISSING and content == one.default
+        if one.name == "columns" and isinstance(content, Mapping):
+            continue
+        if is_default and one.name not in always and one.name != "origin":
+            continue
+        if isinstance(content, Use | TimeUse):
+            content = _to_plain(content)
+        elif one.name == "keys":
+            content = [
+                _to_plain(key) if isinstance(key, KeySchema) else list(key) for key in content
+            ]
+        elif isinstance(content, tuple):
+            content = list(content)
+        plain["from" if one.name == "origin" else one.name] = content
+    return plain
+
+
+def to_text(schema: Schema) -> str:
+    """A schema as text for a person: each column, key and use of a column has a line of its own."""
+    return _written(to_json(schema), "") + "\n"
+
+
+def _written(value: Any, indent: str) -> str:
+    """A JSON value whose innermost objects, and lists, take one line each."""
+    inner = f"{indent}  "
+    if isinstance(value, dict) and any(_is_deep(content) for content in value.values()):
+        lines = [f"{inner}{json.dumps(key)}: {_written(value[key], inner)}" for key in value]
+        return "{\n" + ",\n".join(lines) + f"\n{indent}}}"
+    if isinstance(value, list) and any(isinstance(content, dict) for content in value):
+        lines = [inner + json.dumps(content) for content in value]
+        return "[\n" + ",\n".join(lines) + f"\n{indent}]"
+    return json.dumps(value)
+
+
+def _is_deep(value: Any) -> bool:
+    """Whether a value takes lines of its own within an object."""
+    if isinstance(value, dict):
+        return True
+    return isinstance(value, list) and any(isinstance(content, dict) for content in value)
+
+
+def write_schema(schema: Schema, path: Path) -> None:
+    """Write a schema to a file, which appears whole or not at all."""
+    write_text(path, to_text(schema))
+
+
+def read_schema(path: str | Path) -> Schema:
+    """The schema of a file; what is wrong in it is refused with its line."""
+    path = Path(path)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise InputError(str(path), "a schema that can be read", str(error)) from None
+    remedy = "infomax info GRAPH --schema FILE writes one."
+    try:
+        values = json.loads(text, object_pairs_hook=_without_repeats)
+    except (ValueError, RecursionError) as error:
+        raise InputError(str(path), "a schema, which is JSON", str(error), remedy) from None
+    lines = JsonLines(text)
+
+    def location(keys: JsonPath) -> str:
+        return f"{path}, line {lines.of(keys)}" + (f", {dotted(keys)}" if keys else "")
+
+    return from_json(values, location)
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The object of some keys and values, each key once."""
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise ValueError(f"the key {shorten(key)} twice")
+        found[key] = value
+    return found
+
+
+def dotted(keys: Sequence[str]) -> str:
+    """``tables.orders.columns.price``: where a value is in a schema."""
+    plain = re.compile(r"[\w ]+")
+    return ".".join(key if plain.fullmatch(key) else json.dumps(key) for key in keys)
+
+
+class JsonLines:
+    """The line of each key in a JSON text, by the keys that lead to it."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._line_ends = [found.end() for found in re.finditer("\n", text)]
+        self._lines: dict[JsonPath, int] = {(): 1}
+        self._decoder = json.JSONDecoder()
+        self._scan(self._next(0), ())
+
+    def of(self, keys: JsonPath) -> int:
+        """The line of a key, or of the nearest one above it that the text has."""
+        while keys not in self._lines:
+            keys = keys[:-1]
+        return self._lines[keys]
+
+    def _next(self, position: int) -> int:
+        """The position of the next character that is no space."""
+        while position < len(self._text) and self._text[position] in " \t\r\n":
+            position += 1
+        return position
+
+    def _scan(self, position: int, keys: JsonPath) -> int:
+        """Note the lines of the keys in the value at a position; returns where the value ends."""
+        opened = self._text[position]
+        if opened not in "{[":
+            return self._decoder.raw_decode(self._text, position)[1]
+        position = self._next(position + 1)
+        count = 0
+        while self._text[position] not in "}]":
+            key = str(count)
+            line = 1 + bisect_right(self._line_ends, position)
+            if opened == "{":
+                key, position = self._decoder.raw_decode(self._text, position)
+                position = self._next(self._next(position) + 1)
+            self._lines[(*keys, key)] = line
+            position = self._next(self._scan(position, (*keys, key)))
+            count += 1
+            if self._text[position] == ",":
+                position = self._next(position + 1)
+        return position + 1
+
+
+def _plain_location(keys: JsonPath) -> str:
+    return "schema" + (f", {dotted(keys)}" if keys else "")
+
+
+def from_json(values: Any, location: Callable[[JsonPath], str] = _plain_location) -> Schema:
+    """The schema that `to_json` wrote, or a person edited.
+
+    Args:
+        values: the JSON.
+        location: names the place of a value, by the keys that lead to it, in a message.
+    """
+    reader = _Reader(location)
+    top = reader.object(values, (), {"format", "is_database", "type_columns", "tables"})
+    if top.get("format") != FORMAT:
+        raise InputError(location(("format",)), f"the format {FORMAT}", repr(top.get("format")))
+    tables = {
+        name: reader.table(table, ("tables", name))
+        for name, table in reader.object(top.get("tables", {}), ("tables",)).items()
+    }
+    type_columns = reader.plain(TypeColumns, top.get("type_columns", {}), ("type_columns",))
+    is_database = reader.checked(top.get("is_database", False), bool, ("is_database",))
+    return Schema(tables, type_columns, is_database)
+
+
+class _Reader:
+    """Makes plain objects of JSON, and refuses what they cannot hold."""
+
+    def __init__(self, location: Callable[[JsonPath], str]) -> None:
+        self.location = location
+
+    def object(self, value: Any, keys: JsonPath, known: set[str] | None = None) -> dict[str, Any]:
+        """A JSON object, with no other keys than those that are known."""
+        values: dict[str, Any] = self.checked(value, dict, keys)
+        for key in values:
+            if known is not None and key not in known:
+                expected = f"one of {', '.join(sorted(known))}"
+                raise InputError(
+                    self.location((*keys, key)), expected, shorten(key), meant(key, known)
+                )
+        return values
+
+    def checked(self, value: Any, json_type: type[T], keys: JsonPath) -> T:
+        """A JSON value of a type."""
+        if not isinstance(value, json_type):
+            names = {dict: "an object", list: "a list", str: "text", bool: "true or false"}
+            raise InputError(self.location(keys), names[json_type], shorten(json.dumps(value)))
+        return value
+
+    def words(self, value: Any, keys: JsonPath) -> tuple[str, ...]:
+        """A list of names; one name stands for a list of one."""
+        names = [value] if isinstance(value, str) else self.checked(value, list, keys)
+        return tuple(self.checked(name, str, (*keys, str(at))) for at, name in enumerate(names))
+
+    def table(self, values: Any, keys: JsonPath) -> TableSchema:
+        """One table."""
+        table = self.plain(TableSchema, values, keys)
+        self.one_of(table.role, TABLE_ROLES, (*keys, "role"))
+        ends: tuple[str, ...] = table.ends or ("", "", "")
+        if len(ends) != 3:
+            expected = "a type, the name of a relation, and a type"
+            raise InputError(self.location((*keys, "ends")), expected, f"{len(ends)} words")
+        for column_name, column in table.columns.items():
+            at = (*keys, "columns", column_name)
+            self.one_of(column.role, COLUMN_ROLES, (*at, "role"))
+            if column.role == "feature" and column.column_type:
+                self.one_of(column.column_type, COLUMN_TYPES, (*at, "column_type"))
+        return table
+
+    def one_of(self, value: str, known: Sequence[str], keys: JsonPath) -> None:
+        """Refuse a word that is none of those that are known."""
+        if value not in known:
+            raise InputError(
+                self.location(keys),
+                f"one of {', '.join(known)}",
+                shorten(value),
+                meant(value, known),
+            )
+
+    def plain(self, plain_class: Callable[..., T], values: Any, keys: JsonPath) -> T:
+        """An object of a class of `infomax.io.schema.schema`, field by field."""
+        of_fields = {one.name: one for one in fields(plain_class)}  # type: ignore[arg-type]
+        names = {"from" if name == "origin" else name for name in of_fields}
+        found: dict[str, Any] = {}
+        for key, value in self.object(values, keys, names).items():
+            at = (*keys, key)
+            name = "origin" if key == "from" else key
+            default = of_fields[name].default
+            if key == "from":
+                self.one_of(self.checked(value, str, at), ORIGINS, at)
+                found[name] = value
+            elif name == "columns" and plain_class is TableSchema:
+                columns = self.object(value, at)
+                found[name] = {
+                    column: self.plain(ColumnSchema, about, (*at, column))
+                    for column, about in columns.items()
+                }
+            elif name == "keys" and plain_class is TableSchema:
+                found[name] = tuple(
+                    self.plain(KeySchema, about, (*at, str(number)))
+                    for number, about in enumerate(self.checked(value, list, at))
+                )
+            elif name == "keys":
+                found[name] = tuple(
+                    self.words(columns, (*at, str(number)))
+                    for number, columns in enumerate(self.checked(value, list, at))
+                )
+            elif name == "time":
+                found[name] = None if value is None else self.plain(TimeUse, value, at)
+            elif isinstance(default, Use):
+                found[name] = self.plain(Use, value, at)
+            elif isinstance(default, bool):
+                found[name] = self.checked(value, bool, at)
+            elif str(of_fields[name].type).startswith(("tuple", "Ends")):
+                found[name] = self.words(value, at)
+            else:
+                found[name] = self.checked(value, str, at)
+        if missing := [
+            name
+            for name, one in of_fields.items()
+            if name not in found and one.default is MISSING and one.default_factory is MISSING
+        ]:
+            raise InputError(self.location(keys), f"a value for {missing[0]}", "none")
+        return plain_class(**found)
