@@ -58,13 +58,13 @@ class PyGPaths(PyG):
     """
 
     def __init__(self, graph: Graph, ours: Ours, *, csr: bool = False) -> None:
-        model, device, self.kind = ours.training.model, ours.training.device, graph.kind
+        model, device, self.kind = ours.training.model, ours.training.device, graph.node_type
         self.paths = {name: named_path(graph.relations, name) for name in model.encoder.paths}
         self.generator = ours.training.generator.clone_state()
         scaled = graph.scaled(ours.scaler)
         self.x = {kind: _dense(scaled.target(kind)).to(device) for kind in self.types(graph)}
         self.adjacency = {
-            (step.kind, step.sender): _edges(step, graph, csr=csr).to(device)
+            (step.node_type, step.sender): _edges(step, graph, csr=csr).to(device)
             for step in self.steps(graph)
         }
         self.model = self.infomax(self.encoder(graph, model), model.discriminator.weight).to(device)
@@ -116,7 +116,7 @@ class _Paths(nn.Module):
         super().__init__()
         self.paths, self.mean = paths, SimpleConv(aggr="mean")
         self.sizes = {
-            (step.kind, step.sender): (_width(step), len(step.senders.indptr) - 1)
+            (step.node_type, step.sender): (_width(step), len(step.senders.indptr) - 1)
             for path in paths.values()
             for step in path
         }
@@ -131,7 +131,7 @@ class _Paths(nn.Module):
         ):
             h = x[path[-1].sender] @ weight
             for step in reversed(path):
-                ends = step.kind, step.sender
+                ends = step.node_type, step.sender
                 edges = adjacency[ends]
                 h = self.mean(
                     (h, None),
@@ -198,7 +198,9 @@ def _width(step: Step) -> int:
     return (
         len(
             (
-                relation.edges.receivers if step.kind == relation.target else relation.edges.senders
+                relation.edges.receivers
+                if step.node_type == relation.target
+                else relation.edges.senders
             ).indptr
         )
         - 1

@@ -136,7 +136,7 @@ def row(name: str, encoders: int, dim: int | None, device: str) -> str:
     seen = graph.seen()
     alike = (
         "-"
-        if name.endswith("-bare") or graph.kind
+        if name.endswith("-bare") or graph.node_type
         else f"{resemblance(seen.table, seen.edges, model.scaler_):.3f}"
     )
     means = {method: float(np.mean(scores)) for method, scores in scorer.found.items()}
@@ -191,10 +191,10 @@ def edges_row(name: str, dim: int | None, device: str) -> str:
         near = nearest(vectors - vectors.mean(axis=0), 10, device=device)[0]
         known = (codes[near] >= 0) & (codes[:, None] >= 0)
         same = f"{100 * (codes[near] == codes[:, None])[known].mean():.1f}"
-        if graph.kind and parts != "positions":
+        if graph.node_type and parts != "positions":
             cells += ["-", "-", same]
             continue
-        if graph.kind:
+        if graph.node_type:
             vectors = np.concatenate([model.positions(kind).vectors for kind in graph.types])
         auc = links.score(pairs, links.cosines(vectors, pairs))["auc"]
         cells += [f"{100 * auc:.1f}", f"{100 * hits(vectors, adjacency, some, types):.1f}", same]

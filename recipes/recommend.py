@@ -69,7 +69,7 @@ class Task:
             "user": Nodes.of(users, np.ones((users, 1))),
             "item": Nodes.of(items, np.ones((items, 1))),
         }
-        graph = Graph(nodes, (Relation.of("user", "rated", "item", self.matrix),), kind="user")
+        graph = Graph(nodes, (Relation.of("user", "rated", "item", self.matrix),), node_type="user")
         models = [
             DGI(epochs=0, vectors="positions", scale="none").fit(graph.target(kind))
             for kind in ("user", "item")

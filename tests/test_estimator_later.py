@@ -50,13 +50,13 @@ def world(types: bool, kind: str = "dense") -> Graph:
 def neighbours(graph: Graph, *, weights: bool = False) -> list[Any]:
     """Who sends to each of the NEW nodes, among several types by relation."""
     found: list[dict[str, Any]] = [{} for _ in range(NEW.sum())]
-    for step in steps(graph.relations, graph.kind):
+    for step in steps(graph.relations, graph.node_type):
         place, others, values = step.received(np.flatnonzero(NEW))
         ids = graph.target(step.sender).ids[others]
         for new, one in enumerate(found):
             mine = dict(zip(ids[place == new].tolist(), values[place == new].tolist(), strict=True))
             one[step.relation.name] = mine if weights else list(mine)
-    return found if graph.kind else [one["to"] for one in found]
+    return found if graph.node_type else [one["to"] for one in found]
 
 
 SETTINGS: dict[str, tuple[bool, dict[str, Any]]] = {
@@ -92,7 +92,7 @@ def test_a_node_at_once_has_the_vector_of_the_whole_graph(
 def test_of_a_graph_folder_as_of_memory(tmp_path: Path, types: bool) -> None:
     whole, folder = world(types, "weighted"), tmp_path / "g.graph"
     whole.part(~NEW).save(folder)
-    model = DGI(8, epochs=2).fit(Graph.open(folder).target(whole.kind))
+    model = DGI(8, epochs=2).fit(Graph.open(folder).target(whole.node_type))
     assert model.graph_.table.mapped
     told, expected = neighbours(whole, weights=True), model.transform(whole).vectors[NEW]
     np.testing.assert_allclose(

@@ -379,18 +379,20 @@ def test_other_features_of_another_type_are_refused():
 
 def test_a_type_is_chosen_by_the_user_or_the_model_not_by_the_alphabet():
     graph = world(*draw())
-    found = dataclasses.replace(graph.target("author"), kind_is_first=True)  # as a file is read
+    found = dataclasses.replace(
+        graph.target("author"), node_type_is_first=True
+    )  # as a file is read
     for fit in (DGI(dim=8, epochs=1).fit, DGI(dim=8, epochs=1).fit_transform):
         with pytest.raises(
             InputError, match=r"found types author, paper, subject\. .* graph\.target\('author'\)"
         ):
             fit(found)
-    assert DGI(dim=8, epochs=1).fit(found.target("author")).graph_.kind == "author"
+    assert DGI(dim=8, epochs=1).fit(found.target("author")).graph_.node_type == "author"
     assert (
-        DGI(dim=8, epochs=1).fit(found.target("paper").part(np.ones(120, bool))).graph_.kind
+        DGI(dim=8, epochs=1).fit(found.target("paper").part(np.ones(120, bool))).graph_.node_type
         == "paper"
     )
     model = DGI(dim=8, epochs=1).fit(graph)
-    assert model.update(found).model.graph_.kind == "paper"
+    assert model.update(found).model.graph_.node_type == "paper"
     with pytest.raises(InputError, match="nodes of type paper, found nodes of type author"):
         model.update(found.target("author"))

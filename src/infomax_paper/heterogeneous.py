@@ -90,7 +90,8 @@ def score_types(
 def flattened(graph: Graph) -> Graph:
     """All nodes of a graph of several types as one type, those of its own type first; others' features are zero."""
     sizes = {
-        kind: graph.target(kind).num_nodes for kind in sorted(graph.types, key=graph.kind.__ne__)
+        kind: graph.target(kind).num_nodes
+        for kind in sorted(graph.types, key=graph.node_type.__ne__)
     }
     others = sparse.csr_array(
         (sum(sizes.values()) - graph.num_nodes, graph.num_features), dtype=np.float32

@@ -60,7 +60,7 @@ def test_every_type_has_a_run(run):
     ]
     assert json.loads((run / "runs.json").read_text()) == {"runs": ["author", "paper", "venue"]}
     model = DGI.load(run / "author")
-    assert model.graph_.kind == "author"
+    assert model.graph_.node_type == "author"
     assert list(model.preset_.paths) == [
         "author-paper",
         "author-paper-venue",
@@ -142,7 +142,7 @@ def test_every_type_is_taken_to_a_later_graph(folder, run, tmp_path):
             Embeddings.read(tmp_path / f"{kind}.npz"),
             DGI.load(tmp_path / "run2" / kind),
         )
-        assert model.graph_.kind == kind
+        assert model.graph_.node_type == kind
         np.testing.assert_allclose(
             model.transform(model.graph_).vectors, expected.vectors, rtol=1e-4, atol=1e-6
         )

@@ -33,7 +33,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_the_files_are_one_graph_of_three_types(folder: Path) -> None:
     graph = load_dataset("heco-acm")
-    assert (graph.kind, graph.types, graph.num_nodes) == (
+    assert (graph.node_type, graph.types, graph.num_nodes) == (
         "paper",
         ("author", "paper", "subject"),
         4,
@@ -45,7 +45,9 @@ def test_the_files_are_one_graph_of_three_types(folder: Path) -> None:
     assert joined["paper", "about", "subject"].tolist() == [[0, 1], [1, 0], [1, 0], [1, 0]]
     assert (graph.table[np.arange(4)] == np.arange(20).reshape(4, 5)).all()
     assert [
-        from_edges(graph.nodes[kind].feature_names) for kind in graph.types if kind != graph.kind
+        from_edges(graph.nodes[kind].feature_names)
+        for kind in graph.types
+        if kind != graph.node_type
     ] == [
         "positions",
         "positions",

@@ -55,7 +55,7 @@ def relations(graph: Any) -> dict[tuple[str, str, str], list[list[float]]]:
 @pytest.mark.parametrize("suffix", ["csv", "csv.gz", "parquet"])
 def test_a_folder_of_tables_is_a_graph_of_their_types(tmp_path: Path, suffix: str) -> None:
     graph = read_graph(write(tmp_path, suffix), labels="field")
-    assert (graph.types, graph.kind, graph.num_edges) == (("author", "paper"), "author", 6)
+    assert (graph.types, graph.node_type, graph.num_edges) == (("author", "paper"), "author", 6)
     assert graph.ids.tolist() == ["5", "ann", "bob"]
     papers = graph.target("paper")
     assert papers.ids.tolist() == [7, 5, 3, 1]
@@ -249,7 +249,7 @@ def test_an_npz_can_be_written_by_hand(tmp_path: Path) -> None:
     )
     graph = read_graph(tmp_path / "g.npz")
     assert relations(graph) == {("user", "buys", "item"): [[0, 1], [1, 0], [0, 1]]}
-    assert (graph.kind, graph.features.tolist()) == ("item", [[1, 0], [0, 1]])
+    assert (graph.node_type, graph.features.tolist()) == ("item", [[1, 0], [0, 1]])
 
 
 @pytest.mark.parametrize(
@@ -299,7 +299,7 @@ def test_ends_that_may_be_two_types_are_refused_and_both_answers_work(
     told([str(path), *remedies], prepare, path, out=tmp_path / "g.graph")
     graph = read_graph(path, types="user,item")
     assert relations(graph) == {("user", "to", "item"): [[1, 0], [0, 1], [1, 0]]}
-    assert (graph.kind, graph.ids.tolist(), graph.target("user").ids.tolist()) == (
+    assert (graph.node_type, graph.ids.tolist(), graph.target("user").ids.tolist()) == (
         "item",
         [1, 0],
         [0, 1, 2],
@@ -662,7 +662,7 @@ def read_npz_again(graph: Graph, folder: Path) -> Graph:
     for kind in again.types:
         again = again.target(kind)
         again = again.replace(features=dense(again.features))
-    return again.target(graph.kind)
+    return again.target(graph.node_type)
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ def mean_matrix(graph: Graph, path: str) -> torch.Tensor:
     total = None
     for step in named_path(graph.relations, path):
         matrix = step.relation.edges.matrix().toarray()
-        matrix = matrix if step.kind == step.relation.source else matrix.T
+        matrix = matrix if step.node_type == step.relation.source else matrix.T
         mean = matrix / np.maximum(matrix.sum(1, keepdims=True), 1e-9)
         total = mean if total is None else total @ mean
     return torch.from_numpy(np.asarray(total, np.float32))

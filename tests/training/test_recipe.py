@@ -101,7 +101,7 @@ def test_all_types_stand_in_one_space():
     rated = rng.random((60, 40)) < np.where(users[:, None] % 4 == films % 4, 0.4, 0.04)
     nodes = {"user": Nodes.of(60, rng.random((60, 3))), "film": Nodes.of(40, rng.random((40, 3)))}
     relation = Relation.of("user", "rated", "film", sparse.csr_array(rated.astype(np.float32)))
-    graph = Graph(nodes, (relation,), kind="user")
+    graph = Graph(nodes, (relation,), node_type="user")
     models = [
         DGI(4, epochs=0, vectors="positions").fit(graph.target(kind)) for kind in ("user", "film")
     ]

@@ -143,7 +143,7 @@ def test_a_graph_is_let_go_with_its_files_when_its_vectors_are_written(
     graph.save(tmp_path / "typed.graph")
     gc.disable()  # of several types, the files of one would stay mapped beside those of the next
     try:
-        stored = Graph.open(tmp_path / "typed.graph").target(graph.kind)
+        stored = Graph.open(tmp_path / "typed.graph").target(graph.node_type)
         alive = weakref.ref(stored.relations[0].edges.receivers.indices.base)  # of mmap
         model.write_vectors(stored, tmp_path / out)
         del stored

@@ -59,15 +59,16 @@ class Relation:
         """The same relation with its arrays in memory."""
         return replace(self, edges=self.edges.loaded())
 
-    def part(self, kind: str, rows: NDArray[np.int64]) -> Relation:
+    def part(self, node_type: str, rows: NDArray[np.int64]) -> Relation:
         """The edges that are left when only some nodes of a type are kept, by their rows, ascending."""
-        if kind not in (self.source, self.target):
+        if node_type not in (self.source, self.target):
             return self
         if self.within:
             return replace(self, edges=self.edges.part(rows))
         matrix = self.edges.matrix()
         return Relation.of(
-            *self.ends, sparse.csr_array(matrix[rows] if kind == self.source else matrix[:, rows])
+            *self.ends,
+            sparse.csr_array(matrix[rows] if node_type == self.source else matrix[:, rows]),
         )
 
 
@@ -76,49 +77,57 @@ class Step:
     """One step of a path: nodes of a type receive along a relation, from those of the next type."""
 
     relation: Relation
-    kind: str
+    node_type: str
     """The type that receives."""
 
     @property
     def sender(self) -> str:
         """The type that sends."""
-        return self.relation.source if self.kind == self.relation.target else self.relation.target
+        return (
+            self.relation.source if self.node_type == self.relation.target else self.relation.target
+        )
 
     @property
     def senders(self) -> Senders:
         """Who sends to each node."""
         edges = self.relation.edges
-        return edges.senders if self.kind == self.relation.target else edges.receivers
+        return edges.senders if self.node_type == self.relation.target else edges.receivers
 
     def received(self, nodes: NDArray[np.int64]) -> Entries:
         """Who sends to some nodes: the place of each among ``nodes``, the sender, and the weight."""
         edges = self.relation.edges
-        return edges.received(nodes) if self.kind == self.relation.target else edges.sent(nodes)
+        return (
+            edges.received(nodes) if self.node_type == self.relation.target else edges.sent(nodes)
+        )
 
     def sent(self, nodes: NDArray[np.int64]) -> Entries:
         """Who receives from some nodes that send: the place of each among ``nodes``, the receiver, and the weight."""
         edges = self.relation.edges
-        return edges.sent(nodes) if self.kind == self.relation.target else edges.received(nodes)
+        return (
+            edges.sent(nodes) if self.node_type == self.relation.target else edges.received(nodes)
+        )
 
 
-def steps(relations: Sequence[Relation], kind: str) -> list[Step]:
+def steps(relations: Sequence[Relation], node_type: str) -> list[Step]:
     """The steps that nodes of a type can receive by."""
     return [
-        Step(relation, kind) for relation in relations if kind in (relation.source, relation.target)
+        Step(relation, node_type)
+        for relation in relations
+        if node_type in (relation.source, relation.target)
     ]
 
 
 def path_name(path: Sequence[Step], relations: Sequence[Relation]) -> str:
     """The name of a path: its types, as in paper-author-paper; relations too where several join the same types."""
-    name = path[0].kind
+    name = path[0].node_type
     for step in path:
-        several = sum(other.sender == step.sender for other in steps(relations, step.kind)) > 1
+        several = sum(other.sender == step.sender for other in steps(relations, step.node_type)) > 1
         name += f"-[{step.relation.name}]-{step.sender}" if several else f"-{step.sender}"
     return name
 
 
 def find_paths(
-    relations: Sequence[Relation], kind: str, hops: int, ends: Collection[str]
+    relations: Sequence[Relation], node_type: str, hops: int, ends: Collection[str]
 ) -> dict[str, list[Step]]:
     """The paths of up to so many steps from a type to one of the ``ends``, by name."""
     found: dict[str, list[Step]] = {}
@@ -127,14 +136,14 @@ def find_paths(
         longer = [
             [*path, step]
             for path in grown
-            for step in steps(relations, path[-1].sender if path else kind)
+            for step in steps(relations, path[-1].sender if path else node_type)
         ]
         found |= {path_name(path, relations): path for path in longer if path[-1].sender in ends}
         grown = longer
         if len(found) > MOST_PATHS:
             remedy = "Name those that matter (--paths), or take fewer steps (--hops)."
             raise InputError(
-                f"paths from {kind}",
+                f"paths from {node_type}",
                 f"at most {MOST_PATHS}",
                 f"{len(found)} of {hops} steps",
                 remedy,
@@ -144,23 +153,23 @@ def find_paths(
 
 def named_path(relations: Sequence[Relation], name: str) -> list[Step]:
     """The path of a name, as `path_name` writes it; raise InputError where there is none."""
-    kind, *words = re.split(
+    node_type, *words = re.split(
         r"-(?:\[(.*?)\]-)?", name
     )  # a type, then a relation or None, and a type, and so on
     path: list[Step] = []
     for wanted, sender in zip(words[::2], words[1::2], strict=True):
-        joining = [step for step in steps(relations, kind) if step.sender == sender]
+        joining = [step for step in steps(relations, node_type) if step.sender == sender]
         fitting = [step for step in joining if wanted in (None, step.relation.name)]
         if len(fitting) != 1:
-            choices = [f"{kind}-[{step.relation.name}]-{sender}" for step in joining]
+            choices = [f"{node_type}-[{step.relation.name}]-{sender}" for step in joining]
             choices = choices or sorted(
-                {f"{kind}-{step.sender}" for step in steps(relations, kind)}
+                {f"{node_type}-{step.sender}" for step in steps(relations, node_type)}
             )
             expected = (
                 f"a step such as {', '.join(choices)}" if choices else "a type that has edges"
             )
-            raise InputError(f"path {shorten(name)}", expected, shorten(f"{kind}-{sender}"))
-        path, kind = [*path, fitting[0]], sender
+            raise InputError(f"path {shorten(name)}", expected, shorten(f"{node_type}-{sender}"))
+        path, node_type = [*path, fitting[0]], sender
     if not path:
         raise InputError(
             "path", "types joined by hyphens, such as paper-author-paper", shorten(name)

@@ -52,20 +52,20 @@ def cluster(
 
     types = types_of(run)
     found = {}
-    for kind in types or [""]:
-        if kind:
-            show.out.print(f"{kind}:")
-        graph = read_training_graph(run / kind)
+    for node_type in types or [""]:
+        if node_type:
+            show.out.print(f"{node_type}:")
+        graph = read_training_graph(run / node_type)
         if k != "auto" and not (k.isdecimal() and 1 <= int(k) <= graph.num_nodes):
             raise InputError("-k", f"auto, or a number from 1 to {graph.num_nodes:,}", k)
-        embeddings = vectors(run / kind, graph, device)
-        found[kind] = embeddings, _clustered(embeddings, k, seed)
-        _show(graph, *found[kind])
+        embeddings = vectors(run / node_type, graph, device)
+        found[node_type] = embeddings, _clustered(embeddings, k, seed)
+        _show(graph, *found[node_type])
     if out is not None:
         write_result(out, _columns(found))
         counts = (
-            f"{number_of(len(nodes), 'node')}{' of ' + kind if kind else ''}, {clusters.max() + 1} clusters"
-            for kind, (nodes, clusters) in found.items()
+            f"{number_of(len(nodes), 'node')}{' of ' + node_type if node_type else ''}, {clusters.max() + 1} clusters"
+            for node_type, (nodes, clusters) in found.items()
         )
         show.wrote(f"{out} ({'; '.join(counts)})")
 
@@ -174,13 +174,13 @@ def _columns(
     from infomax.arrays.parquet_columns import ID_ROWS
 
     named = any(embeddings.node_names is not None for embeddings, _ in found.values())
-    for kind, (embeddings, clusters) in found.items():
+    for node_type, (embeddings, clusters) in found.items():
         for first in range(0, len(embeddings), ID_ROWS):
             block, names = slice(first, first + ID_ROWS), embeddings.node_names
             ids = embeddings.ids[block]
             columns = (
-                {"type": np.full(len(ids), kind, object), "id": ids.astype(str).astype(object)}
-                if kind
+                {"type": np.full(len(ids), node_type, object), "id": ids.astype(str).astype(object)}
+                if node_type
                 else {"id": ids}
             )
             if named:

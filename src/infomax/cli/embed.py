@@ -102,7 +102,7 @@ def _is_asked(described: Mapping[str, Any], given: Mapping[str, Any]) -> bool:
         return True
     names = opened(given["at"]).names
     choices = described.get("columns", {})
-    asked = [kind for kind in kinds if id_column(names, kind, choices)]
+    asked = [node_type for node_type in kinds if id_column(names, node_type, choices)]
     if len(asked) != 1:
         found = f"columns with ids of {listed(asked)}" if asked else f"the columns {listed(names)}"
         raise InputError(
@@ -232,8 +232,8 @@ def _computed(model: DGI, graph: Graph, vectors: str | None, attach: bool) -> Em
     import numpy as np
 
     rows = np.flatnonzero(graph.splits["new"]) if attach else None
-    if rows is not None and not len(rows) and graph.kind:
-        show.out.print(f"there are no new nodes of type {graph.kind}: nothing to write")
+    if rows is not None and not len(rows) and graph.node_type:
+        show.out.print(f"there are no new nodes of type {graph.node_type}: nothing to write")
         return None
     with show.Steps("embed", graph.num_nodes if rows is None else len(rows)) as steps:
         steps.at(0, "vectors")
@@ -319,7 +319,7 @@ def open_run(
     try:
         source = options.open_graph(
             graph, labels, known.directed, columns, nodes=nodes, like=known
-        ).target(known.kind)
+        ).target(known.node_type)
         model._check_features(source)
     except InputError as error:
         whole = f"It must be the whole graph. If it has only new nodes: infomax embed {run} {graph} --attach."

@@ -197,8 +197,8 @@ def _evaluate_edges(source: Path, model: DGI, json: Path | None) -> None:
     with show.Steps("evaluate", None) as steps:
         rows, count = compare_links(model, progress=steps.at)
     held_out = model.graph_.held_out is not None
-    kind = "held out from training" if held_out else "seen in training"
-    title = f"{number_of(count, 'edge')}, {kind}, against as many random pairs of nodes"
+    node_type = "held out from training" if held_out else "seen in training"
+    title = f"{number_of(count, 'edge')}, {node_type}, against as many random pairs of nodes"
     cells = (
         (one["method"], one["score"], f"{one['auc']:.3f}", f"{one['average_precision']:.3f}")
         for one in rows
@@ -242,8 +242,8 @@ def _warn_of_features(model: DGI, columns: list[str], *, own: bool) -> None:
     from infomax.views.steps import paths_of
 
     graph = model.graph_
-    paths = paths_of(graph, model.model_.encoder.rule).values() if graph.kind else ()
-    if graph.kind and not own and all(path[-1].sender != graph.kind for path in paths):
+    paths = paths_of(graph, model.model_.encoder.rule).values() if graph.node_type else ()
+    if graph.node_type and not own and all(path[-1].sender != graph.node_type for path in paths):
         return
     features = (
         graph.feature_names

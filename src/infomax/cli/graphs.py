@@ -154,7 +154,7 @@ def _show_columns(source: Record) -> None:
         )
         encoding = survey.finish()[0]
     rows = [_column_row(column, encoding.called) for column in encoding.columns]
-    show.table("Columns" + (f" of {source.kind}" if source.kind else ""), _HEADINGS, rows)
+    show.table("Columns" + (f" of {source.node_type}" if source.node_type else ""), _HEADINGS, rows)
     for column in encoding.columns:
         if column.note:
             show.out.print(f"warning{place('', column=column.name)}: {column.note}.")

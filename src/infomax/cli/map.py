@@ -61,10 +61,12 @@ def draw_map(
     types = types_of(run)
     with show.Steps("map", None) as steps:
         parts = {
-            kind: _part(run / kind, types, color, seed, device, steps) for kind in types or [""]
+            node_type: _part(run / node_type, types, color, seed, device, steps)
+            for node_type in types or [""]
         }
         drawn = "; ".join(
-            f"{kind}: {told}" if kind else told for kind, (_, told, _) in parts.items()
+            f"{node_type}: {told}" if node_type else told
+            for node_type, (_, told, _) in parts.items()
         )
         nodes, note, columns = _together(parts) if types else (parts[""][0], "", parts[""][2])
         kinds = columns["type"] if types else None
@@ -85,7 +87,7 @@ def _part(
 
     model = DGI.load(run, device=device)
     graph = model.graph_
-    check_color([graph.target(kind) for kind in types] or [graph], color)
+    check_color([graph.target(node_type) for node_type in types] or [graph], color)
     rows = sampled_rows(model, SAMPLE, seed)
     found = model.transform(model.graph_, rows=rows)
     drawn = number_of(len(found), "node")
@@ -102,10 +104,12 @@ def _together(parts: dict[str, Part]) -> Part:
 
     from infomax.embeddings import Embeddings
 
-    nodes = {kind: own for kind, (own, _, _) in parts.items()}
+    nodes = {node_type: own for node_type, (own, _, _) in parts.items()}
     heads = dict.fromkeys(name for *_, own in parts.values() for name in own)
     columns = {
-        "type": np.concatenate([np.full(len(own), kind, object) for kind, own in nodes.items()])
+        "type": np.concatenate(
+            [np.full(len(own), node_type, object) for node_type, own in nodes.items()]
+        )
     }
     for name in heads:
         cells = [own.get(name) for *_, own in parts.values()]
@@ -124,7 +128,9 @@ def _together(parts: dict[str, Part]) -> Part:
         own.shape[1] for own in nodes.values()
     )  # zeros beside vectors leave cosines as they are
     vectors = [np.pad(own.vectors, ((0, 0), (0, width - own.shape[1]))) for own in nodes.values()]
-    ids = np.array([f"{kind}:{node}" for kind, own in nodes.items() for node in own], dtype=object)
+    ids = np.array(
+        [f"{node_type}:{node}" for node_type, own in nodes.items() for node in own], dtype=object
+    )
     names = [
         np.full(len(own), "", object) if own.node_names is None else own.node_names
         for own in nodes.values()

@@ -28,14 +28,14 @@ def _of_type(context: typer.Context, run: Path) -> Path:
     from infomax.io.column_names import called
     from infomax.training import runs
 
-    kind: str | None = context.params.get("type")
-    if kind is None:
+    node_type: str | None = context.params.get("type")
+    if node_type is None:
         return run
-    if not (known := called(kind, kinds := runs.types_of(run))):
+    if not (known := called(node_type, kinds := runs.types_of(run))):
         raise InputError(
             "--type",
             f"one of {', '.join(kinds)}" if kinds else "a run of several types of nodes",
-            kind,
+            node_type,
         )
     return run / known
 
@@ -45,8 +45,8 @@ def _finished(context: typer.Context, run: Path) -> Path:
     from infomax.training import runs
 
     run = _of_type(context, run)
-    for kind in runs.types_of(run) or [""]:
-        runs.check(run / kind)
+    for node_type in runs.types_of(run) or [""]:
+        runs.check(run / node_type)
     return run
 
 
@@ -66,10 +66,10 @@ def _finished_or_vectors(context: typer.Context, source: Path) -> Path:
         raise InputError(str(source), "a run folder, or what embed wrote", "nothing of that name")
     apart = source.is_dir() and not (source / "config.json").exists()
     if apart and (kinds := [path.name for path in sorted(source.iterdir()) if has_parts(path)]):
-        kind: str = context.params.get("type") or "none"
-        if kind not in kinds:
-            raise InputError(str(source), f"--type TYPE, one of {', '.join(kinds)}", kind)
-        return source / kind
+        node_type: str = context.params.get("type") or "none"
+        if node_type not in kinds:
+            raise InputError(str(source), f"--type TYPE, one of {', '.join(kinds)}", node_type)
+        return source / node_type
     return source if source.is_file() or has_parts(source) else _all_finished(context, source)
 
 
@@ -125,7 +125,7 @@ def per_run(
             remedy = "Train with --labels COLUMN, or score one type: --type TYPE --labels nodes.csv:COLUMN."
             wanted = f"the labels {', '.join(given['labels'])}" if given["labels"] else "labels"
             raise InputError(str(folder), f"{wanted} of one type of nodes or more", "none", remedy)
-        for kind, found in scored.items():
+        for node_type, found in scored.items():
             if (
                 len(found) > 1
                 and all(name.name.startswith("seed-") for name in names)
@@ -134,10 +134,10 @@ def per_run(
                 from infomax.evaluation.results import over_encoders
 
                 values = [row.to_dict() for row in over_encoders(found)]
-                show.scores(f"{folder / kind}: mean ± over {len(found)} encoders", values)
-                path = given["json"] and kind.name and _of_run(given["json"], kind)
+                show.scores(f"{folder / node_type}: mean ± over {len(found)} encoders", values)
+                path = given["json"] and node_type.name and _of_run(given["json"], node_type)
                 show.write_result(
-                    path or given["json"], {"source": str(folder / kind), "rows": values}
+                    path or given["json"], {"source": str(folder / node_type), "rows": values}
                 )
 
     return run

@@ -181,9 +181,10 @@ def _of_one_type(source: Path, wanted: list[str]) -> tuple[Path, list[str], Path
         raise InputError("neighbours", f"--type TYPE, one of {', '.join(kinds)}", "none", _APART)
     apart = [(word, *word.partition(":")[::2]) for word in wanted]
     pairs = [
-        (kind, node) if (kind := called(said, kinds)) else (one, word) for word, said, node in apart
+        (node_type, node) if (node_type := called(said, kinds)) else (one, word)
+        for word, said, node in apart
     ]
-    said = {kind for kind, _ in pairs} or {one}
+    said = {node_type for node_type, _ in pairs} or {one}
     own = said.pop() if len(said) == 1 else ""
     own = own or _type_of_nodes(runs.first_in(source), kinds, pairs)
     return source / own, [node for _, node in pairs], source / one if one and own != one else None
@@ -196,17 +197,17 @@ def _type_of_nodes(run: Path, kinds: Sequence[str], pairs: Sequence[tuple[str, s
     for said, node in pairs:
         here = {}
         whole = {}  # a whole name comes before a part of another
-        for kind in [said] if said else kinds:
-            one = graph.target(kind)
+        for node_type in [said] if said else kinds:
+            one = graph.target(node_type)
             with suppress(InputError):
                 row = rows_of(one.ids, one.node_names, [node])[0]
-                here[kind] = f"{kind}:{one.ids[row]}"
+                here[node_type] = f"{node_type}:{one.ids[row]}"
                 names = (
                     str(one.ids[row]),
                     "" if one.node_names is None else str(one.node_names[row]),
                 )
                 if node.casefold() in map(str.casefold, names):
-                    whole[kind] = here[kind]
+                    whole[node_type] = here[node_type]
         here = whole or here
         if not here:
             raise InputError(

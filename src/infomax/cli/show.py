@@ -113,9 +113,9 @@ class Steps(Bar):
         self.resume = resume
         self.logged = time.monotonic()
 
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        super().__exit__(kind)
-        if self.resume and kind in (KeyboardInterrupt, SystemExit):
+    def __exit__(self, node_type: type[BaseException] | None, *_: object) -> None:
+        super().__exit__(node_type)
+        if self.resume and node_type in (KeyboardInterrupt, SystemExit):
             log.print(f"infomax: stopped. {self.resume}")
 
     def at(self, done: int, note: str = "", total: int | None = None) -> None:

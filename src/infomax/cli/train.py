@@ -56,13 +56,13 @@ def _train_all(given: Mapping[str, Any], tables: Mapping[str, Any], ranks: Ranks
     names = {f"seed-{seed}" if len(seeds) > 1 else "": seed for seed in seeds}
     with ranks.together():
         targets = _targets(given, tables)
-        folders = [Path(kind, name) for kind in targets for name in names]
+        folders = [Path(node_type, name) for node_type in targets for name in names]
         refuse_hidden(out, folders)
     beside: DGI | None = None
     with listing(out, folders) if ranks.rank == 0 and folders != [Path()] else nullcontext():
-        for kind, one in targets.items():
+        for node_type, one in targets.items():
             models = {
-                out / kind / name: settings.build_model(given, kind, seed)
+                out / node_type / name: settings.build_model(given, node_type, seed)
                 for name, seed in names.items()
             }
             announced = _announced(one, out, given)
@@ -97,24 +97,24 @@ def _targets(given: Mapping[str, Any], tables: Mapping[str, Any]) -> dict[str, G
         show.log.print(
             "--features positions leaves out the columns of nodes; vectors have positions without it"
         )
-    chosen = [called(kind, source.types) or kind for kind in given["type"] or ()]
-    if not source.kind and (chosen or given["paths"] or given["hops"]):
+    chosen = [called(node_type, source.types) or node_type for node_type in given["type"] or ()]
+    if not source.node_type and (chosen or given["paths"] or given["hops"]):
         raise InputError("--type, --paths, --hops", "a graph of several types of nodes", "one type")
-    if (kind := tables.get("target")) in source.types and not tables.get("source"):
-        remedy = f"To train this type alone: --type {kind}."
-        raise InputError("--target", "a column of the edge tables", f"the type {kind}", remedy)
-    targets = {kind: source.target(kind) for kind in chosen or _without_facts(source)} or {
-        "": source
-    }
+    if (node_type := tables.get("target")) in source.types and not tables.get("source"):
+        remedy = f"To train this type alone: --type {node_type}."
+        raise InputError("--target", "a column of the edge tables", f"the type {node_type}", remedy)
+    targets = {
+        node_type: source.target(node_type) for node_type in chosen or _without_facts(source)
+    } or {"": source}
     begun = [path for path in settings.words(given["paths"]) if path.split("-")[0] not in targets]
     if begun:
         raise InputError(
             "--paths", f"paths that begin at {' or '.join(targets)}", shorten(begun[0])
         )
-    for kind, one in targets.items() if source.kind else ():
+    for node_type, one in targets.items() if source.node_type else ():
         if not given["resume"]:
-            refuse_model(given["out"] / kind, runs_below=False)
-        settings.build_model(given, kind).choose(one)  # refuses what does not fit the type
+            refuse_model(given["out"] / node_type, runs_below=False)
+        settings.build_model(given, node_type).choose(one)  # refuses what does not fit the type
     return targets
 
 
@@ -123,7 +123,9 @@ def _without_facts(source: Graph) -> list[str]:
     from infomax.io.database.roles import facts_among
 
     facts = facts_among(source.table_columns)
-    trained = [kind for kind in source.types if kind not in facts] or list(source.types)
+    trained = [node_type for node_type in source.types if node_type not in facts] or list(
+        source.types
+    )
     if len(trained) < len(source.types):
         show.log.print(f"trained: {', '.join(trained)}")
         show.log.print(
@@ -137,7 +139,7 @@ def _announced(graph: Graph, out: Path, given: Mapping[str, Any]) -> Graph:
     from infomax.arrays.edge_features import edge_features_in_words
 
     if features := edge_features_in_words(graph.feature_names):
-        show.log.print(f"{graph.kind and f'{graph.kind}: '}{features}")
+        show.log.print(f"{graph.node_type and f'{graph.node_type}: '}{features}")
     if given["hold_out_edges"] is not None:
         before, graph = (
             graph.num_edges,
@@ -146,7 +148,7 @@ def _announced(graph: Graph, out: Path, given: Mapping[str, Any]) -> Graph:
         held_out = f"held out {before - graph.num_edges:,} of {before:,} edges"
         show.log.print(f"{held_out}; to score on them: infomax evaluate {out} --edges")
     if given["preset"] == "auto" and (option := settings.means_batches(given)):
-        preset = settings.build_model(given, graph.kind).preset
+        preset = settings.build_model(given, graph.node_type).preset
         show.log.print(f"preset {preset}: {option} was given")
     return graph
 
@@ -182,7 +184,7 @@ def _train(model: DGI, graph: Graph, out: Path, resume: bool, ranks: Ranks) -> N
     with ranks.together():
         preset, chosen = model.choose(graph, out)
         for line in chosen:
-            show.log.print(f"{graph.kind}, {line}" if graph.kind else line)
+            show.log.print(f"{graph.node_type}, {line}" if graph.node_type else line)
         model.preset = preset
         if preset.paths:
             show.log.print(f"paths: {', '.join(preset.paths)}")

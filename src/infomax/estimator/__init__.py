@@ -146,8 +146,8 @@ class DGI(Later, Parameters):
     ) -> Self:
         """As `fit`, from initial weights or from those of another model."""
         check_graph(graph)
-        if len(graph.types) > 1 and graph.kind_is_first:
-            remedy = f"Choose the type to train: graph.target({graph.kind!r})."
+        if len(graph.types) > 1 and graph.node_type_is_first:
+            remedy = f"Choose the type to train: graph.target({graph.node_type!r})."
             raise InputError(
                 "graph", "nodes of one type", f"types {', '.join(graph.types)}", remedy
             )
@@ -331,7 +331,7 @@ class DGI(Later, Parameters):
         swappable = self.views is None and self.corruption in (None, shuffle_features)
         swappable &= not getattr(partial(settings.encoder).func, "whole", False)
         count = Ranks.current().count
-        if graph.kind:
+        if graph.node_type:
             whole_graph = self.settings("types").fitted_to(graph)
             large = graph.table.mapped or whole_graph.bytes(graph, device) > room.available_bytes(
                 device

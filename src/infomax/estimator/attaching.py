@@ -45,7 +45,7 @@ class KnownGraph:
             str, dict[str, int]
         ] = {}  # by type, the row of each node by the text of its id; filled once
         named: dict[str, list[Step]] = {}
-        for step in steps(graph.relations, graph.kind):
+        for step in steps(graph.relations, graph.node_type):
             for name in dict.fromkeys(
                 [step.sender, step.relation.name, ".".join(step.relation.ends)]
             ):
@@ -63,13 +63,13 @@ class KnownGraph:
             step.relation.ends: self._edges(step, links, count)
             for step, links in self._by_step(neighbours).items()
         }
-        return Graph.of(grow(graph, {graph.kind: NewNodes(range(count), checked)}, edges))
+        return Graph.of(grow(graph, {graph.node_type: NewNodes(range(count), checked)}, edges))
 
     def _edges(self, step: Step, links: Links, count: int) -> NewEdges:
         """The matrix of a relation's edges to new nodes; where messages run both ways, known nodes receive, too."""
         known, new, weights = (column[links[2] > 0] for column in links)
         relation, late = step.relation, self.graph.num_nodes + new
-        sources, targets = (known, late) if step.kind == relation.target else (late, known)
+        sources, targets = (known, late) if step.node_type == relation.target else (late, known)
         if relation.within and not relation.directed:
             sources, targets = (
                 np.concatenate([sources, targets]),
@@ -77,14 +77,15 @@ class KnownGraph:
             )
             weights = np.concatenate([weights, weights])
         sizes = (
-            self.graph.nodes[kind].num_nodes + (count if kind == self.graph.kind else 0)
-            for kind in (relation.source, relation.target)
+            self.graph.nodes[node_type].num_nodes
+            + (count if node_type == self.graph.node_type else 0)
+            for node_type in (relation.source, relation.target)
         )
         return NewEdges(sparse.coo_array((weights, (sources, targets)), shape=tuple(sizes)))
 
     def _by_step(self, neighbours: Sequence[Neighbours]) -> dict[Step, Links]:
         """The edges of new nodes by the step along which they receive."""
-        if not self.graph.kind:
+        if not self.graph.node_type:
             (step,) = steps(self.graph.relations, "")
             return {
                 step: self._links(
@@ -122,9 +123,11 @@ class KnownGraph:
             for step, ids in joined.items()
         }
 
-    def _links(self, where: str, kind: str, joined: Mapping[int, Any], weighted: bool) -> Links:
+    def _links(
+        self, where: str, node_type: str, joined: Mapping[int, Any], weighted: bool
+    ) -> Links:
         """The edges of new nodes, by their numbers, to known nodes of a type."""
-        edges, known = list[tuple[Any, int, Any]](), self.types[kind]
+        edges, known = list[tuple[Any, int, Any]](), self.types[node_type]
         for new, one in joined.items():
             if not isinstance(one, Collection) or isinstance(one, str | bytes):
                 raise InputError(where, "a list of ids, or weights by id", repr(one))
@@ -135,13 +138,14 @@ class KnownGraph:
             weights = one if isinstance(one, Mapping) else dict.fromkeys(one, 1.0)
             edges += [(identifier, new, weight) for identifier, weight in weights.items()]
         ids, late, weighed = zip(*edges, strict=True) if edges else ((), (), ())
-        if isinstance(known.ids, np.ndarray) and kind not in self.rows:
-            self.rows[kind] = rows_by_id(known.ids)
-        rows = self.rows[kind] if kind in self.rows else find_ids(known.ids, ids)
+        if isinstance(known.ids, np.ndarray) and node_type not in self.rows:
+            self.rows[node_type] = rows_by_id(known.ids)
+        rows = self.rows[node_type] if node_type in self.rows else find_ids(known.ids, ids)
         for unknown in (str(identifier) for identifier in ids if str(identifier) not in rows):
             named, _ = rows_named(known.node_names, unknown)
             if len(named) != 1:
-                expected = f"ids of the {number_of(known.num_nodes, 'known node')}{f' of type {kind}' if kind else ''}"
+                of_type = f" of type {node_type}" if node_type else ""
+                expected = f"ids of the {number_of(known.num_nodes, 'known node')}{of_type}"
                 raise InputError(where, expected, shorten(unknown))
             rows = {**rows, unknown: named[0]}
         weight = checks.check_array(where, weighed, checks.NUMBERS, "numbers", np.float32)

@@ -97,8 +97,8 @@ class Later(Fitted):
         """
         self._check_fitted()
         check_graph(graph)
-        if self.graph_.kind in graph.types and graph.kind_is_first:
-            graph = graph.target(self.graph_.kind)
+        if self.graph_.node_type in graph.types and graph.node_type_is_first:
+            graph = graph.target(self.graph_.node_type)
         self._check_features(graph)
         if align and not train:
             raise InputError(

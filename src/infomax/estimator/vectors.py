@@ -136,16 +136,18 @@ class Fitted:
         names = None if graph.node_names is None else graph.node_names[some]
         return Embeddings(found, graph.ids[some], names, recipe.hash, recipe.parts)
 
-    def positions(self, kind: str = "") -> Embeddings:
+    def positions(self, node_type: str = "") -> Embeddings:
         """The positions ``[n, K]`` of the nodes of any type, centred, in the space that all types share.
 
         Args:
             kind: the type of the nodes, where the graph has several.
         """
-        found = normalize(torch.from_numpy(np.array(self._placed(kind).of_type(kind)))).numpy()
-        return self._at_nodes(kind, found - found.mean(axis=0))
+        found = normalize(
+            torch.from_numpy(np.array(self._placed(node_type).of_type(node_type)))
+        ).numpy()
+        return self._at_nodes(node_type, found - found.mean(axis=0))
 
-    def singular_vectors(self, kind: str = "") -> Embeddings:
+    def singular_vectors(self, node_type: str = "") -> Embeddings:
         """The singular vectors ``[n, K]`` that positions are made of, the leading first, at the nodes of any type.
 
         A user likes items with a large inner product, see recipes/recommend.py.
@@ -153,20 +155,20 @@ class Fitted:
         Args:
             kind: the type of the nodes, where the graph has several.
         """
-        return self._at_nodes(kind, self._placed(kind).singular(kind))
+        return self._at_nodes(node_type, self._placed(node_type).singular(node_type))
 
-    def _placed(self, kind: str) -> Places:
+    def _placed(self, node_type: str) -> Places:
         """Where nodes stand; refused where vectors have no positions, or there is no such type."""
         self._check_fitted()
-        self.graph_.target(kind)
+        self.graph_.target(node_type)
         if "positions" not in self._recipe().parts or self._places is None:
             raise InputError(
                 "positions", "a model whose vectors have them", "one without", "Leave out vectors=."
             )
         return self._places
 
-    def _at_nodes(self, kind: str, vectors: NDArray[np.float32]) -> Embeddings:
-        graph = self.graph_.target(kind)
+    def _at_nodes(self, node_type: str, vectors: NDArray[np.float32]) -> Embeddings:
+        graph = self.graph_.target(node_type)
         return Embeddings(vectors, graph.ids[:], graph.node_names, self.hash_)
 
     def _recipe(self, vectors: str | None = None) -> Recipe:
@@ -186,8 +188,8 @@ class Fitted:
             parts_for(graph, self.preset_.vectors, self.preset_.half_life)[0],
             graph.seen(),
         )
-        smooth = not graph.kind and graph.num_nodes <= LARGE
-        recipe = Recipe(encoder, self.scaler_, smooth=smooth, kind=graph.kind)
+        smooth = not graph.node_type and graph.num_nodes <= LARGE
+        recipe = Recipe(encoder, self.scaler_, smooth=smooth, node_type=graph.node_type)
         if self.preset_.half_life and has_ages(graph, recipe):
             lives = [f"{POOLED}{life}" for life in self.preset_.half_life.split(",")]
             wanted = tuple(
@@ -195,15 +197,15 @@ class Fitted:
             )
         # A graph that large may be on disk, where each row, and each row of its neighbours, is a page to read.
         most = FITTED if graph.num_nodes <= LARGE else SAMPLE
-        needed = {graph.kind} if "own" in wanted else set[str]()
+        needed = {graph.node_type} if "own" in wanted else set[str]()
         needed |= set(recipe.ends) if "pooled" in map(family, wanted) else set()
         scaled, features = seen.scaled(self.scaler_), dict[str, tuple[str, ...]]()
         projections, device = {}, choose_device(self.device)
-        for kind in sorted(needed):
-            one = scaled.target(kind)
-            features[kind], rows = one.feature_names, spread(one.num_nodes, most)
+        for node_type in sorted(needed):
+            one = scaled.target(node_type)
+            features[node_type], rows = one.feature_names, spread(one.num_nodes, most)
             backend = Backend.of_embedding(device, len(rows) * COUNT)
-            projections[kind] = own_projection(one.table, rows, backend)
+            projections[node_type] = own_projection(one.table, rows, backend)
         if "positions" in wanted and self._places is None:
             self._places = self._places_beside() or fit_places(
                 graph, Backend(device), self._positions
@@ -231,16 +233,21 @@ class Fitted:
         """
         given: dict[str, Any] = {"pooled": Decayed(graph, recipe)} if recipe.half_lives else {}
         if self._places is not None and "positions" in recipe.parts:
-            given["positions"] = self._places.moved(self.graph_, graph).of_type(graph.kind)
+            given["positions"] = self._places.moved(self.graph_, graph).of_type(graph.node_type)
         return given
 
     def _check_features(self, graph: Graph) -> None:
         """Raise InputError for a graph whose nodes are of another type, or have other features than in training."""
-        if graph.kind != (kind := self.graph_.kind):
+        if graph.node_type != (node_type := self.graph_.node_type):
             expected, found = (
-                f"nodes of type {one}" if one else "nodes of one type" for one in (kind, graph.kind)
+                f"nodes of type {one}" if one else "nodes of one type"
+                for one in (node_type, graph.node_type)
             )
-            remedy = f"Turn it to that type: graph.target({kind!r})." if kind in graph.types else ""
+            remedy = (
+                f"Turn it to that type: graph.target({node_type!r})."
+                if node_type in graph.types
+                else ""
+            )
             raise InputError("graph", expected, found, remedy)
         remedy = (
             "Read its tables like that graph's: like=model.graph_ (read_graph, from_frames), "
@@ -248,9 +255,13 @@ class Fitted:
         )
         self._check_directions(graph, remedy)
         anew = list[str]()
-        for kind, trained in self.graph_.nodes.items():
-            own = graph.target(kind).own
-            where = "features" if kind == graph.kind else f"features of nodes of type {kind}"
+        for node_type, trained in self.graph_.nodes.items():
+            own = graph.target(node_type).own
+            where = (
+                "features"
+                if node_type == graph.node_type
+                else f"features of nodes of type {node_type}"
+            )
             check_feature_names(where, own.feature_names, trained.feature_names, remedy)
             if own.encoding and trained.encoding:
                 anew += own.encoding.differing(trained.encoding)
@@ -264,7 +275,7 @@ class Fitted:
         told = {True: "edges that have directions", False: "edges that run both ways"}
         for one in graph.relations:
             if one.within and one.edges.nnz and trained.get(one.ends, one.directed) != one.directed:
-                where = f"graph, relation {'.'.join(one.ends)}" if graph.kind else "graph"
+                where = f"graph, relation {'.'.join(one.ends)}" if graph.node_type else "graph"
                 raise InputError(
                     where, f"{told[not one.directed]}, as in training", told[one.directed], remedy
                 )
@@ -287,11 +298,11 @@ class Fitted:
             told["columns"] = {name: columns_in_words(columns) for name, columns in parts.items()}
         if (
             "own" not in parts
-            and seen.kind not in recipe.ends
+            and seen.node_type not in recipe.ends
             and not from_edges(seen.feature_names)
         ):
             told["columns_lost"] = seen.num_features
-        if not seen.kind and not from_edges(
+        if not seen.node_type and not from_edges(
             seen.feature_names
         ):  # positions of neighbours are always alike
             told["resemblance"] = self._resemblance(seen)
@@ -299,7 +310,7 @@ class Fitted:
 
     def _resemblance(self, seen: Graph) -> float | None:
         """How alike neighbours are, computed once: the own part and the report ask for it; None of several types."""
-        if self._alike is None and not self.graph_.kind:
+        if self._alike is None and not self.graph_.node_type:
             self._alike = resemblance(seen.table, seen.edges, self.scaler_)
         return self._alike
 

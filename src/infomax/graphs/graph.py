@@ -50,7 +50,7 @@ class Graph(Record):
     def degrees(self) -> NDArray[np.int64]:
         """The number of edges at each node, ``[N]``; in a directed graph outgoing and incoming edges both count."""
         total = np.zeros(self.num_nodes, np.int64)
-        for step in steps(self.relations, self.kind):
+        for step in steps(self.relations, self.node_type):
             total += (
                 step.relation.edges.degrees()
                 if step.relation.within
@@ -60,11 +60,13 @@ class Graph(Record):
 
     def __repr__(self) -> str:
         arrows = number_of(self.num_edges, "directed edge" if self.directed else "edge")
-        if not self.kind:
+        if not self.node_type:
             return f"Graph({number_of(self.num_nodes, 'node')}, {arrows}, {number_of(self.num_features, 'feature')})"
         each = (
-            f"{nodes.num_nodes:,} of type {kind} with {number_of(nodes.num_features, 'feature')}"
-            for kind, nodes in sorted(self.nodes.items(), key=lambda pair: pair[0] != self.kind)
+            f"{nodes.num_nodes:,} of type {node_type} with {number_of(nodes.num_features, 'feature')}"
+            for node_type, nodes in sorted(
+                self.nodes.items(), key=lambda pair: pair[0] != self.node_type
+            )
         )
         return f"Graph(nodes: {', '.join(each)}; {arrows})"
 
@@ -88,24 +90,27 @@ class Graph(Record):
         """
         if paths is None:
             given = {
-                kind
-                for kind, nodes in self.nodes.items()
+                node_type
+                for node_type, nodes in self.nodes.items()
                 if from_edges(nodes.feature_names) is None
             }
-            found = find_paths(self.relations, self.kind, whole("hops", hops, 1), given)
-            passed = {step.sender for path in found.values() for step in path} | {self.kind}
+            found = find_paths(self.relations, self.node_type, whole("hops", hops, 1), given)
+            passed = {step.sender for path in found.values() for step in path} | {self.node_type}
             found |= find_paths(
-                self.relations, self.kind, hops, set(self.types) - passed if found else self.types
+                self.relations,
+                self.node_type,
+                hops,
+                set(self.types) - passed if found else self.types,
             )
         else:
             found = {name: named_path(self.relations, name) for name in paths}
-        if wrong := [name for name, path in found.items() if path[0].kind != self.kind]:
-            raise InputError("paths", f"paths from {self.kind}", ", ".join(wrong))
+        if wrong := [name for name, path in found.items() if path[0].node_type != self.node_type]:
+            raise InputError("paths", f"paths from {self.node_type}", ", ".join(wrong))
         if not found:
-            others = [kind for kind in self.types if kind != self.kind]
-            remedy = f"{meant(self.kind, others)} To train other types: --type {min(others, default='')}."
+            others = [node_type for node_type in self.types if node_type != self.node_type]
+            remedy = f"{meant(self.node_type, others)} To train other types: --type {min(others, default='')}."
             raise InputError(
-                f"nodes of type {self.kind}",
+                f"nodes of type {self.node_type}",
                 "a relation that they have edges of",
                 "none",
                 remedy.strip(),
@@ -253,12 +258,12 @@ class Graph(Record):
             )
         )
 
-    def to_frames(self, kind: str = "pandas") -> tuple[Any, Any]:
+    def to_frames(self, node_type: str = "pandas") -> tuple[Any, Any]:
         """The edges and the nodes as two frames of "pandas", "polars" or "arrow", which `from_frames` reads back.
 
         Of several types of nodes, a frame for each relation and one for each type.
         """
-        return write_frames(self, kind)
+        return write_frames(self, node_type)
 
     def save(self, path: str | Path, progress: Progress = silent) -> None:
         """Write the graph under a name that `infomax.read_graph` reads: the extension tells the format.

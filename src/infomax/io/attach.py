@@ -49,11 +49,11 @@ class _Attachment(InMemory):
         super().__init__(tables, database, directed=False)
         self.known = known
         self.relations = {one.ends: one for one in known.relations}
-        self.sizes = {kind: nodes.num_nodes for kind, nodes in known.nodes.items()}
-        for kind, source in self.nodes.items():
-            _refuse_unknown(str(source.path), "type", kind, known.types or ("",))
+        self.sizes = {node_type: nodes.num_nodes for node_type, nodes in known.nodes.items()}
+        for node_type, source in self.nodes.items():
+            _refuse_unknown(str(source.path), "type", node_type, known.types or ("",))
             if source.columns.numbered:
-                ids = known.nodes[kind].ids
+                ids = known.nodes[node_type].ids
                 if ids.dtype == object:
                     expected = 'a column "id", as the known rows have ids that are no numbers'
                     raise InputError(str(source.path), expected, "none")
@@ -63,9 +63,9 @@ class _Attachment(InMemory):
         """The known graph with the new nodes, in memory where it is; the split "new" of each type marks them."""
         self._run()
         new = {
-            kind: self._new(kind, matrix)
-            for kind in self.kinds
-            if self.sizes[kind] > self._known(kind)
+            node_type: self._new(node_type, matrix)
+            for node_type in self.kinds
+            if self.sizes[node_type] > self._known(node_type)
         }
         if not new:
             path = self.edges[0].path
@@ -75,23 +75,23 @@ class _Attachment(InMemory):
         links, dropped = dict[Ends, NewEdges](), Counter[str]()
         for link in self.links:
             relation, edges = self._relation(link), self.joined[link.ends]
-            sizes = [self.sizes[kind] for kind in link.ends[::2]]
+            sizes = [self.sizes[node_type] for node_type in link.ends[::2]]
             rows, left_out = relation_matrix(relation.ends, edges, sizes, relation.directed)
             links[relation.ends] = NewEdges(rows.tocoo(), binary=edges[1] is None)
             dropped.update(left_out)
         grown = grow(self.known, new, links)
         grown = grown if self.known.table.mapped else grown.loaded()
 
-        def marked(kind: str, nodes: Nodes) -> Nodes:
+        def marked(node_type: str, nodes: Nodes) -> Nodes:
             return dataclasses.replace(
-                nodes, splits={"new": np.arange(nodes.num_nodes) >= self._known(kind)}
+                nodes, splits={"new": np.arange(nodes.num_nodes) >= self._known(node_type)}
             )
 
         return grown.with_nodes(marked, dropped=dict(Counter(grown.dropped) + dropped))
 
-    def _known(self, kind: str) -> int:
+    def _known(self, node_type: str) -> int:
         """How many nodes of a type are known."""
-        return self.known.nodes[kind].num_nodes
+        return self.known.nodes[node_type].num_nodes
 
     def _relation(self, link: Link) -> Relation:
         """The known relation of some edges."""
@@ -117,13 +117,13 @@ class _Attachment(InMemory):
     def _overlap(self, at: int) -> bool:
         return False  # the known graph tells the types of nodes
 
-    def _number_nodes(self, kind: str) -> int:
+    def _number_nodes(self, node_type: str) -> int:
         """The table of a type complete: the known nodes that are mentioned, and the new ones, numbered on from them."""
-        database, table, own = self.database, self._table(kind), self.known.nodes[kind]
-        self._find_known(kind, table)
-        if kind in self.nodes:
-            self._refuse_known(kind, table)
-            self._refuse_twice(kind)
+        database, table, own = self.database, self._table(node_type), self.known.nodes[node_type]
+        self._find_known(node_type, table)
+        if node_type in self.nodes:
+            self._refuse_known(node_type, table)
+            self._refuse_twice(node_type)
             new = f"SELECT node, number, id::VARCHAR AS id FROM {table}"
         else:
             new = "SELECT row_number() OVER (ORDER BY place) - 1 AS node, place AS number, first.id::VARCHAR AS id "
@@ -141,22 +141,22 @@ class _Attachment(InMemory):
             database.execute(f"DROP TABLE IF EXISTS {name}")
         database.execute(f"ALTER TABLE joint RENAME TO {table}")
         (late,) = database.row(f"SELECT count(*) FROM {table} WHERE node >= {own.num_nodes}")
-        self.sizes[kind] += int(late)
-        return self.sizes[kind]
+        self.sizes[node_type] += int(late)
+        return self.sizes[node_type]
 
-    def _find_known(self, kind: str, table: str) -> None:
+    def _find_known(self, node_type: str, table: str) -> None:
         """Table known: node and id of those known nodes that the tables mention, or the names of their columns."""
         ends = [
             (link, end)
             for link in self.links
             for end in (0, 1)
-            if link.ends[2 * end] == kind and link.row != end
+            if link.ends[2 * end] == node_type and link.row != end
         ]
         parts = [
             f"SELECT {('source', 'target')[end]}::VARCHAR AS id FROM ({link.query})"
             for link, end in ends
         ]
-        parts += [f"SELECT id::VARCHAR AS id FROM {table}"] if kind in self.nodes else []
+        parts += [f"SELECT id::VARCHAR AS id FROM {table}"] if node_type in self.nodes else []
         database = self.database
         database.execute(
             f"CREATE TABLE mentioned AS SELECT DISTINCT id FROM ({' UNION ALL '.join(parts)})"
@@ -165,35 +165,39 @@ class _Attachment(InMemory):
         database.execute("INSERT INTO mentioned SELECT unnest(?::VARCHAR[])", [names])
         database.create(
             "known",
-            _as_text(self.known.nodes[kind].ids),
+            _as_text(self.known.nodes[node_type].ids),
             condition="SEMI JOIN mentioned USING (id)",
         )
         database.execute("DROP TABLE mentioned")
 
-    def _refuse_known(self, kind: str, table: str) -> None:
+    def _refuse_known(self, node_type: str, table: str) -> None:
         """Refuse a new node that is known."""
         query = f"SELECT one.number, known.node, known.id FROM {table} AS one JOIN known ON known.id = one.id::VARCHAR"
         if row := self.database.row(f"{query} ORDER BY one.number LIMIT 1"):
             found = f"{shorten(row[2])}, already row {row[1] + 1} of the known graph"
             remedy = "Remove the row. A graph that has changed as a whole is read by itself: infomax update."
-            raise InputError(self.nodes[kind].place(row[0]), "the id of a new node", found, remedy)
+            raise InputError(
+                self.nodes[node_type].place(row[0]), "the id of a new node", found, remedy
+            )
 
-    def _listed(self, kind: str) -> str:
+    def _listed(self, node_type: str) -> str:
         table = (
-            self.nodes[kind].path if kind in self.nodes else f"a table nodes/{kind}.* with features"
+            self.nodes[node_type].path
+            if node_type in self.nodes
+            else f"a table nodes/{node_type}.* with features"
         )
         return f"of the known graph, or listed in {table}"
 
-    def _new(self, kind: str, matrix: Any) -> NewNodes:
+    def _new(self, node_type: str, matrix: Any) -> NewNodes:
         """The new nodes of a type."""
-        table, own = self._table(kind), self.known.nodes[kind]
-        integers = self._of_nodes(kind)["integers"]
+        table, own = self._table(node_type), self.known.nodes[node_type]
+        integers = self._of_nodes(node_type)["integers"]
         ids = read_ids(self.database, f"{table} WHERE node >= {own.num_nodes}", integers=integers)
-        found = self.lists[kind].fields(matrix) if kind in self.lists else {}
+        found = self.lists[node_type].fields(matrix) if node_type in self.lists else {}
         features = found.get("features")
         if features is not None or not from_edges(own.feature_names):
             names = tuple(found.get("feature_names") or ())
-            check_feature_names(str(self.nodes[kind].path), names, own.feature_names)
+            check_feature_names(str(self.nodes[node_type].path), names, own.feature_names)
         return NewNodes(ids.tolist(), features, found.get("node_names"), found.get("times"))
 
 

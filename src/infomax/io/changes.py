@@ -32,7 +32,7 @@ class Changes:
             or by other weights
     """
 
-    kind: str
+    node_type: str
     before: NDArray[np.int64]
     features: Mapping[str, Mask]
     senders: Mapping[Step, Mask]
@@ -48,32 +48,32 @@ class Changes:
             if record.groups is not None:
                 raise InputError("update", "one graph", "several", "Embed the new one whole.")
         before = dict[str, NDArray[np.int64]]()
-        for kind, nodes in later.nodes.items():
-            known = earlier.nodes.get(kind)
-            before[kind] = (
+        for node_type, nodes in later.nodes.items():
+            known = earlier.nodes.get(node_type)
+            before[node_type] = (
                 np.full(nodes.num_nodes, -1)
                 if known is None
                 else rows_before(known.ids[:], nodes.ids[:])
             )
         with ThreadPoolExecutor(1) as pool:
             features = {
-                kind: pool.submit(
-                    _changed_features, earlier.nodes.get(kind, nodes), nodes, before[kind]
+                node_type: pool.submit(
+                    _changed_features, earlier.nodes.get(node_type, nodes), nodes, before[node_type]
                 )
-                for kind, nodes in later.nodes.items()
+                for node_type, nodes in later.nodes.items()
             }
             senders, edges = _changed_relations(earlier, later, before)
-            changed = {kind: found.result() for kind, found in features.items()}
-        own = before[later.kind]
+            changed = {node_type: found.result() for node_type, found in features.items()}
+        own = before[later.node_type]
         gone = earlier.num_nodes - int((own >= 0).sum())
-        return cls(later.kind, own, changed, senders, gone, edges)
+        return cls(later.node_type, own, changed, senders, gone, edges)
 
     def reach(self, paths: Iterable[Sequence[Step]], senders_weigh: bool) -> Mask:
         """The nodes ``[N]`` from which a path leads to changed features, or along changed edges.
 
         ``senders_weigh``: whether the weight of a message depends on the degree of its sender.
         """
-        found = self.features[self.kind].copy()
+        found = self.features[self.node_type].copy()
         for path in paths:
             reached = self.features[path[-1].sender]
             if senders_weigh:
@@ -90,7 +90,7 @@ class Changes:
 
     def __str__(self) -> str:
         new = int((self.before < 0).sum())
-        changed = int((self.features[self.kind] & (self.before >= 0)).sum())
+        changed = int((self.features[self.node_type] & (self.before >= 0)).sum())
         return (
             f"{number_of(new, 'new node')}, {self.gone:,} gone; {number_of(self.edges, 'edge')} came, went or changed; "
             f"{number_of(changed, 'node')} with other features"

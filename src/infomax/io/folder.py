@@ -44,8 +44,8 @@ def write_folder(graph: Record, folder: Path) -> None:
     if not graph.types:
         finish(folder, write_arrays(graph, folder))
         return
-    for kind, nodes in graph.nodes.items():
-        own = folder / "nodes" / kind
+    for node_type, nodes in graph.nodes.items():
+        own = folder / "nodes" / node_type
         own.mkdir(parents=True)
         none = Adjacency(sparse.csr_array((nodes.num_nodes, nodes.num_nodes), dtype=np.float32))
         finish(own, write_arrays(Record.of_one_type(nodes, none), own))
@@ -162,7 +162,9 @@ def finish_types(folder: Path, kinds: Sequence[str], relations: Sequence[Ends]) 
             for side in there
         }
         about.append({"source": ends[0], "name": ends[1], "target": ends[2], "files": files})
-    types = {kind: layout.folder_hash(folder / "nodes" / kind) for kind in sorted(kinds)}
+    types = {
+        node_type: layout.folder_hash(folder / "nodes" / node_type) for node_type in sorted(kinds)
+    }
     described = {"format": FORMAT, "infomax": __version__, "types": types, "relations": about}
     (folder / layout.ABOUT).write_text(to_json(described, indent=2) + "\n", encoding="utf-8")
 
@@ -196,8 +198,8 @@ def _open_types(path: Path, about: dict[str, Any]) -> Record:
     """The graph of a folder of several types, its arrays mapped; ``about`` is what graph.json says."""
     if about["format"] != FORMAT:
         raise ValueError(f"format {about['format']}")
-    for kind, told in about["types"].items():
-        own = path / "nodes" / kind
+    for node_type, told in about["types"].items():
+        own = path / "nodes" / node_type
         if not layout.is_folder(own) or layout.folder_hash(own) != told:
             raise InputError(
                 str(own / layout.ABOUT),
@@ -205,8 +207,8 @@ def _open_types(path: Path, about: dict[str, Any]) -> Record:
                 "another",
                 AGAIN,
             )
-    folders = {kind: _map_nodes(path / "nodes" / kind) for kind in about["types"]}
-    nodes = {kind: one for kind, (one, _, _) in folders.items()}
+    folders = {node_type: _map_nodes(path / "nodes" / node_type) for node_type in about["types"]}
+    nodes = {node_type: one for node_type, (one, _, _) in folders.items()}
     described, found = layout.folder_hash(path), []
     for one in about["relations"]:
         ends = (one["source"], one["name"], one["target"])
@@ -214,7 +216,7 @@ def _open_types(path: Path, about: dict[str, Any]) -> Record:
         sides = dict[str, Senders]()
         for side, files in one["files"].items():
             there = place(path, ends, side)
-            n, width = (nodes[kind].num_nodes for kind in sizes[side])
+            n, width = (nodes[node_type].num_nodes for node_type in sizes[side])
             entries = int(files[layout.NEIGHBOURS]["shape"][0])
             arrays = layout.map_files(there, files, layout.sides(n, entries))
             check_once(there, files, described, [(arrays, width)])
@@ -230,15 +232,15 @@ def _open_types(path: Path, about: dict[str, Any]) -> Record:
         nodes,
         tuple(found),
         first,
-        **folders[first][2] | {"folder": path.resolve(), "kind_is_first": True},
+        **folders[first][2] | {"folder": path.resolve(), "node_type_is_first": True},
     )
 
 
 def check_folder(path: Path) -> None:
     """Refuse a folder in which any file has another SHA-256 than graph.json says; all of it is read."""
     with layout.described(path) as about:
-        for kind in about.get("types", ()):
-            check_folder(path / "nodes" / kind)
+        for node_type in about.get("types", ()):
+            check_folder(path / "nodes" / node_type)
         for one in about.get("relations", ()):
             for side, files in one["files"].items():
                 layout.compare_hashes(

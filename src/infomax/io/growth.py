@@ -46,8 +46,8 @@ class NewEdges(NamedTuple):
 def grow(known: Record, new: Mapping[str, NewNodes], edges: Mapping[Ends, NewEdges]) -> Record:
     """The known graph with nodes by type and edges by relation appended; it has no labels and no splits."""
     sizes = {
-        kind: nodes.num_nodes + (len(new[kind].ids) if kind in new else 0)
-        for kind, nodes in known.nodes.items()
+        node_type: nodes.num_nodes + (len(new[node_type].ids) if node_type in new else 0)
+        for node_type, nodes in known.nodes.items()
     }
     relations, dropped = list[Relation](), Counter[str]()
     for one in known.relations:
@@ -57,28 +57,30 @@ def grow(known: Record, new: Mapping[str, NewNodes], edges: Mapping[Ends, NewEdg
         relations.append(dataclasses.replace(one, edges=grown))
     positions = _positions(known, new, edges, sizes)
     nodes = {}
-    for kind, own in known.nodes.items():
-        late = new.get(kind)
-        features = positions.get(kind) if late is None or late.features is None else late.features
+    for node_type, own in known.nodes.items():
+        late = new.get(node_type)
+        features = (
+            positions.get(node_type) if late is None or late.features is None else late.features
+        )
         table = own.table if features is None else own.table.grown(features)
         if features is None and from_edges(own.feature_names) == "degrees":
-            make = partial(_degree_rows, relations, kind)
-            table = Table(ComputedRows((sizes[kind], len(DEGREE_NAMES)), make), mapped=True)
-        nodes[kind] = _appended(own, late, table)
+            make = partial(_degree_rows, relations, node_type)
+            table = Table(ComputedRows((sizes[node_type], len(DEGREE_NAMES)), make), mapped=True)
+        nodes[node_type] = _appended(own, late, table)
     return dataclasses.replace(
         known, nodes=nodes, relations=tuple(relations), dropped=dict(dropped), folder=None
     )
 
 
-def degrees(relations: Sequence[Relation], kind: str, rows: Rows) -> Rows:
+def degrees(relations: Sequence[Relation], node_type: str, rows: Rows) -> Rows:
     """The number of edges at some nodes ``[n]``; among several types a neighbour counts once, by however many edges."""
     found: list[tuple[str, Rows, Rows]] = []
-    for step in steps(relations, kind):
+    for step in steps(relations, node_type):
         place, others, _ = step.received(rows)
         found.append((step.sender, place, others))
         if step.relation.directed:
             place, others, _ = step.sent(rows)
-            found.append((step.sender if kind else "sent", place, others))
+            found.append((step.sender if node_type else "sent", place, others))
     total = np.zeros(len(rows), np.int64)
     for group in {name for name, _, _ in found}:
         place, others = (
@@ -97,7 +99,7 @@ def standing(known: Record, rows: Rows) -> NDArray[np.float32]:
     if from_edges(known.feature_names) == "positions":
         return np.asarray(known.table[rows])
     total = np.zeros((len(rows), WIDTH), np.float32)
-    for step in steps(known.relations, known.kind):
+    for step in steps(known.relations, known.node_type):
         if from_edges((sender := known.target(step.sender)).feature_names) == "positions":
             place, senders, weights = step.received(rows)
             found, at = np.unique(senders, return_inverse=True)
@@ -108,8 +110,8 @@ def standing(known: Record, rows: Rows) -> NDArray[np.float32]:
     return unit(total)
 
 
-def _degree_rows(relations: Sequence[Relation], kind: str, rows: Rows) -> sparse.csr_array:
-    return degree_features(degrees(relations, kind, rows))
+def _degree_rows(relations: Sequence[Relation], node_type: str, rows: Rows) -> sparse.csr_array:
+    return degree_features(degrees(relations, node_type, rows))
 
 
 def _appended(known: Nodes, new: NewNodes | None, table: Table) -> Nodes:
@@ -140,17 +142,20 @@ def _positions(
 ) -> dict[str, NDArray[np.float32]]:
     """Positions of the new nodes of each type that has them: means of where their neighbours stand; see `attached`."""
     bare = [
-        kind
-        for kind, one in new.items()
-        if from_edges(known.nodes[kind].feature_names) == "positions"
+        node_type
+        for node_type, one in new.items()
+        if from_edges(known.nodes[node_type].feature_names) == "positions"
     ]
-    if all(new[kind].features is not None for kind in bare):
+    if all(new[node_type].features is not None for node_type in bare):
         return {}
     starts = dict(
         zip(sizes, np.cumsum([0, *sizes.values()]).tolist(), strict=False)
     )  # types after one another
     late = np.concatenate(
-        [starts[kind] + np.arange(one.num_nodes, sizes[kind]) for kind, one in known.nodes.items()]
+        [
+            starts[node_type] + np.arange(one.num_nodes, sizes[node_type])
+            for node_type, one in known.nodes.items()
+        ]
     )
     ends, weights = [np.empty((2, 0), np.int64)], [np.empty(0, np.float32)]
     for one in known.relations:
@@ -164,9 +169,9 @@ def _positions(
     kept = np.isin(receivers, late)
     old = np.setdiff1d(senders[kept], late)
     stand = []
-    for kind, size in sizes.items():
-        own = (old >= starts[kind]) & (old < starts[kind] + size)
-        stand.append(standing(known.target(kind), old[own] - starts[kind]))
+    for node_type, size in sizes.items():
+        own = (old >= starts[node_type]) & (old < starts[node_type] + size)
+        stand.append(standing(known.target(node_type), old[own] - starts[node_type]))
     columns = np.concatenate([old, late])
     order = np.argsort(columns)
     places = (
@@ -178,5 +183,8 @@ def _positions(
     )
     found = attached(links, np.concatenate(stand))
     return {
-        kind: found[(late >= starts[kind]) & (late < starts[kind] + sizes[kind])] for kind in bare
+        node_type: found[
+            (late >= starts[node_type]) & (late < starts[node_type] + sizes[node_type])
+        ]
+        for node_type in bare
     }

@@ -41,7 +41,8 @@ def from_pyg(data: Any, directed: bool, split: int | None) -> Record:
             del edges[ends]
     if typed:
         nodes = {
-            kind: _pyg_nodes(data[kind], data[kind].num_nodes, split) for kind in data.node_types
+            node_type: _pyg_nodes(data[node_type], data[node_type].num_nodes, split)
+            for node_type in data.node_types
         }
     else:
         # Where nothing else gives it, PyG counts nodes by the highest row number, without a bound.
@@ -55,9 +56,9 @@ def from_pyg(data: Any, directed: bool, split: int | None) -> Record:
             | {"groups": None if groups is None else _array(groups)}
         }
     for ends in edges:
-        for kind in ends[::2]:
-            if kind not in nodes:
-                raise InputError("data", f"nodes of type {kind}, with x or num_nodes", "none")
+        for node_type in ends[::2]:
+            if node_type not in nodes:
+                raise InputError("data", f"nodes of type {node_type}, with x or num_nodes", "none")
     return unite(nodes, edges, directed=edges if directed else ())
 
 
@@ -107,8 +108,8 @@ def to_pyg(graph: Record) -> Any:
     if not graph.types:
         return pyg.Data(**_edge_tensors(graph.adjacency), **_node_tensors(graph))
     data = pyg.HeteroData()
-    for kind, one in graph.by_type().items():
-        data[kind].update(_node_tensors(one))
+    for node_type, one in graph.by_type().items():
+        data[node_type].update(_node_tensors(one))
     for relation in graph.relations:
         data[relation.ends].update(_edge_tensors(relation.edges.matrix()))
     return data

@@ -50,9 +50,9 @@ class Answers:
     def __repr__(self) -> str:
         return f"Answers({number_of(len(self.vectors), 'question')}, {number_of(len(self.names), 'column')})"
 
-    def to_frame(self, kind: str = "pandas") -> Any:
+    def to_frame(self, node_type: str = "pandas") -> Any:
         """A frame of the questions with a column for each number of the vectors, by its name."""
-        return _from_arrow(self.beside(), kind)
+        return _from_arrow(self.beside(), node_type)
 
     def save(self, path: str | Path) -> None:
         """Write the questions with their vectors: .parquet (a column ``vector``), .csv or .tsv (columns by name)."""
@@ -127,7 +127,7 @@ def read_questions(
             str(source.path), expected, listed(names), "Name it: --time COLUMN (in Python: time=)."
         )
     others = [name for name in names if name != when]
-    named = id_column(others, graph.kind, graph.table_columns)
+    named = id_column(others, graph.node_type, graph.table_columns)
     own = (
         id
         or named
@@ -153,11 +153,13 @@ def opened(questions: Any) -> Source:
     return frame_source(questions, "questions")
 
 
-def id_column(names: Sequence[str], kind: str, choices: Mapping[str, str]) -> str:
+def id_column(names: Sequence[str], node_type: str, choices: Mapping[str, str]) -> str:
     """The column that has ids of a type: called as its primary key is, or after the type; "" for none."""
-    key = primary_key(choices, kind)
+    key = primary_key(choices, node_type)
     called = (
-        {spelling for word in singulars(kind) for spelling in spellings(word)} if kind else set()
+        {spelling for word in singulars(node_type) for spelling in spellings(word)}
+        if node_type
+        else set()
     )
     own = key if key in names and key.lower() != "id" else ""
     return own or next((name for name in names if plain(name) in called), "")
@@ -172,11 +174,11 @@ def _refuse(
     times: NDArray[np.int64],
 ) -> None:
     """Refuse an unknown id, a question without a time, and one about a row that came later."""
-    kind = graph.kind or "node"
+    node_type = graph.node_type or "node"
     if (rows < 0).any():
         number = int(numbers[np.argmax(rows < 0)])
         found = f"{number_of(int((rows < 0).sum()), 'question')} about others"
-        expected = f"the id of a node{graph.kind and f' of type {kind}'}"
+        expected = f"the id of a node{graph.node_type and f' of type {node_type}'}"
         raise InputError(source.place(number, columns[0]), expected, found)
     if (times == UNKNOWN).any():
         raise InputError(
@@ -186,10 +188,10 @@ def _refuse(
         since = np.asarray(graph.own.times[:])[rows]
         if (late := since > times).any():
             at = int(np.argmax(late))
-            found = f"{told_time(int(times[at]))}; this {kind} is there since {told_time(int(since[at]))}"
+            found = f"{told_time(int(times[at]))}; this {node_type} is there since {told_time(int(since[at]))}"
             raise InputError(
                 source.place(int(numbers[at]), columns[1]),
-                f"a time when the {kind} was there",
+                f"a time when the {node_type} was there",
                 found,
             )
 

@@ -45,7 +45,7 @@ class Record:
 
     nodes: Mapping[str, Nodes]
     relations: tuple[Relation, ...]
-    kind: str = ""
+    node_type: str = ""
     held_out: NDArray[np.int64] | None = None
     dropped: Mapping[str, int] = field(default_factory=dict)
     """How many edges were left out as ``self_loops``, ``duplicates`` or ``zero_weights`` (rows of the edge table)."""
@@ -53,7 +53,7 @@ class Record:
     """The columns used as source and target, where the edge table has no columns of these names."""
     table_columns: Mapping[str, str] = field(default_factory=dict)
     """The columns that were named when its tables were read, by "id", "source" and so on; see `Columns.named`."""
-    kind_is_first: bool = False
+    node_type_is_first: bool = False
     """Whether the type that it is seen from is but the first in the alphabet, since `target` has chosen none."""
     folder: Path | None = None
     """The graph folder whose arrays it maps, where it was opened from one; see `open`."""
@@ -72,7 +72,7 @@ class Record:
     @property
     def own(self) -> Nodes:
         """The nodes of the type that it is seen from."""
-        return self.nodes[self.kind]
+        return self.nodes[self.node_type]
 
     @property
     def table(self) -> Table:
@@ -172,28 +172,32 @@ class Record:
     @property
     def types(self) -> tuple[str, ...]:
         """The types of nodes, in alphabetical order; empty where the only one has no name."""
-        return tuple(sorted(self.nodes)) if self.kind else ()
+        return tuple(sorted(self.nodes)) if self.node_type else ()
 
     @property
     def first_rows(self) -> dict[str, int]:
         """The row of the first node of each type, where those of all types are counted, in alphabetical order."""
         starts = np.cumsum(
-            [0, *(self.nodes[kind].num_nodes for kind in sorted(self.nodes))]
+            [0, *(self.nodes[node_type].num_nodes for node_type in sorted(self.nodes))]
         ).tolist()
         return dict(zip(sorted(self.nodes), starts, strict=False))
 
-    def target(self, kind: str) -> Self:
+    def target(self, node_type: str) -> Self:
         """The same graph, seen from the nodes of another type."""
-        if kind not in self.nodes:
+        if node_type not in self.nodes:
             raise InputError(
-                "type of nodes", f"one of {', '.join(self.types) or 'no types'}", shorten(kind)
+                "type of nodes", f"one of {', '.join(self.types) or 'no types'}", shorten(node_type)
             )
-        same = kind == self.kind and not self.kind_is_first
-        return self if same else dataclasses.replace(self, kind=kind, kind_is_first=False)
+        same = node_type == self.node_type and not self.node_type_is_first
+        return (
+            self
+            if same
+            else dataclasses.replace(self, node_type=node_type, node_type_is_first=False)
+        )
 
     def by_type(self) -> dict[str, Self]:
         """The same graph, seen from each of its types."""
-        return {kind: self.target(kind) for kind in self.types}
+        return {node_type: self.target(node_type) for node_type in self.types}
 
     def with_nodes(self, change: Callable[[str, Nodes], Nodes], **fields: Any) -> Self:
         """The same graph with the nodes of each type changed.
@@ -202,14 +206,14 @@ class Record:
             change: a function of a type and its nodes that returns other nodes.
             fields: other fields to replace, by name.
         """
-        nodes = {kind: change(kind, nodes) for kind, nodes in self.nodes.items()}
+        nodes = {node_type: change(node_type, nodes) for node_type, nodes in self.nodes.items()}
         return dataclasses.replace(self, nodes=nodes, **fields)
 
     def scaled(self, scaler: Scaler) -> Self:
         """The same graph with scaled features, those of the other types as well."""
 
-        def scale(kind: str, nodes: Nodes) -> Nodes:
-            own = scaler if kind == self.kind else scaler.others[kind]
+        def scale(node_type: str, nodes: Nodes) -> Nodes:
+            own = scaler if node_type == self.node_type else scaler.others[node_type]
             return dataclasses.replace(nodes, table=nodes.table.scaled(own))
 
         return self.with_nodes(scale)
@@ -241,7 +245,10 @@ class Record:
             )
         of_nodes = {name: fields.pop(name) for name in _OF_NODES & fields.keys()}
         if of_nodes:
-            fields["nodes"] = {**self.nodes, self.kind: dataclasses.replace(self.own, **of_nodes)}
+            fields["nodes"] = {
+                **self.nodes,
+                self.node_type: dataclasses.replace(self.own, **of_nodes),
+            }
         return dataclasses.replace(self, **fields)
 
     def part(self, mask: NDArray[np.bool_]) -> Self:
@@ -250,7 +257,7 @@ class Record:
         joined = [
             relation
             for relation in self.relations
-            if relation.within and relation.source == self.kind
+            if relation.within and relation.source == self.node_type
         ]
         use = f"read {len(rows):,} of its nodes"
         remedy = "Make a graph folder of these nodes alone: infomax prepare."
@@ -258,17 +265,17 @@ class Record:
         require_room(self.table.to_read(len(rows)) + needed, use, remedy)
         held_out = self.held_out
         if held_out is not None:
-            masks = {kind: np.ones(nodes.num_nodes, bool) for kind, nodes in self.nodes.items()} | {
-                self.kind: mask
-            }
-            kept = np.concatenate([masks[kind] for kind in self.first_rows])
+            masks = {
+                node_type: np.ones(nodes.num_nodes, bool) for node_type, nodes in self.nodes.items()
+            } | {self.node_type: mask}
+            kept = np.concatenate([masks[node_type] for node_type in self.first_rows])
             held_out = np.searchsorted(
                 np.flatnonzero(kept), held_out[:, kept[held_out].all(axis=0)]
             )
         return dataclasses.replace(
             self,
-            nodes={**self.nodes, self.kind: self.own.part(rows)},
-            relations=tuple(relation.part(self.kind, rows) for relation in self.relations),
+            nodes={**self.nodes, self.node_type: self.own.part(rows)},
+            relations=tuple(relation.part(self.node_type, rows) for relation in self.relations),
             held_out=held_out,
             folder=None,
         )
@@ -276,17 +283,19 @@ class Record:
     def seen(self) -> Self:
         """The part of the graph that training may use: the split "seen" of each type, or all where there is none."""
         graph = self
-        for kind, nodes in self.nodes.items():
+        for node_type, nodes in self.nodes.items():
             if "seen" in nodes.splits:
-                graph = graph.target(kind).part(nodes.splits["seen"])
-        return graph.target(self.kind)
+                graph = graph.target(node_type).part(nodes.splits["seen"])
+        return graph.target(self.node_type)
 
     def scaler(self, scale: Scale = "auto") -> Scaler:
         """The scaler of the features, fitted to the nodes that training may see; ``auto`` leaves positions and encoded
         columns alone.
         """
         others = {
-            kind: nodes.scaler(scale) for kind, nodes in self.nodes.items() if kind != self.kind
+            node_type: nodes.scaler(scale)
+            for node_type, nodes in self.nodes.items()
+            if node_type != self.node_type
         }
         return dataclasses.replace(self.own.scaler(scale), others=others)
 
@@ -391,11 +400,11 @@ class Record:
             about: other fields.
         """
         checked = {}
-        for kind in sorted(nodes):
-            with within(f"nodes of type {kind}") if kind else nullcontext():
-                checked[kind] = Nodes.of(**nodes[kind])
+        for node_type in sorted(nodes):
+            with within(f"nodes of type {node_type}") if node_type else nullcontext():
+                checked[node_type] = Nodes.of(**nodes[node_type])
         graph = cls(
-            checked, tuple(relations), min(checked), kind_is_first="" not in checked, **about
+            checked, tuple(relations), min(checked), node_type_is_first="" not in checked, **about
         )
         if graph.groups is not None or held_out is not None:
             whole = whole_adjacency(checked, relations)
@@ -403,21 +412,23 @@ class Record:
                 checks.check_groups(graph.groups, whole)
             held_out = None if held_out is None else check_held_out(held_out, whole)
         word = edge_features or default_edge_features(graph.groups is not None)
-        bare = {kind: word for kind, one in checked.items() if not one.num_features}
+        bare = {node_type: word for node_type, one in checked.items() if not one.num_features}
         return dataclasses.replace(graph.with_edge_features(bare), held_out=held_out)
 
     def with_edge_features(self, words: Mapping[str, Any] | None = None) -> Self:
         """The graph with features of some types made of its edges, as one word each; None: those that were, again."""
         if words is None:
             words = {
-                kind: word
-                for kind, one in self.nodes.items()
+                node_type: word
+                for node_type, one in self.nodes.items()
                 if (word := from_edges(one.feature_names))
             }
         nodes = dict(self.nodes)
-        for kind, values in edge_features_of_types(nodes, self.relations, words).items():
-            names = EDGE_FEATURE_NAMES[words[kind]]
-            nodes[kind] = dataclasses.replace(nodes[kind], table=Table(values), feature_names=names)
+        for node_type, values in edge_features_of_types(nodes, self.relations, words).items():
+            names = EDGE_FEATURE_NAMES[words[node_type]]
+            nodes[node_type] = dataclasses.replace(
+                nodes[node_type], table=Table(values), feature_names=names
+            )
         return dataclasses.replace(self, nodes=nodes)
 
 

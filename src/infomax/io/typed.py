@@ -39,7 +39,7 @@ class Tables:
     @property
     def listed(self) -> list[str]:
         """The types that have node tables of their own."""
-        return [kind for kind in self.nodes if kind != self.columns.edges_as]
+        return [node_type for node_type in self.nodes if node_type != self.columns.edges_as]
 
     def told_ends(self, name: str) -> Ends | None:
         """The relation that the cell of an edge names, with its types; None: the node tables tell the types."""
@@ -62,10 +62,10 @@ class Tables:
 
     def around_rows(self, ends: Ends, *, alone: bool) -> tuple[Ends, Ends]:
         """The relations to and from the rows of an edge table, which are nodes, in place of a relation of it."""
-        kind, word = str(self.columns.edges_as), "" if alone else f"{ends[1]} "
-        if kind in ends[::2]:
-            raise _known_type(kind)
-        return (ends[0], f"{word}source", kind), (kind, f"{word}target", ends[2])
+        node_type, word = str(self.columns.edges_as), "" if alone else f"{ends[1]} "
+        if node_type in ends[::2]:
+            raise _known_type(node_type)
+        return (ends[0], f"{word}source", node_type), (node_type, f"{word}target", ends[2])
 
     def of_no_type(
         self, source: Source, column: str, identifier: Any, number: int, kinds: Sequence[str]
@@ -95,16 +95,20 @@ def of_folder(folder: Path, columns: Columns) -> Tables:
         f"one type of nodes, rather than the several of {folder}",
     )
     nodes = {
-        kind: Source([path], columns)
-        for (kind,), path in _files(folder / "nodes", EXTENSIONS).items()
+        node_type: Source([path], columns)
+        for (node_type,), path in _files(folder / "nodes", EXTENSIONS).items()
     }
     edges = {
         ends: Source([path], columns) for ends, path in _files(folder / "edges", EXTENSIONS).items()
     }
-    matrices = {kind: path for (kind,), path in _files(folder / "features", MATRICES).items()}
-    for kind in matrices.keys() - nodes.keys():
+    matrices = {
+        node_type: path for (node_type,), path in _files(folder / "features", MATRICES).items()
+    }
+    for node_type in matrices.keys() - nodes.keys():
         raise InputError(
-            str(matrices[kind]), f"a table nodes/{kind}.*, to whose rows they belong", "none"
+            str(matrices[node_type]),
+            f"a table nodes/{node_type}.*, to whose rows they belong",
+            "none",
         )
     return of_sources(nodes, edges, columns, matrices)
 
@@ -144,7 +148,7 @@ def of_sources(
     matrices: Mapping[str, Path] | None = None,
 ) -> Tables:
     """Node tables by type and edge tables by relation; a column that is named need only be in one of them."""
-    headers = {kind: source.names for kind, source in nodes.items()}
+    headers = {node_type: source.names for node_type, source in nodes.items()}
     headers |= {
         ends[1]: source.names for ends, source in edges.items() if ends[1] == columns.edges_as
     }
@@ -155,10 +159,13 @@ def of_sources(
         )
     of_nodes = dict(nodes)
     columns = replace(
-        columns, among=tuple({**nodes, **{kind: None for ends in edges for kind in ends[::2]}})
+        columns,
+        among=tuple({**nodes, **{node_type: None for ends in edges for node_type in ends[::2]}}),
     )
-    for kind, source in nodes.items():
-        source.columns = _of_table(columns, kind, source.names, (matrices or {}).get(kind))
+    for node_type, source in nodes.items():
+        source.columns = _of_table(
+            columns, node_type, source.names, (matrices or {}).get(node_type)
+        )
     for ends, source in edges.items():
         source.apart = ends[0] != ends[2]
         source.columns = Columns(earlier=_ends_by_type(columns, source, ends[::2]))
@@ -214,23 +221,23 @@ def _of_several(edges: Source, nodes: Source | None, columns: Columns) -> Tables
     columns = replace(columns, among=tuple(dict.fromkeys([*kinds, *headers])))
     of_nodes: dict[str, Source] = {}
     if nodes is not None and columns.node_type:
-        for kind, filled in by_type.items():
-            chosen = _of_table(columns, kind, filled, columns.matrix)
+        for node_type, filled in by_type.items():
+            chosen = _of_table(columns, node_type, filled, columns.matrix)
             unused = (name for name in nodes.names if name not in filled)
             chosen = replace(
                 chosen, ignore=tuple(dict.fromkeys([*chosen.ignore, *unused, columns.node_type]))
             )
-            of_nodes[kind] = Source(
-                nodes.files, chosen, nodes.frame, only=(columns.node_type, kind)
+            of_nodes[node_type] = Source(
+                nodes.files, chosen, nodes.frame, only=(columns.node_type, node_type)
             )
     elif nodes is not None:
         if len(kinds) > 1:
             remedy = "Or make a folder of tables: nodes/TYPE.csv and edges/TYPE.RELATION.TYPE.csv."
             expected = "a column that tells the type of a node: --node-type COLUMN"
             raise InputError(str(nodes.path), expected, "none", remedy)
-        (kind,) = kinds
-        nodes.columns = _of_table(columns, kind, nodes.names, columns.matrix)
-        of_nodes = {kind: nodes}
+        (node_type,) = kinds
+        nodes.columns = _of_table(columns, node_type, nodes.names, columns.matrix)
+        of_nodes = {node_type: nodes}
     edges.apart = True
     edges.columns = replace(
         columns, earlier=_ends_by_type(columns, edges, columns.types, strict=True)
@@ -242,22 +249,22 @@ def _of_several(edges: Source, nodes: Source | None, columns: Columns) -> Tables
 
 def _add_rows(columns: Columns, edges: Source, nodes: dict[str, Source]) -> None:
     """Make the rows of an edge table nodes of a type: the other columns are features, ids are in ``id`` or numbers."""
-    kind = str(columns.edges_as)
-    if kind in nodes:
-        raise _known_type(kind)
-    edges.columns = replace(edges.columns, edges_as=kind)
-    chosen = _of_table(columns, kind, edges.names, None)
+    node_type = str(columns.edges_as)
+    if node_type in nodes:
+        raise _known_type(node_type)
+    edges.columns = replace(edges.columns, edges_as=node_type)
+    chosen = _of_table(columns, node_type, edges.names, None)
     own = chosen.find(edges.path, edges.names, "id")
     others = [*edges.ends, *([columns.edge_type] if columns.edge_type else [])]
     ignored = dict.fromkeys([*chosen.ignore, *(others if own is not None else others[1:])])
     chosen = replace(chosen, ignore=tuple(ignored), numbered=own is None)
     chosen = replace(chosen, id=edges.ends[0]) if own is None else chosen
-    nodes[kind] = Source(edges.files, chosen, edges.frame)
+    nodes[node_type] = Source(edges.files, chosen, edges.frame)
 
 
-def _known_type(kind: str) -> InputError:
+def _known_type(node_type: str) -> InputError:
     return InputError(
-        "edges_as", "a new type of nodes", f"{shorten(kind)}, a type of which there are nodes"
+        "edges_as", "a new type of nodes", f"{shorten(node_type)}, a type of which there are nodes"
     )
 
 
@@ -266,7 +273,7 @@ def _refuse_missing(
 ) -> None:
     """Refuse a column that was named, or TYPE.NAME, and is in no table; nodes have these headers by type."""
     of_nodes = {name for header in nodes.values() for name in header}
-    of_nodes |= {f"{kind}.{name}" for kind, header in nodes.items() for name in header}
+    of_nodes |= {f"{node_type}.{name}" for node_type, header in nodes.items() for name in header}
     of_nodes |= {name.replace(LABEL, "", 1) for name in of_nodes}
     of_edges = {name for source in edges for name in source.names}
     tables = f"the node tables of {', '.join(nodes)}" if nodes else "no node table"
@@ -295,13 +302,15 @@ def _refuse_missing(
                     raise InputError(where, expected, f"none in {read}", remedy)
 
 
-def _of_table(columns: Columns, kind: str, header: list[str], matrix: Path | None) -> Columns:
+def _of_table(columns: Columns, node_type: str, header: list[str], matrix: Path | None) -> Columns:
     """The choices that concern the node table of a type, with this header: those of TYPE.NAME before those of NAME."""
     there = {*header, *(name.removeprefix(LABEL) for name in header)}
 
     def own(words: Iterable[str]) -> dict[str, str]:
         """The columns of the table among those that were named, and how they were."""
-        named = {word: word if word in there else word.removeprefix(f"{kind}.") for word in words}
+        named = {
+            word: word if word in there else word.removeprefix(f"{node_type}.") for word in words
+        }
         return {name: word for word, name in named.items() if name in there}
 
     said = own([*columns.labels, *columns.ignore, *columns.kinds])
@@ -327,7 +336,7 @@ def _of_table(columns: Columns, kind: str, header: list[str], matrix: Path | Non
         learns=columns.learns,
         as_of=columns.as_of,
     )
-    return found.like(*columns.of_types[kind]) if kind in columns.of_types else found
+    return found.like(*columns.of_types[node_type]) if node_type in columns.of_types else found
 
 
 def _ends_by_type(
@@ -342,7 +351,9 @@ def _ends_by_type(
     if len({*kinds}) != 2:
         return named
     words = ("source", "target")
-    by_type = {word: _called(kind, header) for word, kind in zip(words, kinds, strict=True)}
+    by_type = {
+        word: _called(node_type, header) for word, node_type in zip(words, kinds, strict=True)
+    }
     ends = by_type | {word: named[word] for word in words if named.get(word) in header}
     ends = ends if len({*ends.values()}) == 2 else by_type
     if None not in ends.values() and len({*ends.values()}) == 2:
@@ -354,7 +365,9 @@ def _ends_by_type(
     if strict or any(
         end not in (None, place) for end, place in zip(ends.values(), taken, strict=True)
     ):
-        lost = [kind for kind, end in zip(kinds, ends.values(), strict=True) if end is None]
+        lost = [
+            node_type for node_type, end in zip(kinds, ends.values(), strict=True) if end is None
+        ]
         expected = (
             f"columns called as the types {kinds[0]} and {kinds[1]} are, or source and target"
         )
@@ -364,8 +377,10 @@ def _ends_by_type(
     return named
 
 
-def _called(kind: str, header: Sequence[str]) -> str | None:
+def _called(node_type: str, header: Sequence[str]) -> str | None:
     """The column that is called as a type is: driver, else driver_id, driverId, driverid or id_driver."""
-    if kind in header:
-        return kind
-    return next((name for own in spellings(kind) for name in header if plain(name) == own), None)
+    if node_type in header:
+        return node_type
+    return next(
+        (name for own in spellings(node_type) for name in header if plain(name) == own), None
+    )

@@ -23,23 +23,24 @@ def edge_features_of_types(
     if not words:
         return {}
     edges = relations[0].edges if "" in nodes else Adjacency(whole_adjacency(nodes, relations))
-    ids = TypedIds({kind: nodes[kind].ids for kind in sorted(nodes)})
+    ids = TypedIds({node_type: nodes[node_type].ids for node_type in sorted(nodes)})
     masks = [
-        nodes[kind].splits.get("seen", np.ones(nodes[kind].num_nodes, bool)) for kind in ids.rows
+        nodes[node_type].splits.get("seen", np.ones(nodes[node_type].num_nodes, bool))
+        for node_type in ids.rows
     ]
     seen = np.concatenate(masks)
     whole = {
         word: make_edge_features(word, edges, ids, None if seen.all() else seen)
         for word in set(words.values())
     }
-    return {kind: whole[word][ids.rows[kind]] for kind, word in words.items()}
+    return {node_type: whole[word][ids.rows[node_type]] for node_type, word in words.items()}
 
 
 def whole_adjacency(nodes: Mapping[str, Nodes], relations: Sequence[Relation]) -> sparse.csr_array:
     """The edges of all relations among the nodes of all types, see `union`; of one type they are as they are."""
     if "" in nodes:
         return relations[0].edges.matrix()
-    return union(relations, {kind: nodes[kind].num_nodes for kind in sorted(nodes)})
+    return union(relations, {node_type: nodes[node_type].num_nodes for node_type in sorted(nodes)})
 
 
 class TypedIds:
@@ -51,18 +52,20 @@ class TypedIds:
     def __init__(self, ids: Mapping[str, Any]) -> None:
         self.ids = ids
         starts = np.cumsum([0, *map(len, ids.values())]).tolist()
-        self.rows = {kind: slice(*ends) for kind, ends in zip(ids, pairwise(starts), strict=True)}
+        self.rows = {
+            node_type: slice(*ends) for node_type, ends in zip(ids, pairwise(starts), strict=True)
+        }
         """The rows of each type."""
 
     def __getitem__(self, rows: slice) -> NDArray[Any]:
         found = []
-        for kind, own in self.rows.items():
+        for node_type, own in self.rows.items():
             first = max(rows.start, own.start)
             last = min(rows.stop, own.stop)
             if first < last:
                 found += [
-                    f"{kind}:{node}" if kind else node
-                    for node in self.ids[kind][first - own.start : last - own.start].tolist()
+                    f"{node_type}:{node}" if node_type else node
+                    for node in self.ids[node_type][first - own.start : last - own.start].tolist()
                 ]
         return np.array(found, dtype=object)
 
@@ -79,14 +82,16 @@ def union_rows(
     starts = dict(zip(sizes, np.cumsum([0, *sizes.values()]).tolist(), strict=False))
     n = sum(sizes.values())
     dtype = sparse.get_index_dtype(maxval=n)
-    for kind, size in sizes.items():
+    for node_type, size in sizes.items():
         sides = [
-            (starts[one.target], one.edges.receivers) for one in relations if one.source == kind
+            (starts[one.target], one.edges.receivers)
+            for one in relations
+            if one.source == node_type
         ]
         sides += [
             (starts[one.source], one.edges.senders)
             for one in relations
-            if one.target == kind and one.edges.directed
+            if one.target == node_type and one.edges.directed
         ]
         counts = np.ones(size, np.int64)
         for _, senders in sides:

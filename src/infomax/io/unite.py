@@ -60,13 +60,15 @@ def unite(
     for ends in sorted(edges):
         if ends[0]:
             check_names(f"relation {'.'.join(ends)}", ends)
-        sizes = [len(nodes[kind]["ids"]) for kind in ends[::2]]
+        sizes = [len(nodes[node_type]["ids"]) for node_type in ends[::2]]
         matrix, left_out = relation_matrix(ends, edges[ends], sizes, ends in directed)
         relations.append(Relation.of(*ends, matrix, ends in directed))
         dropped.update(left_out)
-    for kind in filter(None, nodes):
-        check_names(f"type {shorten(kind)}", (kind, "to", kind))
-    sized = {kind: {"n": len(columns["ids"]), **columns} for kind, columns in nodes.items()}
+    for node_type in filter(None, nodes):
+        check_names(f"type {shorten(node_type)}", (node_type, "to", node_type))
+    sized = {
+        node_type: {"n": len(columns["ids"]), **columns} for node_type, columns in nodes.items()
+    }
     return Record.of_columns(
         sized, relations, edge_features=edge_features, held_out=held_out, dropped=dict(dropped)
     )
@@ -86,14 +88,16 @@ def without_edge_features(graph: Record) -> Record:
     """The graph as tables hold it: without those features that are made again when it is read."""
     default = default_edge_features(graph.groups is not None)
     bare = {
-        kind: default
-        for kind, one in graph.nodes.items()
+        node_type: default
+        for node_type, one in graph.nodes.items()
         if from_edges(one.feature_names) == default
     }
     anew = edge_features_of_types(graph.nodes, graph.relations, bare)
 
-    def without(kind: str, one: Nodes) -> Nodes:
-        same = kind in anew and np.allclose(dense(one.table.values), dense(anew[kind]), atol=1e-5)
+    def without(node_type: str, one: Nodes) -> Nodes:
+        same = node_type in anew and np.allclose(
+            dense(one.table.values), dense(anew[node_type]), atol=1e-5
+        )
         return without_features(one) if same else one
 
     return graph.with_nodes(without)

@@ -124,17 +124,17 @@ def _write_typed(graph: Record, folder: Path, suffix: str, progress: Progress) -
     """Write tables ``nodes/TYPE.*`` and ``edges/TYPE.RELATION.TYPE.*``; unnamed features as ``features/TYPE.npz``."""
     for part in ("nodes", "edges"):
         (folder / part).mkdir()
-    for kind, one in graph.by_type().items():
+    for node_type, one in graph.by_type().items():
         if one.feature_names and list(one.feature_names) == matrix_names(one.num_features):
             (folder / "features").mkdir(exist_ok=True)
             whole = sparse.issparse(one.features)
             save: Any = sparse.save_npz if whole else np.save
-            save(folder / "features" / f"{kind}.{'npz' if whole else 'npy'}", one.features)
+            save(folder / "features" / f"{node_type}.{'npz' if whole else 'npy'}", one.features)
             one = one.replace(**vars(without_features(one.own)))
         refuse_unwritable(one, str(folder), "parquet" if suffix == ".parquet" else "text")
         if suffix != ".parquet":
             refuse_too_many(one, str(folder), "text")
-        _write_nodes(one, folder / "nodes" / f"{kind}{suffix}", suffix, progress)
+        _write_nodes(one, folder / "nodes" / f"{node_type}{suffix}", suffix, progress)
     for ends, columns in relation_columns(graph).items():
         text.write_tables(
             folder / "edges" / f"{'.'.join(ends)}{suffix}", suffix, iter([arrow_edges(columns)])
@@ -143,13 +143,13 @@ def _write_typed(graph: Record, folder: Path, suffix: str, progress: Progress) -
 
 def _write_tables(graph: Record, edges: Path, nodes: Path, progress: Progress) -> None:
     kinds = [text.extension(path) for path in (edges, nodes)]
-    for path, kind in zip((edges, nodes), kinds, strict=True):
-        if kind not in EXTENSIONS:
+    for path, node_type in zip((edges, nodes), kinds, strict=True):
+        if node_type not in EXTENSIONS:
             raise other_extension(path, EXTENSIONS)
     if edges == nodes:
         raise InputError(str(edges), "two files, for edges and for nodes", "one name twice")
-    for path, kind in zip((edges, nodes), kinds, strict=True):
-        refuse_unwritable(graph, str(path), "parquet" if kind == ".parquet" else "text")
+    for path, node_type in zip((edges, nodes), kinds, strict=True):
+        refuse_unwritable(graph, str(path), "parquet" if node_type == ".parquet" else "text")
     if kinds[1] != ".parquet":
         refuse_too_many(graph, str(nodes), "text")
     # Both are moved to their places only when both are whole.
@@ -158,11 +158,11 @@ def _write_tables(graph: Record, edges: Path, nodes: Path, progress: Progress) -
         _write_nodes(graph, second, kinds[1], progress)
 
 
-def _write_nodes(graph: Record, path: Path, kind: str, progress: Progress) -> None:
+def _write_nodes(graph: Record, path: Path, node_type: str, progress: Progress) -> None:
     step = max(1, _BLOCK_CELLS // max(1, graph.num_features))
-    tables = arrow_nodes(graph, step, flat=kind != ".parquet")
+    tables = arrow_nodes(graph, step, flat=node_type != ".parquet")
     text.write_tables(
-        path, kind, followed(tables, progress, "nodes", -(-graph.num_nodes // step), 1)
+        path, node_type, followed(tables, progress, "nodes", -(-graph.num_nodes // step), 1)
     )
 
 

@@ -94,18 +94,25 @@ def compare_links(model: DGI, *, progress: Progress = silent) -> tuple[list[dict
     def add(method: str, by: str, values: NDArray[Any]) -> None:
         rows.append({"method": method, "score": by, **links.score(pairs, values)})
 
-    total = 1 if graph.kind else 3 + len(scored_alone(model))
+    total = 1 if graph.node_type else 3 + len(scored_alone(model))
     progress(0, "vectors", total)
     found = vectors_by_method(model)
-    if graph.kind:
+    if graph.node_type:
         found = iter(
-            [("Positions", np.concatenate([model.positions(kind).vectors for kind in graph.types]))]
+            [
+                (
+                    "Positions",
+                    np.concatenate(
+                        [model.positions(node_type).vectors for node_type in graph.types]
+                    ),
+                )
+            ]
         )
     for done, (method, vectors) in enumerate(found):
         progress(done, method, total)
         add(method, "cosine", links.cosines(vectors, pairs))
         add(method, "regression", links.regression(vectors, pairs))
-    if graph.kind:
+    if graph.node_type:
         add("Degrees", "product", np.diff(adjacency.indptr)[pairs.ends].prod(axis=0))
     else:
         add(
@@ -118,13 +125,15 @@ def compare_links(model: DGI, *, progress: Progress = silent) -> tuple[list[dict
 
 def _drawn(graph: Graph) -> tuple[links.Pairs, Any]:
     """The pairs to score, and the adjacency that they are drawn from; of several types, at nodes of the one in view."""
-    if not graph.kind:
+    if not graph.node_type:
         return links.draw_pairs(graph.adjacency, graph.held_out, graph.groups), graph.adjacency
-    types = np.repeat(list(graph.types), [graph.nodes[kind].num_nodes for kind in graph.types])
-    near = [one for one in graph.relations if graph.kind in (one.source, one.target)]
+    types = np.repeat(
+        list(graph.types), [graph.nodes[node_type].num_nodes for node_type in graph.types]
+    )
+    near = [one for one in graph.relations if graph.node_type in (one.source, one.target)]
     held_out = graph.held_out
     if held_out is not None:
-        held_out = held_out[:, (types[held_out] == graph.kind).any(axis=0)]
+        held_out = held_out[:, (types[held_out] == graph.node_type).any(axis=0)]
     adjacency = whole_adjacency(graph.nodes, near)
     return links.draw_pairs(
         adjacency, held_out, types=np.unique(types, return_inverse=True)[1]

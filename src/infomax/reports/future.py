@@ -78,13 +78,13 @@ def score_future(
 
 def _pairs(graph: Graph) -> _Pairs:
     """The most numerous events that join rows of the graph's type with rows that have no times themselves."""
-    found = _joins(graph, graph.kind)
+    found = _joins(graph, graph.node_type)
     if not found:
-        expected = f"rows with times that join {graph.kind or 'nodes'} with others"
+        expected = f"rows with times that join {graph.node_type or 'nodes'} with others"
         remedy = (
             "Name the column of times, of an edge table as well: infomax train GRAPH --time COLUMN."
         )
-        if kinds := [kind for kind in graph.types if _joins(graph, kind)]:
+        if kinds := [node_type for node_type in graph.types if _joins(graph, node_type)]:
             remedy = f"Of these types there are some: --type {' or --type '.join(kinds)}."
         raise InputError("future", expected, "none", remedy)
     _, here, there = max(found, key=lambda one: one[0])
@@ -97,13 +97,13 @@ def _pairs(graph: Graph) -> _Pairs:
     return _Pairs(here.sender, there.sender, first, second, times[whole])
 
 
-def _joins(graph: Graph, kind: str) -> list[tuple[int, Step, Step]]:
+def _joins(graph: Graph, node_type: str) -> list[tuple[int, Step, Step]]:
     """The events that join rows of a type with rows that have no times: how many, and the steps to both."""
-    if graph.nodes[kind].times is not None:
+    if graph.nodes[node_type].times is not None:
         return []
     return [
         (there.relation.edges.nnz, here, there)
-        for here in steps(graph.relations, kind)
+        for here in steps(graph.relations, node_type)
         if graph.nodes[here.sender].times is not None
         for there in steps(graph.relations, here.sender)
         if there.relation is not here.relation and graph.nodes[there.sender].times is None
@@ -112,13 +112,13 @@ def _joins(graph: Graph, kind: str) -> list[tuple[int, Step, Step]]:
 
 def _by_vectors(model: DGI, other: str, first: Rows, asked: Rows) -> NDArray[Any]:
     """Scores ``[P, k]``: cosines of vectors within a type; between two, products of singular vectors."""
-    kind = model.graph_.kind
-    if other == kind:
+    node_type = model.graph_.node_type
+    if other == node_type:
         found = model.transform(model.graph_).vectors
         length = np.linalg.norm(found, axis=1, keepdims=True)
         here = there = np.divide(found, length, out=np.zeros_like(found), where=length > 0)
     else:
-        here, there = (model.singular_vectors(one).vectors for one in (kind, other))
+        here, there = (model.singular_vectors(one).vectors for one in (node_type, other))
     out = np.empty(asked.shape, np.float32)
     for at in range(
         asked.shape[1]

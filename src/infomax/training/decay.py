@@ -67,7 +67,7 @@ class Decayed:
         needed, at = np.unique(senders, return_inverse=True)
         there = self._means(rest, needed) if rest else self._own(step.sender, needed)
         out = np.empty((len(rows), len(self.lives), there.shape[2]), np.float32)
-        here = times_of(self.graph, step.kind, rows)
+        here = times_of(self.graph, step.node_type, rows)
         sent = times_of(self.graph, step.sender, needed)
         edges = np.maximum(here[place], sent[at]).astype(np.float64)
         for number, shares in enumerate(self._shares(place, edges, weights)):
@@ -75,10 +75,10 @@ class Decayed:
             out[:, number] = matrix @ there[:, number]
         return out
 
-    def _own(self, kind: str, rows: Rows) -> Array:
+    def _own(self, node_type: str, rows: Rows) -> Array:
         """The own parts of some rows, ``[n, H, K]``: the same for each half-life."""
         found = project(
-            self.tables[kind].table[rows], self.recipe.projections[kind], self.backend
+            self.tables[node_type].table[rows], self.recipe.projections[node_type], self.backend
         ).numpy()
         return np.broadcast_to(found[:, None], (len(rows), len(self.lives), found.shape[1]))
 
@@ -99,7 +99,9 @@ def has_ages(graph: Record, recipe: Recipe) -> bool:
     """Whether rows on a path of the encoder have times, so that half-lives make a difference."""
     steps = [step for path in paths_of(graph, recipe.encoder.rule).values() for step in path]
     return any(
-        graph.nodes[kind].times is not None for step in steps for kind in (step.kind, step.sender)
+        graph.nodes[node_type].times is not None
+        for step in steps
+        for node_type in (step.node_type, step.sender)
     )
 
 
@@ -108,7 +110,7 @@ def check_half_life(graph: Record, vectors: str) -> None:
     if all(one.times is None for one in graph.nodes.values()):
         remedy = "Name the column of times: --time COLUMN (in Python: time=)."
         raise InputError("half_life", "a graph whose rows have times", "one without", remedy)
-    if not graph.kind:
+    if not graph.node_type:
         remedy = "Name the column of times of the edges: then each is a node of type event."
         raise InputError(
             "half_life",

@@ -82,8 +82,10 @@ class Embedder:
     ) -> Embedder:
         """The embedder of a graph, which is read where it lies."""
         scaled = graph.scaled(recipe.scaler)
-        kind = BatchSource if graph.table.mapped else WholeView
-        return cls(recipe, kind.of(scaled, recipe.encoder.rule, backend), scaled.table, given, work)
+        node_type = BatchSource if graph.table.mapped else WholeView
+        return cls(
+            recipe, node_type.of(scaled, recipe.encoder.rule, backend), scaled.table, given, work
+        )
 
     def prepare(self) -> None:
         """Compute all passes but the last, before several threads ask for rows."""
@@ -212,15 +214,15 @@ class Embedder:
     def _own(self, nodes: Any) -> Tensor:
         """The own part of some nodes, a slice or rows."""
         recipe = self.recipe
-        return project(self.table[nodes], recipe.projections[recipe.kind], self.view.backend)
+        return project(self.table[nodes], recipe.projections[recipe.node_type], self.view.backend)
 
     def _along_paths(self) -> Rows:
         """A function that computes the own parts at the ends of paths, pooled by means of means."""
         views = cast(Any, self.view.blocks(self._keep))
         recipe = self.recipe
         weights = {  # a tensor for each path, by which a view knows what it has computed
-            path: recipe.projections[kind].clone().to(self.device)
-            for kind, paths in recipe.ends.items()
+            path: recipe.projections[node_type].clone().to(self.device)
+            for node_type, paths in recipe.ends.items()
             for path in paths
         }
 

@@ -101,9 +101,9 @@ class History:
         self.tables: dict[str, Array] = {}
         self.column_names: dict[str, Sequence[str]] = {}
         known, backend = seen.scaled(scaler).nodes, Backend(torch.device("cpu"))
-        for kind, nodes in graph.scaled(scaler).nodes.items():
+        for node_type, nodes in graph.scaled(scaler).nodes.items():
             names = nodes.feature_names
-            own = known[kind]
+            own = known[node_type]
             table = np.zeros((nodes.num_nodes, 0), np.float32)
             if not from_edges(names):
                 projection = own_projection(
@@ -112,8 +112,8 @@ class History:
                 rows = blocks(nodes.table, np.arange(nodes.num_nodes))
                 table = np.concatenate([_projected(some, projection) for some in rows])
             width = table.shape[1]
-            self.tables[kind] = table
-            self.column_names[kind] = names if width == len(names) else numbered("own", width)
+            self.tables[node_type] = table
+            self.column_names[node_type] = names if width == len(names) else numbered("own", width)
         self._events: dict[str, list[tuple[Events, list[Source]]]] = {}
 
     @cached_property
@@ -128,21 +128,23 @@ class History:
 
     def _columns(self, rows: Rows, moments: Rows) -> Iterator[Columns]:
         """Own columns and ages, then what is pooled over the events, and over those of the rows they refer to."""
-        kind = self.graph.kind
-        yield self.column_names[kind], self.tables[kind][rows]
+        node_type = self.graph.node_type
+        yield self.column_names[node_type], self.tables[node_type][rows]
         for name, column, centre, deviation in self._dates:
             days = self._raw(column)[rows] * deviation + centre
             yield (
                 [f"age: {name}"],
                 ((moments / DAY - 10_957 - days) / YEAR).astype(np.float32)[:, None],
             )
-        found, latest = self._pooled(kind, rows, moments)
+        found, latest = self._pooled(node_type, rows, moments)
         yield from found
         for other, ways in self._others.items():
             for names, values in self._pooled(other, _newest(ways, latest, len(rows)), moments)[0]:
                 yield [f"latest {other}: {name}" for name in names], values
 
-    def _pooled(self, kind: str, rows: Rows, moments: Rows) -> tuple[list[Columns], list[Rows]]:
+    def _pooled(
+        self, node_type: str, rows: Rows, moments: Rows
+    ) -> tuple[list[Columns], list[Rows]]:
         """The means over the events of rows of a type, and the logarithms of their weights.
 
         And the latest event ``[Q]`` of each kind of events.
@@ -151,7 +153,7 @@ class History:
 
         found = list[Columns]()
         newest = list[Rows]()
-        for events, sources in self._events_of(kind):
+        for events, sources in self._events_of(node_type):
             timed = self._timed(events.step.sender)
             lives = (
                 self.half_lives if timed else {"forever": np.inf}
@@ -171,29 +173,31 @@ class History:
                 found.append((names, means.reshape(len(rows), len(names))))
         return found, newest
 
-    def _timed(self, kind: str) -> bool:
-        return self.graph.nodes[kind].times is not None
+    def _timed(self, node_type: str) -> bool:
+        return self.graph.nodes[node_type].times is not None
 
-    def _events_of(self, kind: str) -> list[tuple[Events, list[Source]]]:
+    def _events_of(self, node_type: str) -> list[tuple[Events, list[Source]]]:
         """The events of a type, by each step to it, with what they pool; rows without times are always there."""
-        if kind not in self._events:
+        if node_type not in self._events:
             found = list[tuple[Events, list[Source]]]()
             relations = self.graph.relations
-            for step in steps(relations, kind):
-                several = sum(other.sender == step.sender for other in steps(relations, kind)) > 1
+            for step in steps(relations, node_type):
+                several = (
+                    sum(other.sender == step.sender for other in steps(relations, node_type)) > 1
+                )
                 name = f"{step.sender} ({step.relation.name})" if several else step.sender
                 events = Events.along(step, self.graph, name or "neighbours")
                 found.append((events, self._sources(events)))
-            self._events[kind] = found
-        return self._events[kind]
+            self._events[node_type] = found
+        return self._events[node_type]
 
     def _sources(self, events: Events) -> list[Source]:
         """The columns of the events themselves, and of the other rows that each refers to."""
-        kind = events.step.sender
-        found = [Source(self.tables[kind], events.rows, self.column_names[kind])]
-        if not self._timed(kind):
+        node_type = events.step.sender
+        found = [Source(self.tables[node_type], events.rows, self.column_names[node_type])]
+        if not self._timed(node_type):
             return found
-        for step in steps(self.graph.relations, kind):
+        for step in steps(self.graph.relations, node_type):
             if step.relation is events.step.relation or not self.column_names[step.sender]:
                 continue
             owners, table = self._owners(step)
@@ -210,7 +214,8 @@ class History:
         size = len(starts) - 1
         receivers = np.repeat(np.arange(size), np.diff(starts))
         kept = (
-            times_of(self.graph, step.sender)[indices] <= times_of(self.graph, step.kind)[receivers]
+            times_of(self.graph, step.sender)[indices]
+            <= times_of(self.graph, step.node_type)[receivers]
         )
         receivers, senders = receivers[kept], np.asarray(indices, np.int64)[kept]
         owners, counts = np.full(size, -1), np.bincount(receivers, minlength=size)
@@ -225,7 +230,7 @@ class History:
     def _others(self) -> dict[str, list[Way]]:
         """The untimed types that events of the graph's type refer to, one each; and by which events."""
         found: dict[str, list[Way]] = {}
-        for number, (events, _) in enumerate(self._events_of(self.graph.kind)):
+        for number, (events, _) in enumerate(self._events_of(self.graph.node_type)):
             for step in (
                 steps(self.graph.relations, events.step.sender)
                 if self._timed(events.step.sender)
@@ -234,7 +239,7 @@ class History:
                 if (
                     step.relation is events.step.relation
                     or self._timed(step.sender)
-                    or step.sender == self.graph.kind
+                    or step.sender == self.graph.node_type
                 ):
                     continue
                 if np.diff(step.senders.indptr).max(initial=0) <= 1:
@@ -267,9 +272,9 @@ def _projected(features: Any, projection: Array) -> Array:
     return np.asarray(sparse.csr_array(features) @ projection, np.float32)
 
 
-def times_of(graph: Record, kind: str, rows: Any = slice(None)) -> Rows:
+def times_of(graph: Record, node_type: str, rows: Any = slice(None)) -> Rows:
     """The times ``[n]`` of rows of a type; without any, all are unknown."""
-    nodes = graph.nodes[kind]
+    nodes = graph.nodes[node_type]
     return (
         np.full(nodes.num_nodes, UNKNOWN)[rows]
         if nodes.times is None

@@ -108,7 +108,7 @@ def take_recipe(run: Run, encoder: Encoder, graph: Graph) -> tuple[Recipe | None
         run.scaler,
         parts,
         bool(described["smooth"]),
-        kind=graph.kind,
+        node_type=graph.node_type,
         turn=taken.get("turn"),
     )
     if not parts:

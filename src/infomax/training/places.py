@@ -70,20 +70,20 @@ class Places:
         """K."""
         return len(self.values) - 1
 
-    def of_type(self, kind: str) -> Array:
+    def of_type(self, node_type: str) -> Array:
         """The positions ``[n, K]`` of the nodes of a type, not yet of length 1."""
-        return self.table[self.rows[kind], 1:]
+        return self.table[self.rows[node_type], 1:]
 
-    def singular(self, kind: str) -> Array:
+    def singular(self, node_type: str) -> Array:
         """The singular vectors ``[n, K]`` of the whole graph at the nodes of a type, the leading first."""
-        return np.asarray(self.of_type(kind) / _weights(self.values[1:]))
+        return np.asarray(self.of_type(node_type) / _weights(self.values[1:]))
 
     def near(self, links: Iterable[Links], count: int) -> Array:
         """Rows ``[count, 1 + K]`` of the table for new nodes: P times the known rows / s, by their links to these."""
         out = np.zeros((count, 1 + self.width), np.float32)
-        for place, kind, senders, weights in links:
+        for place, node_type, senders, weights in links:
             needed, at = np.unique(senders, return_inverse=True)
-            known = self.table[self.rows[kind]][needed]
+            known = self.table[self.rows[node_type]][needed]
             shares = weights * inverse_root(known[:, 0])[at]
             matrix = sparse.csr_array(
                 (shares.astype(np.float32), (place, at)), shape=(count, len(needed))
@@ -103,23 +103,24 @@ class Places:
             return self
         before, after = _types(earlier), _types(later)
         known = {
-            kind: rows_before(before[kind].ids[:], one.ids[:])
-            if kind in before
+            node_type: rows_before(before[node_type].ids[:], one.ids[:])
+            if node_type in before
             else np.full(one.num_nodes, -1)
-            for kind, one in after.items()
+            for node_type, one in after.items()
         }
         if all(
-            np.array_equal(rows, np.arange(before[kind].num_nodes)) for kind, rows in known.items()
+            np.array_equal(rows, np.arange(before[node_type].num_nodes))
+            for node_type, rows in known.items()
         ):
             return self
         rows_of_type = typed_ids(later).rows
         table = np.zeros((sum(len(rows) for rows in known.values()), 1 + self.width), np.float32)
-        placed = {kind: rows >= 0 for kind, rows in known.items()}
-        for kind, rows in known.items():
-            if placed[kind].any():
-                table[rows_of_type[kind]][placed[kind]] = self.table[self.rows[kind]][
-                    rows[placed[kind]]
-                ]
+        placed = {node_type: rows >= 0 for node_type, rows in known.items()}
+        for node_type, rows in known.items():
+            if placed[node_type].any():
+                table[rows_of_type[node_type]][placed[node_type]] = self.table[
+                    self.rows[node_type]
+                ][rows[placed[node_type]]]
         found = Places(table, self.values, rows_of_type)
         found.settle(after, placed)
         return found
@@ -128,15 +129,15 @@ class Places:
         """Fill in the positions of nodes that have none, each once, from neighbours that have one."""
         for _ in range(ROUNDS):
             new: dict[str, NDArray[np.int64]] = {}
-            for kind, graph in types.items():
-                rows = np.flatnonzero(~placed[kind])
+            for node_type, graph in types.items():
+                rows = np.flatnonzero(~placed[node_type])
                 links = [_kept(link, placed[link[1]]) for link in received(graph, rows)]
                 found = self.near(links, len(rows))
                 joined = found[:, 0] > self.values[0]
-                new[kind] = rows[joined]
-                self.table[self.rows[kind]][new[kind]] = found[joined]
-            for kind, rows in new.items():
-                placed[kind][rows] = True
+                new[node_type] = rows[joined]
+                self.table[self.rows[node_type]][new[node_type]] = found[joined]
+            for node_type, rows in new.items():
+                placed[node_type][rows] = True
 
 
 def fit_places(graph: Record, backend: Backend, exactly: int | None = None) -> Places:
@@ -147,8 +148,8 @@ def fit_places(graph: Record, backend: Backend, exactly: int | None = None) -> P
     types = _types(graph)
     ids = typed_ids(graph)
     masks = {
-        kind: one.splits.get("seen", np.ones(one.num_nodes, bool)).copy()
-        for kind, one in types.items()
+        node_type: one.splits.get("seen", np.ones(one.num_nodes, bool)).copy()
+        for node_type, one in types.items()
     }
     seen = np.concatenate([*masks.values()])
     n, width = len(seen), WIDTH + SPARE
@@ -210,12 +211,12 @@ def start_rows(ids: Iterable[Any], width: int) -> NDArray[np.int8]:
 
 def typed_ids(graph: Record) -> TypedIds:
     """The ids of all nodes, and where those of each type are among them."""
-    return TypedIds({kind: one.ids for kind, one in _types(graph).items()})
+    return TypedIds({node_type: one.ids for node_type, one in _types(graph).items()})
 
 
 def received(graph: Record, rows: NDArray[np.int64]) -> Iterator[Links]:
     """Who sends to some nodes of the type that a graph is seen from."""
-    for step in steps(graph.relations, graph.kind):
+    for step in steps(graph.relations, graph.node_type):
         place, senders, weights = step.received(rows)
         yield place, step.sender, senders, weights
 
@@ -232,13 +233,13 @@ def _weights(values: Any) -> Any:
 
 
 def _kept(links: Links, placed: NDArray[np.bool_]) -> Links:
-    place, kind, senders, weights = links
+    place, node_type, senders, weights = links
     kept = placed[senders]
-    return place[kept], kind, senders[kept], weights[kept]
+    return place[kept], node_type, senders[kept], weights[kept]
 
 
 def _types(graph: Record) -> Mapping[str, Record]:
-    return {kind: graph.target(kind) for kind in sorted(graph.nodes)}
+    return {node_type: graph.target(node_type) for node_type in sorted(graph.nodes)}
 
 
 def _empty(

@@ -141,7 +141,7 @@ class Preset:
         if not _along_paths(encoder.func):
             return self
         several = "a graph of several types of nodes"
-        if not graph.kind:
+        if not graph.node_type:
             raise InputError(f"encoder {encoder.func.__name__}", several, "one type of nodes")
         where = f", in {several}"
         corruption = partial(self.corruption).func

@@ -91,7 +91,7 @@ def parts_for(
         if vectors != RECIPE:
             told.append("vectors have no positions: those in several graphs cannot be compared")
     bare = _without_features(graph)
-    if vectors == RECIPE and "positions" in wanted and graph.kind in bare:
+    if vectors == RECIPE and "positions" in wanted and graph.node_type in bare:
         needless = {"own", "pooled"} if len(bare) == len(graph.nodes) and not half_life else {"own"}
         wanted = tuple(name for name in wanted if name not in needless)
     if not wanted:
@@ -104,8 +104,8 @@ def parts_for(
 def _without_features(graph: Graph) -> set[str]:
     """The types whose nodes have no features but positions in the graph."""
     return {
-        kind
-        for kind, nodes in graph.nodes.items()
+        node_type
+        for node_type, nodes in graph.nodes.items()
         if from_edges(nodes.feature_names) == "positions"
     }
 
@@ -116,7 +116,7 @@ def lengths(graph: Graph, resemblance: float | None) -> dict[str, float]:
     if resemblance is not None:
         sure = min(1.0, graph.edges.nnz / ENOUGH)
         raised = sure * (LONG - HALF) * math.exp(-max(resemblance, 0.0) / FALL)
-    positions = WHOLE if graph.kind in _without_features(graph) else HALF
+    positions = WHOLE if graph.node_type in _without_features(graph) else HALF
     return {"encoder": WHOLE, "own": HALF + raised, "pooled": HALF, "positions": positions}
 
 
@@ -142,14 +142,14 @@ class Recipe:
     centre: Tensor | None = None
     factor: Tensor | None = None
     turn: Tensor | None = None
-    kind: str = ""
+    node_type: str = ""
     """The type of its nodes, of several."""
 
     @property
     def ends(self) -> dict[str, list[str]]:
         """The types whose own parts are pooled, each with the paths to it; of one type only itself, and no path."""
         if not isinstance(self.encoder.rule, tuple):
-            return {self.kind: []}
+            return {self.node_type: []}
         found: dict[str, list[str]] = {}
         for path in self.encoder.rule:
             found.setdefault(path.rsplit("-", 1)[-1], []).append(path)
@@ -209,7 +209,8 @@ class Recipe:
         one = {"centre": self.centre, "factor": self.factor, "turn": self.turn}
         found = {f"recipe.{name}": tensor for name, tensor in one.items() if tensor is not None}
         return found | {
-            f"recipe.projection:{kind}": tensor for kind, tensor in self.projections.items()
+            f"recipe.projection:{node_type}": tensor
+            for node_type, tensor in self.projections.items()
         }
 
     @cached_property
@@ -238,21 +239,28 @@ def name_columns(
     ``places`` is the number of positions; ``features`` are the names of features by type.
     """
 
-    def projected(kind: str, part: str = "own", before: str = "", after: str = "") -> list[str]:
-        if kind not in recipe.projections:  # neither it nor what is pooled of it is wanted
+    def projected(
+        node_type: str, part: str = "own", before: str = "", after: str = ""
+    ) -> list[str]:
+        if node_type not in recipe.projections:  # neither it nor what is pooled of it is wanted
             return []
-        width, known = recipe.projections[kind].shape[1], features[kind]
+        width, known = recipe.projections[node_type].shape[1], features[node_type]
         if width == len(known):
             return [f"{before}{name}{after}" for name in known]
         return numbered(part, width)
 
     pooled = [
-        projected(kind, f"pooled {kind}".rstrip(), "mean of ", f" over {kind or 'two hops'}")
-        for kind in recipe.ends
+        projected(
+            node_type,
+            f"pooled {node_type}".rstrip(),
+            "mean of ",
+            f" over {node_type or 'two hops'}",
+        )
+        for node_type in recipe.ends
     ]
     made = {
         "encoder": numbered("encoder", recipe.encoder.out_dim),
-        "own": projected(recipe.kind),
+        "own": projected(recipe.node_type),
         "pooled": [name for names in pooled for name in names],
         "positions": numbered("position", places),
     }

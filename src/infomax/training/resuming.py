@@ -129,7 +129,7 @@ def graph_fingerprint(graph: Graph) -> dict[str, str]:
         raise InputError(
             "graph", "one that a folder holds", "a graph folder with attached nodes", remedy
         )
-    of_types = [graph.nodes[kind] for kind in sorted(graph.nodes)]
+    of_types = [graph.nodes[node_type] for node_type in sorted(graph.nodes)]
     names = np.array(
         [*graph.types, *chain.from_iterable(one.ends for one in graph.relations)], object
     )

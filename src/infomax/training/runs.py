@@ -100,7 +100,7 @@ def describe(graph: Graph) -> dict[str, Any]:
     described |= (
         {"kinds": {one.name: one.kind for one in graph.encoding.used}} if graph.encoding else {}
     )
-    return described | ({"type": graph.kind} if graph.kind else {})
+    return described | ({"type": graph.node_type} if graph.node_type else {})
 
 
 def begin(

@@ -280,7 +280,7 @@ class Writer:
         self.ids: Any = graph.ids
         self.names: Any = graph.node_names
         if (
-            recipe.hops or recipe.encoder.depth > 1 or graph.kind
+            recipe.hops or recipe.encoder.depth > 1 or graph.node_type
         ):  # passes before the last are files
             make_folder(work)
             for other in set(work.parent.glob("?" * len(work.name))) - {work}:  # of another run

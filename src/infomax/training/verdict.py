@@ -79,15 +79,15 @@ def judge(report: dict[str, Any], graph: Graph) -> dict[str, Any]:
     )  # of a folder, all edges would be read
     notes: list[Finding] = []
     if isolated and ISOLATED * graph.num_nodes <= isolated < graph.num_nodes:
-        of_type = graph.kind and f" of type {graph.kind}"
+        of_type = graph.node_type and f" of type {graph.node_type}"
         alone = "their vectors are of their own features alone"
-        vectors = "the encoder gives all of them one vector" if graph.kind else alone
+        vectors = "the encoder gives all of them one vector" if graph.node_type else alone
         told = (
             f"{isolated:,} of {number_of(graph.num_nodes, 'node')}{of_type} are isolated: {vectors}"
         )
         notes.append((f"{told}.", "Give them edges, or leave them out of what you compare."))
     if lost := report.get("columns_lost"):
-        named = f"No part of the vectors holds the {number_of(lost, 'feature')} of the nodes of type {graph.kind}"
+        named = f"No part of the vectors holds the {number_of(lost, 'feature')} of the nodes of type {graph.node_type}"
         notes.append((f"{named}: no path leads back to them.", "Keep them: leave out --vectors."))
     if dead == dimensions or (fall < NO_FALL and (accuracy or 0.0) < COIN):
         verdict = "learnt nothing"
@@ -153,7 +153,7 @@ def _fact(report: dict[str, Any], graph: Graph) -> Finding | None:
         share = min(100 * degrees[hub] / edges, 100)
         found = f"{share:.0f} % of the edges are at node {graph.ids[hub]}: two tables may have been joined wrongly."
         return found, columns
-    if not graph.kind and graph.groups is None:
+    if not graph.node_type and graph.groups is None:
         links = graph.adjacency.tocoo()
         if (np.minimum(degrees[links.row], degrees[links.col]) <= 1).all():
             found = "Every edge has an end that has no other edge, as where a table of nodes is read as edges."
@@ -165,7 +165,7 @@ def _separate_parts(graph: Graph) -> str:
     """What to say of a graph in memory that is none, since no ten of its nodes hang together; "" of others."""
     if graph.table.mapped or graph.groups is not None:
         return ""
-    if graph.kind:
+    if graph.node_type:
         pairs = all(graph.target(kind).degrees().max(initial=0) <= 1 for kind in graph.types)
         return "No node has two edges, so the graph is separate pairs." if pairs else ""
     largest = int(np.bincount(connected_components(graph.adjacency, directed=False)[1]).max())

@@ -38,7 +38,7 @@ def around(
     levels: dict[tuple[Step, ...], Rows] = {
         (): rows
     }  # the nodes where the beginning of a path leads
-    found = {kind: rows if kind == graph.kind else NONE for kind in graph.nodes}
+    found = {node_type: rows if node_type == graph.node_type else NONE for node_type in graph.nodes}
     complete = dict[Step, Rows]()  # whose senders are all there
     edges = dict[Step, list[Edges]]()
     for path in paths:
@@ -54,10 +54,12 @@ def around(
             found[step.sender] = np.union1d(found[step.sender], levels[begun])
             if sum(map(len, found.values())) > most:
                 return None
-    found[graph.kind] = np.concatenate([rows, np.setdiff1d(found[graph.kind], rows)])
+    found[graph.node_type] = np.concatenate([rows, np.setdiff1d(found[graph.node_type], rows)])
     relations = [_relation(one, found, edges, complete, senders_weigh) for one in graph.relations]
-    nodes_by_type = {kind: _nodes(nodes, found[kind]) for kind, nodes in graph.nodes.items()}
-    return type(graph)(nodes_by_type, tuple(relations), graph.kind)
+    nodes_by_type = {
+        node_type: _nodes(nodes, found[node_type]) for node_type, nodes in graph.nodes.items()
+    }
+    return type(graph)(nodes_by_type, tuple(relations), graph.node_type)
 
 
 def _relation(

@@ -35,7 +35,7 @@ class BatchSource:
     The paper's graph has one path, whose name is empty: one step, with the normalisation that the encoder asks for.
     """
 
-    kind: str
+    node_type: str
     chains: Mapping[str, Sequence[Neighbourhoods]]
     ends: Mapping[str, str]
     """By path, the type at its end."""
@@ -49,29 +49,29 @@ class BatchSource:
     def of(cls, graph: Record, rule: Rule, backend: Backend, cap: int | None = None) -> BatchSource:
         """Put neighbourhoods and features on the device; without a cap all neighbours are taken."""
         paths = paths_of(graph, rule)
-        weights = NEIGHBOURS if graph.kind else cast(Normalisation, rule)
+        weights = NEIGHBOURS if graph.node_type else cast(Normalisation, rule)
         most = cap or max(1, *(nodes.num_nodes for nodes in graph.nodes.values()))
         hoods = cache(lambda step: neighbourhoods(step.senders, weights, backend, most))
         tables = tables_of(graph, paths)
         return cls(
-            graph.kind,
+            graph.node_type,
             {name: [hoods(step) for step in path] for name, path in paths.items()},
             {name: path[-1].sender for name, path in paths.items()},
-            {kind: rows_of(table, backend) for kind, table in tables.items()},
+            {node_type: rows_of(table, backend) for node_type, table in tables.items()},
             backend,
-            _room(graph, paths, {kind: table.shape[1] for kind, table in tables.items()})
-            if graph.kind
+            _room(graph, paths, {node_type: table.shape[1] for node_type, table in tables.items()})
+            if graph.node_type
             else {},
         )
 
     @property
     def n(self) -> int:
         """How many nodes there are, of the type in view."""
-        return int(self.features[self.kind].shape[0])
+        return int(self.features[self.node_type].shape[0])
 
     def pool(self, table: Any, start: int, stop: int) -> Tensor:
         """Rows start to stop of P H of the paper's graph, of a table H ``[N, d]``."""
-        if self.kind:
+        if self.node_type:
             raise no_path()  # there is no way from a type to itself that all such graphs have
         return _mean_rows(table, self.chains[""][0], start, stop)
 
@@ -79,9 +79,12 @@ class BatchSource:
         self, nodes: Tensor, depth: int, seed: Tensor, portion: Portion | None = None
     ) -> BatchView:
         """The view of a batch of nodes; among several types an encoder reads the features in every layer."""
-        hops = Hops(self.chains, nodes, 1 if self.kind else depth, seed)
+        hops = Hops(self.chains, nodes, 1 if self.node_type else depth, seed)
         return BatchView(
-            self, hops, {kind: Products(x) for kind, x in self.features.items()}, portion=portion
+            self,
+            hops,
+            {node_type: Products(x) for node_type, x in self.features.items()},
+            portion=portion,
         )
 
     def blocks(self, keep: Callable[[str, int, Rows], Any]) -> Callable[[int, int], RowsView]:
@@ -117,9 +120,9 @@ class BatchView:
         """What computes it."""
         return self.source.backend
 
-    def is_sparse(self, kind: str) -> bool:
+    def is_sparse(self, node_type: str) -> bool:
         """Whether the rows of a type's features are sparse, in memory or on disk."""
-        x = self.source.features[kind]
+        x = self.source.features[node_type]
         return isinstance(x, SparseOperand) or (isinstance(x, StoredTable) and x.sparse)
 
     def read(self) -> None:
@@ -135,8 +138,11 @@ class BatchView:
 
     def shuffled(self, generator: torch.Generator) -> BatchView:
         """The same neighbourhoods with the features of all nodes of the graph in random order, within each type."""
-        sizes = {kind: table.shape[0] for kind, table in self.source.features.items()}
-        drawn = {kind: Permutation.draw(n, generator, self.backend) for kind, n in sizes.items()}
+        sizes = {node_type: table.shape[0] for node_type, table in self.source.features.items()}
+        drawn = {
+            node_type: Permutation.draw(n, generator, self.backend)
+            for node_type, n in sizes.items()
+        }
         return dataclasses.replace(self, permutations=drawn)
 
     def at(self, k: int) -> BatchLayer:
@@ -155,9 +161,9 @@ class BatchView:
             self.inputs[path, level] = through(factors, pooled)
         return self.inputs[path, level]
 
-    def carried(self, kind: str, nodes: Tensor) -> Tensor:
+    def carried(self, node_type: str, nodes: Tensor) -> Tensor:
         """The rows of X that belong to nodes of a type, after the shuffle."""
-        return self.permutations[kind](nodes) if kind in self.permutations else nodes
+        return self.permutations[node_type](nodes) if node_type in self.permutations else nodes
 
 
 class BatchLayer:
@@ -174,12 +180,14 @@ class BatchLayer:
         """H Θ of this hop."""
         if h is not None:
             return self.carry(h) @ weight
-        nodes, kind = self.hops.levels[self.level], self.view.source.kind
-        if not self.view.is_sparse(kind):
-            x = gather_rows(self.view.source.features[kind], self.view.carried(kind, nodes))
+        nodes, node_type = self.hops.levels[self.level], self.view.source.node_type
+        if not self.view.is_sparse(node_type):
+            x = gather_rows(
+                self.view.source.features[node_type], self.view.carried(node_type, nodes)
+            )
             return multiply(x.to(weight.dtype), weight, self.backend)
         starts = torch.arange(len(nodes) + 1, device=nodes.device)
-        return self._sparse(kind, starts, nodes, weight.new_ones(len(nodes)), weight)
+        return self._sparse(node_type, starts, nodes, weight.new_ones(len(nodes)), weight)
 
     def pooled(self, h: Tensor | None, weight: Tensor, path: str = "") -> Tensor:
         """P H Θ of this hop, or along a path the mean of means of X Θ of the type at its end."""
@@ -194,13 +202,13 @@ class BatchLayer:
         return through(factors, self._sparse(end, *self.hops.rows(self.level, path), weight))
 
     def _sparse(
-        self, kind: str, starts: Tensor, senders: Tensor, values: Tensor, weight: Tensor
+        self, node_type: str, starts: Tensor, senders: Tensor, values: Tensor, weight: Tensor
     ) -> Tensor:
         """Multiply rows of a matrix by X Θ, for sparse X: X Θ of the nodes needed, or of all if that is little more."""
-        carried, x = self.view.carried(kind, senders), self.view.source.features[kind]
+        carried, x = self.view.carried(node_type, senders), self.view.source.features[node_type]
         n, stored = x.shape[0], isinstance(x, StoredTable)
         if n <= len(senders) and not stored:
-            product = self.view.products[kind].of(None, weight, self.backend)
+            product = self.view.products[node_type].of(None, weight, self.backend)
             return as_matrix(starts, carried, values, n, self.backend) @ product
         needed = torch.unique(carried)
         rows: SparseOperand = x.gather_sparse(needed, self.backend) if stored else x.gather(needed)
@@ -222,7 +230,7 @@ class RowsView:
 
     def own(self, h: Tensor | StoredTable | None, weight: Tensor) -> Tensor:
         """H Θ of these nodes."""
-        table = self.source.features[self.source.kind] if h is None else h
+        table = self.source.features[self.source.node_type] if h is None else h
         return multiply(gather_rows(table, self.nodes).to(weight.dtype), weight, self.backend)
 
     def pooled(self, h: Tensor | StoredTable | None, weight: Tensor, path: str = "") -> Tensor:
@@ -239,7 +247,7 @@ def _room(graph: Record, paths: Paths, widths: Mapping[str, int]) -> dict[str, K
     """Memory for means of the last steps of paths, at most `BYTES`; of long paths first, whose batches need more."""
     room, found = BYTES, dict[Step, KnownRows]()
     for step in (path[-1] for path in sorted(paths.values(), key=len, reverse=True)):
-        n, width = graph.nodes[step.kind].num_nodes, widths[step.sender]
+        n, width = graph.nodes[step.node_type].num_nodes, widths[step.sender]
         if step not in found and 4 * n * width <= room:
             room, found[step] = room - 4 * n * width, KnownRows.none(n, width)
     return {name: found[path[-1]] for name, path in paths.items() if path[-1] in found}

@@ -85,7 +85,7 @@ class Batches(Views):
                 if device.type == "cuda"
                 else memory.stored_bytes(graph)
             )
-            kept = memory.BYTES if graph.kind else 0
+            kept = memory.BYTES if graph.node_type else 0
             return held + kept + 4 * batch * (18 * d + 8 * f) + weights
         inputs = 16 * n * d if graph.table.sparse else 16 * batch * f
         held = memory.gathered_bytes(graph, device) + memory.edges_bytes(graph, 24)

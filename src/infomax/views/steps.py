@@ -24,7 +24,7 @@ def paths_of(graph: Record, rule: Rule) -> Paths:
 
     Raise InputError if it asks for none, or the graph does not have them.
     """
-    if not graph.kind:
+    if not graph.node_type:
         return {"": steps(graph.relations, "")}
     if not isinstance(rule, tuple):
         raise InputError(
@@ -35,8 +35,8 @@ def paths_of(graph: Record, rule: Rule) -> Paths:
 
 def tables_of(graph: Record, paths: Paths) -> dict[str, Table]:
     """The features of the types at which paths end, and of the type of the graph."""
-    ends = sorted({path[-1].sender for path in paths.values()} | {graph.kind})
-    return {kind: graph.nodes[kind].table for kind in ends}
+    ends = sorted({path[-1].sender for path in paths.values()} | {graph.node_type})
+    return {node_type: graph.nodes[node_type].table for node_type in ends}
 
 
 def walks(graph: Record, rule: Rule, passes: int) -> tuple[list[Sequence[Step]], bool]:
@@ -45,7 +45,7 @@ def walks(graph: Record, rule: Rule, passes: int) -> tuple[list[Sequence[Step]],
     In a graph of one type a pass is a step from a node, and its own vector stays part of it.
     """
     paths = list(paths_of(graph, rule).values())
-    if graph.kind:
+    if graph.node_type:
         return paths, False
     ((step,),) = paths
     return [[step] * length for length in range(1, passes + 1)], cast(

@@ -113,7 +113,7 @@ class WholeView(AllNodes):
         rows: by type, a permutation: the row of the features for each node; none: its own
     """
 
-    kind: str
+    node_type: str
     products: Mapping[str, Products]
     chains: Mapping[str, Sequence[Factor]]
     ends: Mapping[str, str]
@@ -129,7 +129,7 @@ class WholeView(AllNodes):
     @classmethod
     def of(cls, graph: Record, rule: Rule, backend: Backend) -> WholeView:
         """Build the view of a graph on the device; paths share their factors."""
-        if not graph.kind:
+        if not graph.node_type:
             propagation = Propagation.of(graph, cast(Normalisation, rule), backend)
             return cls.of_one_path(to_multiply(graph.table, backend), propagation)
         paths = paths_of(graph, rule)
@@ -140,10 +140,10 @@ class WholeView(AllNodes):
             ]
         )
         return cls(
-            graph.kind,
+            graph.node_type,
             {
-                kind: Products(to_multiply(table, backend))
-                for kind, table in tables_of(graph, paths).items()
+                node_type: Products(to_multiply(table, backend))
+                for node_type, table in tables_of(graph, paths).items()
             },
             {name: factors(tuple(path)) for name, path in paths.items()},
             {name: path[-1].sender for name, path in paths.items()},
@@ -167,7 +167,7 @@ class WholeView(AllNodes):
     @property
     def features(self) -> Operand:
         """X, before any shuffle."""
-        return self.products[self.kind].features
+        return self.products[self.node_type].features
 
     @property
     def propagation(self) -> Messages:
@@ -187,7 +187,9 @@ class WholeView(AllNodes):
 
     def fresh(self) -> WholeView:
         """The same view without cached products, for a step with other weights."""
-        products = {kind: Products(known.features) for kind, known in self.products.items()}
+        products = {
+            node_type: Products(known.features) for node_type, known in self.products.items()
+        }
         return dataclasses.replace(self, products=products)
 
     def with_features(self, features: Operand) -> WholeView:
@@ -197,7 +199,9 @@ class WholeView(AllNodes):
         )
         if expected != found:
             raise InputError("corruption", expected, found)
-        return dataclasses.replace(self, products={**self.products, self.kind: Products(features)})
+        return dataclasses.replace(
+            self, products={**self.products, self.node_type: Products(features)}
+        )
 
     def with_propagation(self, propagation: Messages) -> WholeView:
         """The same features with other edges."""
@@ -206,20 +210,25 @@ class WholeView(AllNodes):
     def shuffled(self, generator: torch.Generator) -> WholeView:
         """The same graph with the rows of X in random order, within each type."""
         rows = {
-            kind: self.backend.permutation(known.features.shape[0], generator)
-            for kind, known in self.products.items()
+            node_type: self.backend.permutation(known.features.shape[0], generator)
+            for node_type, known in self.products.items()
         }
         return dataclasses.replace(
             self,
             rows={
-                kind: self.rows[kind][order] if kind in self.rows else order
-                for kind, order in rows.items()
+                node_type: self.rows[node_type][order] if node_type in self.rows else order
+                for node_type, order in rows.items()
             },
         )
 
     def beside(self, negative: WholeView) -> WholeView | None:
         """Both views of several types as one, on a CPU; None if the negative is not this one with shuffled features."""
-        alike = negative.products is self.products and negative.rows and not self.rows and self.kind
+        alike = (
+            negative.products is self.products
+            and negative.rows
+            and not self.rows
+            and self.node_type
+        )
         return (
             dataclasses.replace(negative, both=True)
             if alike and self.backend.device.type == "cpu"
@@ -236,7 +245,7 @@ class WholeView(AllNodes):
 
     def own(self, h: Tensor | None, weight: Tensor) -> Tensor:
         """H Θ."""
-        return self._features(self.kind, weight) if h is None else h @ weight
+        return self._features(self.node_type, weight) if h is None else h @ weight
 
     def pooled(self, h: Tensor | None, weight: Tensor, path: str = "") -> Tensor:
         """P H Θ, or along a path the mean of means of X Θ of the type at its end."""
@@ -283,14 +292,17 @@ class WholeView(AllNodes):
             else shuffled
         )
 
-    def _features(self, kind: str, weight: Tensor) -> Tensor:
-        y = self.products[kind].of(None, weight, self.backend)
-        return permute(y, self.rows[kind]) if kind in self.rows else y
+    def _features(self, node_type: str, weight: Tensor) -> Tensor:
+        y = self.products[node_type].of(None, weight, self.backend)
+        return permute(y, self.rows[node_type]) if node_type in self.rows else y
 
 
 def shuffle_of(positive: View, negative: View) -> tuple[Propagation, Tensor] | None:
     """Return propagation and permutation if the negative is only the positive with shuffled features, else None."""
-    if not (isinstance(positive, WholeView) and isinstance(negative, WholeView)) or positive.kind:
+    if (
+        not (isinstance(positive, WholeView) and isinstance(negative, WholeView))
+        or positive.node_type
+    ):
         return None
     p, rows = positive.propagation, negative.rows.get("")
     alike = (

@@ -102,7 +102,7 @@ class InMemory(Stages):
     def graph(self, matrix: Any) -> Record:
         """The graph."""
         self._run()
-        fields = {kind: self._fields(kind, matrix) for kind in self.kinds}
+        fields = {node_type: self._fields(node_type, matrix) for node_type in self.kinds}
         directed = list(self.joined) if self.directed else self.tables.directed
         edges = self.edges[0]
         with nullcontext() if self.several else within(edges.path):
@@ -121,9 +121,9 @@ class InMemory(Stages):
         self._do("numbers", "", "checking ids", partial(self._number_nodes, ""))
         return self._fields("", None)
 
-    def _keeper(self, kind: str) -> nullcontext[Callable[[NodeTable], list[Any]]]:
-        self.lists[kind] = NodeLists()
-        return nullcontext(self.lists[kind].add)
+    def _keeper(self, node_type: str) -> nullcontext[Callable[[NodeTable], list[Any]]]:
+        self.lists[node_type] = NodeLists()
+        return nullcontext(self.lists[node_type].add)
 
     def _keep_edges(self, link: Link) -> None:
         self.joined[link.ends] = self._pairs(weighted=self._weighted(link))
@@ -145,17 +145,17 @@ class InMemory(Stages):
         weights = [numpy_of(one["weight"], np.float32) for one in batches] if weighted else []
         return rows, np.concatenate([np.empty(0, np.float32), *weights]) if weighted else None
 
-    def _fields(self, kind: str, matrix: Any) -> dict[str, Any]:
+    def _fields(self, node_type: str, matrix: Any) -> dict[str, Any]:
         """What `Record.from_scipy` and `unite` take of a type."""
         ids = read_ids(
             self.database,
-            f"{self._table(kind)} WHERE node >= 0",
-            integers=self._of_nodes(kind)["integers"],
+            f"{self._table(node_type)} WHERE node >= 0",
+            integers=self._of_nodes(node_type)["integers"],
         )
-        rows = self.lists.get(kind)
+        rows = self.lists.get(node_type)
         found = {} if rows is None else rows.fields(matrix)
         if self.several and found.get("groups") is not None:
-            where = str(self.nodes[kind].path)
+            where = str(self.nodes[node_type].path)
             raise InputError(
                 where, "one graph, where there are several types", "a column of graphs"
             )

@@ -62,30 +62,33 @@ class Preparation(Stages):
         self.progress = progress
         try:
             self._run()
-            for kind in self.kinds:
+            for node_type in self.kinds:
                 self._do(
-                    "columns", kind, "writing ids and labels", partial(self._write_nodes, kind)
+                    "columns",
+                    node_type,
+                    "writing ids and labels",
+                    partial(self._write_nodes, node_type),
                 )
             self._do("features", "", "writing features", self._write_features)
             progress(len(self.notes), "hashing", len(self.notes) + 1)
         finally:
             self.database.close()
-        for kind in self.kinds:
-            finish(self._place(kind), self._about(kind))
+        for node_type in self.kinds:
+            finish(self._place(node_type), self._about(node_type))
         if self.several:
             finish_types(self.folder, self.kinds, [link.ends for link in self.links])
 
-    def _place(self, kind: str) -> Path:
+    def _place(self, node_type: str) -> Path:
         """The folder of a type."""
-        place = self.folder / "nodes" / kind if self.several else self.folder
+        place = self.folder / "nodes" / node_type if self.several else self.folder
         place.mkdir(parents=True, exist_ok=True)
         return place
 
     @contextmanager
-    def _keeper(self, kind: str) -> Iterator[Callable[[NodeTable], list[Any]]]:
+    def _keeper(self, node_type: str) -> Iterator[Callable[[NodeTable], list[Any]]]:
         """Features are written to their file; the database keeps labels, splits, names and times."""
         with FeatureWriter(
-            self._place(kind), str(self.nodes[kind].path), halved=self.half
+            self._place(node_type), str(self.nodes[node_type].path), halved=self.half
         ) as writer:
 
             def keep(rows: NodeTable) -> list[Any]:
@@ -107,19 +110,19 @@ class Preparation(Stages):
             self.database, self.folder, link.ends, sizes, weighted=weighted, both_ways=both_ways
         )
 
-    def _about(self, kind: str) -> dict[str, Any]:
+    def _about(self, node_type: str) -> dict[str, Any]:
         """What graph.json says of the nodes of a type, and of the edges where there is one."""
         rows, nodes = (
             [self.notes[f"rows {at}"] for at in range(len(self.links))],
-            self._of_nodes(kind),
+            self._of_nodes(node_type),
         )
         ends = tuple(self.notes["edges 0"]["ends"])
         return {
-            "nodes": self.notes[f"numbers {kind}"],
+            "nodes": self.notes[f"numbers {node_type}"],
             "edges": 0 if self.several else rows[0]["entries"] // (1 if self.directed else 2),
             "directed": self.directed and not self.several,
             "weighted": not self.several and rows[0]["weighted"],
-            "feature_names": self.notes["features "][kind],
+            "feature_names": self.notes["features "][node_type],
             "labels": nodes["labels"],
             "splits": nodes["splits"],
             "dropped": {
@@ -133,30 +136,38 @@ class Preparation(Stages):
             **({"encoding": nodes["encoding"]} if nodes["encoding"] else {}),
         }
 
-    def _write_nodes(self, kind: str) -> None:
+    def _write_nodes(self, node_type: str) -> None:
         """Write nodes.parquet of a type and, of several, that it has no edges by itself."""
         if self.several:
-            write_entries(self._place(kind), self.notes[f"numbers {kind}"], ())
+            write_entries(self._place(node_type), self.notes[f"numbers {node_type}"], ())
         write_nodes(
-            self.database, self._table(kind), self._place(kind) / layout.NODES, self._of_nodes(kind)
+            self.database,
+            self._table(node_type),
+            self._place(node_type) / layout.NODES,
+            self._of_nodes(node_type),
         )
 
     def _write_features(self) -> dict[str, list[str]]:
         """Write features.npy of each type of which no stage has written it; the names of the features."""
         names: dict[str, list[str]] = {
-            kind: self._of_nodes(kind)["features"] for kind in sorted(self.kinds)
+            node_type: self._of_nodes(node_type)["features"] for node_type in sorted(self.kinds)
         }
-        for kind in names:
-            matrix = self.nodes[kind].columns.matrix if kind in self.nodes else None
-            if not names[kind] and matrix is not None and not self.columns.edge_features:
+        for node_type in names:
+            matrix = self.nodes[node_type].columns.matrix if node_type in self.nodes else None
+            if not names[node_type] and matrix is not None and not self.columns.edge_features:
                 rows = self.database.rows(
-                    f"SELECT node >= 0 FROM {self._table(kind)} ORDER BY number"
+                    f"SELECT node >= 0 FROM {self._table(node_type)} ORDER BY number"
                 )
                 there = np.array(rows, bool)[:, 0]
-                names[kind] = copy_features(matrix, self._place(kind), there, halved=self.half)
-        bare = [kind for kind, own in names.items() if not own]
+                names[node_type] = copy_features(
+                    matrix, self._place(node_type), there, halved=self.half
+                )
+        bare = [node_type for node_type, own in names.items() if not own]
         if bare:
-            places = {kind: (self._place(kind), self._of_nodes(kind)["splits"]) for kind in names}
+            places = {
+                node_type: (self._place(node_type), self._of_nodes(node_type)["splits"])
+                for node_type in names
+            }
             maker = EdgeFeaturesOnDisk(places, self.folder.parent)
             edges = (
                 maker.union(self.folder, [link.ends for link in self.links])

@@ -46,7 +46,9 @@ def divided(
 
 def _listed(tables: Tables) -> str:
     """The ids of all node tables with the number of their type."""
-    tables_of = ((at, list(tables.nodes).index(kind)) for at, kind in enumerate(tables.listed))
+    tables_of = (
+        (at, list(tables.nodes).index(node_type)) for at, node_type in enumerate(tables.listed)
+    )
     return " UNION ALL ".join(
         f"SELECT {at} AS kind, id::VARCHAR AS id FROM nodes{table}" for at, table in tables_of
     )
@@ -82,5 +84,5 @@ def _refuse_unowned(
             f"SELECT DISTINCT kind FROM ({_listed(tables)}) WHERE id = ? ORDER BY kind",
             [ids[end]],
         )
-        several = [tables.listed[kind] for (kind,) in kinds]
+        several = [tables.listed[node_type] for (node_type,) in kinds]
         raise tables.of_no_type(source, note["ends"][end], ids[end], number, several)

@@ -75,7 +75,7 @@ class Stages(ABC):
         self.links: list[Link] = []
 
     @abstractmethod
-    def _keeper(self, kind: str) -> AbstractContextManager[Callable[[NodeTable], list[Any]]]:
+    def _keeper(self, node_type: str) -> AbstractContextManager[Callable[[NodeTable], list[Any]]]:
         """What is called with all rows of a node table; it returns the columns ``[n]`` that the database is to keep."""
 
     @abstractmethod
@@ -86,16 +86,16 @@ class Stages(ABC):
         """Do all stages that are not done yet."""
         for at in range(len(self.edges)):
             self._do("edges", at, "reading edges", partial(self._read_edges, at))
-        for kind in self.nodes:
-            self._read_nodes(kind)
+        for node_type in self.nodes:
+            self._read_nodes(node_type)
         links = self._do("relations", "", "finding relations", self._find_relations)
         self.links = [Link(tuple(ends), *rest) for ends, *rest in links]
-        found = {kind for link in self.links for kind in link.ends[::2]}
+        found = {node_type for link in self.links for node_type in link.ends[::2]}
         self.kinds = [*self.nodes, *sorted(found - self.nodes.keys())]
-        for kind in self.kinds:
-            if kind not in self.nodes:
-                self._do("first", kind, "finding ids", partial(self._find_ids, kind))
-            self._do("numbers", kind, "checking ids", partial(self._number_nodes, kind))
+        for node_type in self.kinds:
+            if node_type not in self.nodes:
+                self._do("first", node_type, "finding ids", partial(self._find_ids, node_type))
+            self._do("numbers", node_type, "checking ids", partial(self._number_nodes, node_type))
         for at, link in enumerate(self.links):
             self._do(
                 "sources", at, "joining sources", partial(self._join, link, 0, "edges", "half")
@@ -119,13 +119,13 @@ class Stages(ABC):
         self.notes[name] = json.loads(self.database.stage(name, lambda: json.dumps(work())))
         return self.notes[name]
 
-    def _table(self, kind: str) -> str:
+    def _table(self, node_type: str) -> str:
         """The table of the nodes of a type: node, number, id, and labels, splits, names and times as l0, l1, ..."""
-        return f"nodes{self.kinds.index(kind)}"
+        return f"nodes{self.kinds.index(node_type)}"
 
-    def _of_nodes(self, kind: str) -> dict[str, Any]:
+    def _of_nodes(self, node_type: str) -> dict[str, Any]:
         """What is noted of the node table of a type, or of the ids of its edges."""
-        note = self.notes[f"{'nodes' if kind in self.nodes else 'first'} {kind}"]
+        note = self.notes[f"{'nodes' if node_type in self.nodes else 'first'} {node_type}"]
         return {
             "labels": [],
             "splits": [],
@@ -162,21 +162,21 @@ class Stages(ABC):
             "named": named,
         }
 
-    def _read_nodes(self, kind: str) -> None:
+    def _read_nodes(self, node_type: str) -> None:
         """The table of a type, see `_table`; where features are no numbers, what they become is learnt first."""
         for again in (False, True):
             try:
-                self._do("nodes", kind, "reading nodes", partial(self._copy_nodes, kind))
+                self._do("nodes", node_type, "reading nodes", partial(self._copy_nodes, node_type))
                 return
             except NotNumbersError:
-                if again or not self.nodes[kind].learn():
+                if again or not self.nodes[node_type].learn():
                     raise
 
-    def _copy_nodes(self, kind: str) -> dict[str, Any]:
-        source = self.nodes[kind]
+    def _copy_nodes(self, node_type: str) -> dict[str, Any]:
+        source = self.nodes[node_type]
         integers = True
         first = NEVER
-        with self._keeper(kind) as keep:
+        with self._keeper(node_type) as keep:
 
             def batches() -> Iterator[dict[str, Any]]:
                 nonlocal integers, first
@@ -197,11 +197,11 @@ class Stages(ABC):
                     integers = integers and (numbered or are_integers(rows.ids, lines=source.lines))
                     yield {"node": at, "number": rows.numbers, "id": ids, **cells}
 
-            if not self.database.create(self._table(kind), batches(), str(source.path)):
+            if not self.database.create(self._table(node_type), batches(), str(source.path)):
                 raise no_nodes(source)
-        if not self._count(kind):
+        if not self._count(node_type):
             may_leave_out = bool(self.columns.table) and not self.columns.of_types
-            raise no_rows_until(kind, self.columns.as_of, first, may_leave_out=may_leave_out)
+            raise no_rows_until(node_type, self.columns.as_of, first, may_leave_out=may_leave_out)
         source.warn_of_nodes()
         chosen = source.chosen
         encoding = source.columns.encoding
@@ -221,7 +221,7 @@ class Stages(ABC):
         """The edges of each relation; those of a table of several are told apart."""
         found = []
         if self.columns.as_of is not None and not any(
-            self._of_nodes(kind)["times"] for kind in self.nodes
+            self._of_nodes(node_type)["times"] for node_type in self.nodes
         ):
             raise no_times()
         for at, (ends, source) in enumerate(self.tables.edges.items()):
@@ -255,9 +255,11 @@ class Stages(ABC):
         query = f"SELECT 1 FROM edges{at} AS one SEMI JOIN edges{at} AS two ON one.source = two.target LIMIT 1"
         return self.database.row(query) is not None
 
-    def _find_ids(self, kind: str) -> dict[str, Any]:
+    def _find_ids(self, node_type: str) -> dict[str, Any]:
         """Of a type without a node table: table first, where each id of its edges appears first."""
-        ends = [(link, end) for link in self.links for end in (0, 1) if link.ends[2 * end] == kind]
+        ends = [
+            (link, end) for link in self.links for end in (0, 1) if link.ends[2 * end] == node_type
+        ]
         # The files of all tables are numbered one after the other.
         before = np.cumsum([0, *(len(source.files) for source in self.edges)]).tolist()
         parts = " UNION ALL ".join(
@@ -287,41 +289,43 @@ class Stages(ABC):
         """Whether the ids at an end of a relation are integers."""
         return link.row == end or bool(self.notes[f"edges {link.table}"]["integers"][end])
 
-    def _number_nodes(self, kind: str) -> int:
+    def _number_nodes(self, node_type: str) -> int:
         """The table of a type complete, each id once; the number of its nodes."""
-        table, source = self._table(kind), self.nodes.get(kind)
+        table, source = self._table(node_type), self.nodes.get(node_type)
         if source is None:
             self.database.create(table, self._in_order())
             self.database.execute("DROP TABLE first")
         else:
-            self._refuse_twice(kind)
-        count = self._count(kind)
+            self._refuse_twice(node_type)
+        count = self._count(node_type)
         if count >= LARGEST:
             raise InputError(
                 str((source or self.edges[0]).path), f"fewer than {LARGEST:,} nodes", f"{count:,}"
             )
         return count
 
-    def _count(self, kind: str) -> int:
+    def _count(self, node_type: str) -> int:
         """The number of nodes of a type in its table."""
         return int(
-            self.database.row(f"SELECT count(*) FROM {self._table(kind)} WHERE node >= 0")[0]
+            self.database.row(f"SELECT count(*) FROM {self._table(node_type)} WHERE node >= 0")[0]
         )
 
-    def _refuse_twice(self, kind: str) -> None:
+    def _refuse_twice(self, node_type: str) -> None:
         """Refuse an id that two rows of the node table of a type have."""
-        table = self._table(kind)
+        table = self._table(node_type)
         twice = f"SELECT id FROM {table} GROUP BY id HAVING count(*) > 1"
         self.database.execute(f"CREATE TEMP TABLE twice AS {twice}")
         rows = self.database.rows(
             f"SELECT id, number FROM {table} SEMI JOIN twice USING (id) ORDER BY number"
         )
         self.database.execute("DROP TABLE twice")
-        refuse_twice(self.nodes[kind], self._of_nodes(kind)["id"], rows)
+        refuse_twice(self.nodes[node_type], self._of_nodes(node_type)["id"], rows)
 
-    def _listed(self, kind: str) -> str:
+    def _listed(self, node_type: str) -> str:
         """Where the ids of a type are listed, in a message."""
-        return f"listed in {self.nodes[kind].path}" if kind in self.nodes else "of an edge"
+        return (
+            f"listed in {self.nodes[node_type].path}" if node_type in self.nodes else "of an edge"
+        )
 
     def _in_order(self) -> Iterator[dict[str, Any]]:
         """The ids of the edges in the order in which they appear first."""
@@ -333,19 +337,20 @@ class Stages(ABC):
     def _join(self, link: Link, end: int, before: str, after: str) -> None:
         """A table of edges with the numbers of nodes at one end in place of their ids."""
         database, edges = self.database, self.edges[link.table]
-        column, kind = ("source", "target")[end], link.ends[2 * end]
+        column, node_type = ("source", "target")[end], link.ends[2 * end]
         names = self.notes[f"edges {link.table}"]["ends"]
         if end == 0:
             self._check_ids(link, edges, names)
         # Ids are compared as integers where all of both tables are; else by their text.
-        key, integers = "number" if link.row == end else "id", self._of_nodes(kind)["integers"]
+        key, integers = "number" if link.row == end else "id", self._of_nodes(node_type)["integers"]
         integers = integers and self._integers(link, end) and not self.by_text
         as_type = "BIGINT" if link.row == end or integers else "VARCHAR"
         ends = "node AS source, target" if end == 0 else "source, node AS target"
         query = link.query if end == 0 else f"SELECT * FROM {before}"
         database.execute(
             f"CREATE TABLE {after} AS SELECT one.number, {ends}{', weight' if self._weighted(link) else ''} "
-            f"FROM ({query}) AS one LEFT JOIN (SELECT node, {key}::{as_type} AS id FROM {self._table(kind)}) AS listed "
+            f"FROM ({query}) AS one LEFT JOIN "
+            f"(SELECT node, {key}::{as_type} AS id FROM {self._table(node_type)}) AS listed "
             f"ON listed.id = one.{column}::{as_type}"
         )
         lost = database.row(
@@ -353,7 +358,7 @@ class Stages(ABC):
             f"(SELECT number FROM {after} WHERE {column} IS NULL) AS lost USING (number) ORDER BY number LIMIT 1"
         )
         if lost is not None:
-            raise id_unknown(edges, names[end], lost[1], lost[0], self._listed(kind))
+            raise id_unknown(edges, names[end], lost[1], lost[0], self._listed(node_type))
         if self.columns.as_of is not None:
             database.execute(f"DELETE FROM {after} WHERE {column} = {LATER}")
         if end == 1:
@@ -363,14 +368,19 @@ class Stages(ABC):
 
     def _check_ids(self, link: Link, edges: Source, names: list[str]) -> None:
         """Refuse ids of edges of another type than those of nodes, and two of them in place of a header."""
-        for end, kind in enumerate(link.ends[::2]):
+        for end, node_type in enumerate(link.ends[::2]):
             if (
-                kind in self.nodes
+                node_type in self.nodes
                 and link.row != end
                 and self.notes[f"edges {link.table}"]["count"]
             ):
-                of_edges, of_nodes = self._integers(link, end), self._of_nodes(kind)["integers"]
-                refuse_other_type(edges, self.nodes[kind], of_edges=of_edges, of_nodes=of_nodes)
+                of_edges, of_nodes = (
+                    self._integers(link, end),
+                    self._of_nodes(node_type)["integers"],
+                )
+                refuse_other_type(
+                    edges, self.nodes[node_type], of_edges=of_edges, of_nodes=of_nodes
+                )
 
         def is_node(end: int, name: str) -> bool:
             query = f"SELECT 1 FROM {self._table(link.ends[2 * end])} WHERE id::VARCHAR = ? LIMIT 1"
