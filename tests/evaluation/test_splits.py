@@ -13,6 +13,8 @@ from infomax.evaluation.splits import (
     encode_labels,
     known,
     random_splits,
+    splits_for,
+    stratified_folds,
 )
 
 
@@ -140,8 +142,49 @@ def test_a_split_that_lacks_a_part_is_not_scored_on(parts):
     """Its nodes of training would be scored as if they were others."""
     codes = np.arange(60) % 3
     own = {part: np.arange(60) % 3 == at for at, part in enumerate(parts)}
-    found, name = splits.splits_for(codes, own)
+    found, name = splits.splits_for(codes, own, nodes_per_class=20)
     assert (len(found), name) == (10, "mean of 10 random splits 10/10/80 %")
     assert all(set(split) == set(splits.PARTS) and split["test"].any() for split in found)
     whole = {part: np.arange(60) % 3 == at for at, part in enumerate(splits.PARTS)}
     assert splits.splits_for(codes, whole) == ([whole], "the data set's split")
+
+
+@given(st.lists(st.integers(0, 30), min_size=1, max_size=6), st.integers(3, 6))
+def test_every_labelled_node_is_tested_in_one_fold(class_sizes, fold_count):
+    class_sizes = [6, *class_sizes]
+    codes = np.random.default_rng(0).permutation(
+        [*np.repeat(np.arange(len(class_sizes)), class_sizes), -1]
+    )
+    folds = stratified_folds(codes, fold_count)
+    kept_classes = [code for code, size in enumerate(class_sizes) if size >= 3]
+    tested = np.sum([fold["test"] for fold in folds], axis=0)
+    assert (tested == np.isin(codes, kept_classes)).all()
+    for fold in folds:
+        assert (fold["train"] | fold["validation"] | fold["test"]).sum() == tested.sum()
+        assert not (fold["train"] & fold["test"]).any()
+        assert not (fold["train"] & fold["validation"]).any()
+    for code in kept_classes:
+        tested_of_class = [int((fold["test"] & (codes == code)).sum()) for fold in folds]
+        assert max(tested_of_class) - min(tested_of_class) <= 1
+
+
+def test_small_sets_have_folds_and_a_number_of_folds_can_be_asked_for():
+    """Ten of 77 products are too few to train on."""
+    small, large = np.arange(77) % 8, np.arange(2000) % 8
+    assert splits_for(small, None)[1] == "mean of 5 stratified folds"
+    assert splits_for(large, None)[1] == "mean of 10 random splits 10/10/80 %"
+    assert splits_for(np.arange(4) % 1, None)[1] == "mean of 4 stratified folds"
+    found, name = splits_for(large, None, folds=3)
+    assert (len(found), name) == (3, "mean of 3 stratified folds")
+    own = {part: np.arange(77) % 3 == at for at, part in enumerate(splits.PARTS)}
+    assert splits_for(small, own)[1] == "the data set's split"
+    assert splits_for(small, own, folds=4)[1] == "mean of 4 stratified folds"
+    for folds in (2, 78):
+        with pytest.raises(InputError, match="folds: expected from 3 to 77"):
+            splits_for(small, None, folds=folds)
+
+
+def test_folds_of_several_labels_per_node_divide_all_labelled_nodes():
+    codes = np.array([[0, 1], [1, 0], [-1, 0]] * 20)
+    found, _ = splits_for(codes, None)
+    assert np.sum([fold["test"] for fold in found], axis=0).tolist() == [1, 1, 0] * 20
