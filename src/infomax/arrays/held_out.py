@@ -12,22 +12,42 @@ from infomax.arrays.checks import check_array
 from infomax.errors import InputError, number_of
 
 
-def draw_edges(adjacency: sparse.csr_array, share: float, seed: int) -> NDArray[np.int64]:
-    """A random share of the edges of an adjacency matrix ``[N, N]``: pairs of rows ``[2, H]``, the lower one first."""
+def draw_edges(
+    adjacency: sparse.csr_array,
+    share: float,
+    seed: int,
+    joining: sparse.csr_array | None = None,
+) -> NDArray[np.int64]:
+    """A random share of the edges of an adjacency matrix ``[N, N]``: pairs of rows ``[2, H]``, the lower one first.
+
+    ``joining`` ``[N, N]`` are the references of rows that join others, which are no edges of the matrix. One reference
+    alone would be half of a link, so those of a row are drawn together, as one edge is.
+    """
     links, n = adjacency.tocoo(), adjacency.shape[0]
     pairs = np.unique(_keys(np.stack(links.coords), n))
-    if len(pairs) < 2:
-        found, remedy = number_of(len(pairs), "edge"), "Train without holding edges out."
+    joining_rows = np.empty(0, np.int64)
+    if joining is not None:
+        joining_rows = np.flatnonzero(np.diff(joining.indptr))
+
+    drawn_from = len(pairs) + len(joining_rows)
+    if drawn_from < 2:
+        found, remedy = number_of(drawn_from, "edge"), "Train without holding edges out."
         raise InputError("edges to hold out", "a graph of two edges or more", found, remedy)
-    count = round(share * len(pairs)) if 0 < share < 1 else 0
-    if not 0 < count < len(pairs):
-        expected = f"a share between 0 and 1 that divides the {number_of(len(pairs), 'pair')} of joined nodes in two"
+    count = round(share * drawn_from) if 0 < share < 1 else 0
+    if not 0 < count < drawn_from:
+        expected = f"a share between 0 and 1 that divides the {number_of(drawn_from, 'pair')} of joined nodes in two"
         raise InputError(
             "share of edges to hold out", expected, str(share), "Use 0.1, for example."
         )
-    return np.stack(
-        np.divmod(np.sort(np.random.default_rng(seed).choice(pairs, count, replace=False)), n)
-    )
+
+    drawn = np.sort(np.random.default_rng(seed).choice(drawn_from, count, replace=False))
+    keys = pairs[drawn[drawn < len(pairs)]]
+    if joining is not None:
+        rows = joining_rows[drawn[drawn >= len(pairs)] - len(pairs)]
+        references = joining[rows].tocoo()
+        ends = np.stack([rows[references.row], references.col.astype(np.int64)])
+        keys = np.unique(np.concatenate([keys, _keys(ends, n)]))
+    return np.stack(np.divmod(keys, n))
 
 
 def without_edges(

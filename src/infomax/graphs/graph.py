@@ -10,10 +10,12 @@ from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from infomax.arrays.blocks import require_room
 from infomax.arrays.edge_features import from_edges
 from infomax.arrays.held_out import draw_edges, without_edges
+from infomax.arrays.links import joining_types
 from infomax.arrays.relations import Relation, find_paths, named_path, steps
 from infomax.errors import InputError, meant, number_of, whole
 from infomax.io import pyg
@@ -137,6 +139,7 @@ class Graph(Record):
     def hold_out_edges(self, share: float, seed: int = 0) -> Graph:
         """The graph without a random share of its edges, of all relations together, which become ``held_out``.
 
+        Rows that join others, such as orders with a customer and a product, lose all their references together.
         Positions and degree features are made anew. Nodes may become isolated. A graph folder is read into memory.
 
         Args:
@@ -157,7 +160,14 @@ class Graph(Record):
         )
         graph = self.loaded()
         first, n = graph.first_rows, sum(nodes.num_nodes for nodes in graph.nodes.values())
-        held_out = draw_edges(whole_adjacency(graph.nodes, graph.relations), share, seed)
+        joining = joining_types(graph.relations)
+        others = [one for one in graph.relations if one.source not in joining]
+        held_out = draw_edges(
+            whole_adjacency(graph.nodes, others),
+            share,
+            seed,
+            graph._references(joining) if joining else None,
+        )
         left = []
         for one in graph.relations:
             matrix = without_edges(
@@ -167,6 +177,18 @@ class Graph(Record):
         return dataclasses.replace(
             graph, relations=tuple(left), held_out=held_out
         ).with_edge_features()
+
+    def _references(self, joining: Sequence[str]) -> sparse.csr_array:
+        """The references ``[N, N]`` of rows of some types; rows and columns are counted over all types."""
+        first, n = self.first_rows, sum(nodes.num_nodes for nodes in self.nodes.values())
+        entries = [
+            (relation, relation.edges.matrix().tocoo())
+            for relation in self.relations
+            if relation.source in joining
+        ]
+        rows = np.concatenate([links.row + first[one.source] for one, links in entries])
+        columns = np.concatenate([links.col + first[one.target] for one, links in entries])
+        return sparse.csr_array((np.ones(len(rows), np.float32), (rows, columns)), shape=(n, n))
 
     @classmethod
     def from_networkx(

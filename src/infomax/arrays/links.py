@@ -1,0 +1,264 @@
+"""Links: which nodes are joined, by an edge or by a row that refers to both, such as a rental to customer and film.
+
+An edge between such a row and what it refers to is only half of a link: hiding one half of it hides nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations, pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from infomax.arrays.adjacency import spans
+from infomax.arrays.relations import Relation
+
+CHAIN = 2
+"""References in a row that are followed: a line of an order refers to the order, and that to its customer."""
+
+
+@dataclass(frozen=True, eq=False)
+class Links:
+    """The links of one kind, from nodes of one type to nodes of another, or of the same.
+
+    Attributes:
+        first_type: the type of the nodes in ``first``.
+        second_type: the type of the nodes in ``second``.
+        by: the type of the rows that join them, or the name of the relation whose edges do.
+        first: ``[M]`` rows of nodes.
+        second: ``[M]`` rows of nodes.
+        rows: ``[M]`` the rows that join them; None where edges do.
+        first_path: the types that a row refers to one after the other, up to the first type.
+        second_path: the same up to the second type.
+    """
+
+    first_type: str
+    second_type: str
+    by: str
+    first: NDArray[np.int64]
+    second: NDArray[np.int64]
+    rows: NDArray[np.int64] | None = None
+    first_path: tuple[str, ...] = ()
+    second_path: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+    def __str__(self) -> str:
+        return f"{self.first_type} - {self.second_type} by {self.by}"
+
+    def reversed(self) -> Links:
+        """The same links, seen from their other end."""
+        return Links(
+            self.second_type,
+            self.first_type,
+            self.by,
+            self.second,
+            self.first,
+            self.rows,
+            self.second_path,
+            self.first_path,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class References:
+    """To which row of a type each row of another type refers: ``[n]``, -1 for none; a chain may lie between them."""
+
+    path: tuple[Relation, ...]
+    rows: NDArray[np.int64]
+
+    @property
+    def node_type(self) -> str:
+        """The type that is referred to."""
+        return self.path[-1].target
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """The types on the way, this one last."""
+        return tuple(relation.target for relation in self.path)
+
+    def passes(self, other: References) -> bool:
+        """Whether the chain goes on from where another ends, which then says it all."""
+        return self.path[: len(other.path)] == other.path
+
+
+def references(
+    relations: Sequence[Relation], node_type: str, most: int = CHAIN
+) -> list[References]:
+    """The rows to which rows of a type refer, by chains of up to so many references, the shortest first."""
+    found: list[References] = []
+    grown: list[References] = []
+    for relation in relations:
+        rows = _referred_rows(relation) if relation.source == node_type else None
+        if rows is not None and not relation.within:
+            grown.append(References((relation,), rows))
+
+    for _ in range(most):
+        found += grown
+        passed_types = {node_type} | {one.node_type for one in found}
+        longer: list[References] = []
+        for before in grown:
+            for relation in relations:
+                if relation.source != before.node_type or relation.target in passed_types:
+                    continue
+                rows = _referred_rows(relation)
+                if rows is not None:
+                    path = (*before.path, relation)
+                    longer.append(References(path, _followed(before.rows, rows)))
+        grown = longer
+    return found
+
+
+def _referred_rows(relation: Relation) -> NDArray[np.int64] | None:
+    """The one row ``[S]`` to which each row of the source refers, -1 for none; None where a row refers to several."""
+    receivers = relation.edges.receivers
+    counts = np.diff(receivers.indptr)
+    if int(counts.max(initial=0)) != 1:
+        return None
+    rows = np.full(len(counts), -1, np.int64)
+    rows[counts > 0] = receivers.indices[:]
+    return rows
+
+
+def _followed(rows: NDArray[np.int64], further: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.where(rows >= 0, further[rows], -1)
+
+
+def _refers_to_several(relations: Sequence[Relation], node_type: str) -> bool:
+    own_relations = [one for one in relations if one.source == node_type and one.edges.nnz]
+    to_one_row = [_referred_rows(relation) is not None for relation in own_relations]
+    return len(to_one_row) > 1 and all(to_one_row)
+
+
+def find_links(relations: Sequence[Relation], node_type: str) -> list[Links]:
+    """The links of nodes of a type, which are ``first``, to others: those by edges before those by rows."""
+    targets = {relation.target for relation in relations}
+    facts = [name for name in joining_types(relations) if name not in targets]
+    found: list[Links] = []
+    for relation in relations:
+        if node_type in (relation.source, relation.target) and relation.source not in facts:
+            links = links_of(relation)
+            found.append(links if relation.source == node_type else links.reversed())
+
+    for fact_type in dict.fromkeys(relation.source for relation in relations):
+        referred = references(relations, fact_type)
+        if fact_type == node_type:
+            continue
+        for one, other in combinations(referred, 2):
+            if other.passes(one) or one.passes(other):
+                continue
+            if node_type in (one.node_type, other.node_type):
+                links = _joined_by_rows(fact_type, one, other)
+                found.append(links if one.node_type == node_type else links.reversed())
+    return [links for links in found if len(links)]
+
+
+def links_of(relation: Relation) -> Links:
+    """The edges of a relation; those without directions once."""
+    entries = relation.edges.matrix().tocoo()
+    first, second = (np.asarray(rows, np.int64) for rows in (entries.row, entries.col))
+    if relation.within and not relation.directed:
+        is_once = first < second
+        first, second = first[is_once], second[is_once]
+    return Links(relation.source, relation.target, relation.name, first, second)
+
+
+def _joined_by_rows(row_type: str, one: References, other: References) -> Links:
+    """The nodes to which the same row refers."""
+    rows = np.flatnonzero((one.rows >= 0) & (other.rows >= 0))
+    first, second = one.rows[rows], other.rows[rows]
+    return Links(
+        one.node_type, other.node_type, row_type, first, second, rows, one.types, other.types
+    )
+
+
+def joining_types(relations: Sequence[Relation]) -> list[str]:
+    """The types whose rows join others: each refers to one row by each of two relations or more."""
+    sources = dict.fromkeys(relation.source for relation in relations if relation.edges.nnz)
+    return [name for name in sources if _refers_to_several(relations, name)]
+
+
+def hidden_links(
+    held_out: NDArray[np.int64],
+    first_rows: Mapping[str, int],
+    relations: Sequence[Relation],
+    links: Links,
+) -> Links:
+    """The links of the same kind that are among hidden edges ``[2, H]``, whose rows are counted over all types.
+
+    Of a hidden row that joined others, all references are hidden; what these refer to is known.
+    """
+    starts = sorted((start, name) for name, start in first_rows.items())
+    type_names = [name for _, name in starts]
+    type_starts = np.array([start for start, _ in starts])
+    types = np.searchsorted(type_starts, held_out, side="right") - 1
+    rows = held_out - type_starts[types]
+
+    def hidden_edges(source: str, target: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        ends = [type_names.index(name) for name in (source, target)]
+        forward = (types[0] == ends[0]) & (types[1] == ends[1])
+        backward = (types[1] == ends[0]) & (types[0] == ends[1]) & (source != target)
+        first = np.concatenate([rows[0, forward], rows[1, backward]])
+        second = np.concatenate([rows[1, forward], rows[0, backward]])
+        return first, second
+
+    if links.rows is None:
+        first, second = hidden_edges(links.first_type, links.second_type)
+        return Links(links.first_type, links.second_type, links.by, first, second)
+
+    sides = []
+    for path in (links.first_path, links.second_path):
+        owners, referred = hidden_edges(links.by, path[0])
+        for source, target in pairwise(path):
+            referred = _followed(referred, _references_between(relations, source, target))
+        sides.append((owners[referred >= 0], referred[referred >= 0]))
+
+    # The links of a row are all pairs of what it refers to on both sides.
+    (first_owners, first), (second_owners, second) = sides
+    order = np.argsort(second_owners, kind="stable")
+    begin = np.searchsorted(second_owners[order], first_owners, side="left")
+    end = np.searchsorted(second_owners[order], first_owners, side="right")
+    owner, at = spans(begin, end - begin)
+    first, second = first[owner], second[order][at]
+    is_pair = (first != second) | (links.first_type != links.second_type)
+    return Links(links.first_type, links.second_type, links.by, first[is_pair], second[is_pair])
+
+
+def _references_between(
+    relations: Sequence[Relation], source: str, target: str
+) -> NDArray[np.int64]:
+    """The row of one type to which each row of another refers, by the first relation that does so."""
+    for relation in relations:
+        if (relation.source, relation.target) == (source, target):
+            rows = _referred_rows(relation)
+            if rows is not None:
+                return rows
+    raise AssertionError(f"no references from {source} to {target}")  # a path has been found before
+
+
+def linked_rows(
+    relations: Sequence[Relation], node_type: str, other_type: str, sizes: tuple[int, int]
+) -> sparse.csr_array:
+    """Which nodes of a type are linked to which of another, in any way: 0/1 ``[N, M]``."""
+    matrix = sparse.csr_array(sizes, dtype=np.float32)
+    for links in find_links(relations, node_type):
+        if links.second_type != other_type:
+            continue
+        ones = np.ones(len(links), np.float32)
+        matrix = matrix + sparse.csr_array((ones, (links.first, links.second)), shape=sizes)
+
+    # A row may refer by a chain: a track to its album, and that to its artist.
+    for source, target in ((node_type, other_type), (other_type, node_type)):
+        for referred in references(relations, source):
+            if referred.node_type == target and len(referred.path) > 1:
+                rows = np.flatnonzero(referred.rows >= 0)
+                pair = (rows, referred.rows[rows])
+                ends = pair if source == node_type else pair[::-1]
+                ones = np.ones(len(rows), np.float32)
+                matrix = matrix + sparse.csr_array((ones, ends), shape=sizes)
+    matrix.data[:] = 1
+    return sparse.csr_array(matrix)
