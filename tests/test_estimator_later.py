@@ -14,9 +14,9 @@ from sample_graphs import random_graph, typed_graph
 from scipy import sparse
 
 from infomax import DGI, Graph, InputError, read_graph
-from infomax.arrays.edge_features import from_edges
 from infomax.arrays.relations import Relation, steps
 from infomax.arrays.sparsity import dense
+from infomax.arrays.structural_features import structural_features_named
 from infomax.parts.encoders import GCN, PathMean, SkipMeanPool
 from infomax.views import NEIGHBOURS
 
@@ -182,7 +182,7 @@ def test_made_features_of_several_types_are_made_as_for_attached_nodes(
         {"writes": [5], "reads": [7], "author": ["a0"]},
         {"reads": [1], "knows": ["a3"]},
     ]
-    assert from_edges(known.target("author").feature_names)
+    assert structural_features_named(known.target("author").feature_names)
     np.testing.assert_allclose(model.vectors_of(None, told), expected, rtol=1e-4, atol=1e-5)
 
 

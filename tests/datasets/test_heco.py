@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from infomax.arrays.edge_features import from_edges
+from infomax.arrays.structural_features import structural_features_named
 from infomax.datasets import load_dataset
 from infomax.errors import InputError
 
@@ -45,7 +45,7 @@ def test_the_files_are_one_graph_of_three_types(folder: Path) -> None:
     assert joined["paper", "about", "subject"].tolist() == [[0, 1], [1, 0], [1, 0], [1, 0]]
     assert (graph.table[np.arange(4)] == np.arange(20).reshape(4, 5)).all()
     assert [
-        from_edges(graph.nodes[kind].feature_names)
+        structural_features_named(graph.nodes[kind].feature_names)
         for kind in graph.types
         if kind != graph.node_type
     ] == [

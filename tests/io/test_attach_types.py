@@ -11,9 +11,9 @@ from test_faults import told
 from test_typed import CITES, PAPERS, WRITES, relations, tabled, write
 
 from infomax import Graph, read_graph
-from infomax.arrays.edge_features import from_edges
 from infomax.arrays.positions import unit
 from infomax.arrays.sparsity import dense
+from infomax.arrays.structural_features import structural_features_named
 
 NEW = {"id": [9, 2], "x": [0.5, 6], "y": [1, -2]}
 WROTE = {"author": ["ann", "eve", "eve"], "paper": [9, 5, 2]}
@@ -84,7 +84,9 @@ def test_degrees_are_counted_again(tmp_path: Path) -> None:
     graph = grown(
         tmp_path, known, nodes__paper={"id": [9, 2]}, **{"edges__author.writes.paper": wrote}
     )
-    assert {from_edges(graph.target(kind).feature_names) for kind in graph.types} == {"degrees"}
+    assert {
+        structural_features_named(graph.target(kind).feature_names) for kind in graph.types
+    } == {"degrees"}
     before, after = dense(known.features).argmax(axis=1), dense(graph.features).argmax(axis=1)
     assert (before[0], before[1]) == (after[0], before[2])
     assert after[1] > before[1]

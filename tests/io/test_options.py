@@ -12,7 +12,7 @@ from test_faults import told
 from test_prepare import tabled
 
 from infomax import Graph, read_graph
-from infomax.arrays.edge_features import from_edges
+from infomax.arrays.structural_features import structural_features_named
 from infomax.errors import InputError
 from infomax.io.prepare import prepare
 
@@ -62,8 +62,8 @@ def given(folder: Path, kind: str) -> Path:
 def features(graph: Graph) -> set[str]:
     return (
         {*graph.feature_names}
-        if from_edges(graph.feature_names) is None
-        else {str(from_edges(graph.feature_names))}
+        if structural_features_named(graph.feature_names) is None
+        else {str(structural_features_named(graph.feature_names))}
     )
 
 

@@ -15,9 +15,9 @@ from test_faults import told
 from test_prepare import tabled
 
 from infomax import Graph, read_graph
-from infomax.arrays.edge_features import from_edges
 from infomax.arrays.positions import positions
 from infomax.arrays.sparsity import dense
+from infomax.arrays.structural_features import structural_features_named
 from infomax.errors import InputWarning
 from infomax.io.folder import check_folder, describe
 from infomax.io.npz import read_npz, write_npz
@@ -79,11 +79,13 @@ def test_a_type_without_features_has_its_positions_in_the_whole_graph(tmp_path: 
     ids = ["author:5", "author:ann", "author:bob", "paper:7", "paper:5", "paper:3", "paper:1"]
     edges = [[0, 4], [1, 3], [0, 5], [2, 5], [3, 4], [4, 6]]
     union = Graph.from_arrays(np.array(edges).T, ids=ids)
-    assert from_edges(graph.feature_names) == "positions"
+    assert structural_features_named(graph.feature_names) == "positions"
     np.testing.assert_array_equal(graph.features, positions(union.edges, union.ids)[:3])
-    assert from_edges(graph.target("paper").feature_names) is None
+    assert structural_features_named(graph.target("paper").feature_names) is None
     plain = read_graph(tmp_path, labels="field", features="degrees")
-    assert {from_edges(plain.target(kind).feature_names) for kind in plain.types} == {"degrees"}
+    assert {
+        structural_features_named(plain.target(kind).feature_names) for kind in plain.types
+    } == {"degrees"}
 
 
 def test_features_may_be_in_a_file_beside_the_node_table(tmp_path: Path) -> None:
@@ -355,7 +357,11 @@ def test_a_column_of_types_divides_a_node_table(tmp_path: Path) -> None:
     users = graph.target("u")
     assert (users.feature_names, users.features.tolist()) == (("x",), [[1], [2], [3]])
     assert users.labels["sort"].tolist() == ["A", "", "B"]
-    assert (graph.ids.tolist(), from_edges(graph.feature_names), dict(graph.labels)) == (
+    assert (
+        graph.ids.tolist(),
+        structural_features_named(graph.feature_names),
+        dict(graph.labels),
+    ) == (
         [7, 1],
         "positions",
         {},
@@ -591,7 +597,7 @@ def test_frames_give_back_the_graph(graph: Graph) -> None:
     venues = nodes.pop("venue").drop_columns(["x0", "x1", "x2"])
     directed = how_to_read(graph, "folder") != ""
     back = Graph.from_frames(edges, nodes | {"venue": venues}, directed=directed)
-    assert from_edges(back.target("venue").feature_names) == "positions"
+    assert structural_features_named(back.target("venue").feature_names) == "positions"
     assert relations(back) == relations(graph)
     assert back.target("paper").feature_names == graph.target("paper").feature_names
     told(["edges", "author"], Graph.from_frames, {"author": edges["author", "writes", "paper"]})

@@ -12,8 +12,8 @@ from sample_graphs import SIZES, embed, typed_graph
 from scipy import sparse
 
 from infomax import DGI, Graph, InputError, kernels
-from infomax.arrays.edge_features import DEGREE_NAMES
 from infomax.arrays.relations import find_paths, named_path
+from infomax.arrays.structural_features import DEGREE_NAMES
 from infomax.arrays.table import Table
 from infomax.io.nodes import Nodes
 from infomax.kernels import Backend

@@ -318,14 +318,14 @@ def test_positions_take_the_place_of_what_nodes_without_features_say(graph):
     typed = typed_graph().with_nodes(
         lambda kind, one: without_features(one) if kind == "paper" else one
     )
-    papers = Graph.of(typed.with_edge_features({"paper": "positions"}))
+    papers = Graph.of(typed.with_structural_features({"paper": "positions"}))
     assert parts_for(papers, "recipe")[0] == (
         "encoder",
         "pooled",
         "positions",
     )  # authors have features
     typed = typed_graph().with_nodes(lambda _, one: without_features(one))
-    nothing = Graph.of(typed.with_edge_features(dict.fromkeys(typed.nodes, "positions")))
+    nothing = Graph.of(typed.with_structural_features(dict.fromkeys(typed.nodes, "positions")))
     assert parts_for(nothing, "recipe")[0] == ("encoder", "positions")
     assert "pooled" in parts_for(nothing, "recipe", "60d")[0]  # asked for by its half-life
 

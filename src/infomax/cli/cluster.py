@@ -104,10 +104,10 @@ def _clustered(embeddings: Embeddings | StoredEmbeddings, k: str, seed: int) -> 
 
 def _features(graph: Graph, clusters: NDArray[Any]) -> list[str]:
     """What sets each cluster apart: ``perl, module, less of python``; nothing by positions, which have no meaning."""
-    from infomax.arrays.edge_features import from_edges
+    from infomax.arrays.structural_features import structural_features_named
     from infomax.evaluation.clustering import distinctive
 
-    if from_edges(graph.feature_names) == "positions":
+    if structural_features_named(graph.feature_names) == "positions":
         return [""] * (int(clusters.max()) + 1)
 
     def named(feature: int, apart: float) -> str:

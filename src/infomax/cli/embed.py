@@ -298,7 +298,7 @@ def open_run(
     positions: bool = True,
 ) -> tuple[DGI, Graph]:
     """Read a run and the graph to embed: its own, another, or its own with new nodes; ``positions`` may be used."""
-    from infomax.arrays.edge_features import from_edges
+    from infomax.arrays.structural_features import structural_features_named
     from infomax.estimator import DGI
     from infomax.graphs.reading import read_graph
     from infomax.io.columns import MATRICES
@@ -325,7 +325,7 @@ def open_run(
         whole = f"It must be the whole graph. If it has only new nodes: infomax embed {run} {graph} --attach."
         remedy = f"{error.remedy} {whole}".strip()
         raise InputError(f"{graph}: {error.where}", error.expected, error.found, remedy) from error
-    if positions and from_edges(model.feature_names_) == "positions":
+    if positions and structural_features_named(model.feature_names_) == "positions":
         show.log.print(
             "Positions in this graph resemble those in the training graph as far as both share ids."
         )

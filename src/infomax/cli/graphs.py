@@ -90,12 +90,12 @@ def _described(graph: Graph, trained: bool, dim: int) -> dict[str, str]:
     """What to show of a graph of one type of nodes, by name; "" for what does not apply."""
     import numpy as np
 
-    from infomax.arrays.edge_features import edge_features_in_words
     from infomax.arrays.resemblance import in_words, resemblance
+    from infomax.arrays.structural_features import structural_features_in_words
     from infomax.memory import size, training_bytes
 
     degree = graph.degrees()
-    generated = edge_features_in_words(graph.feature_names)
+    generated = structural_features_in_words(graph.feature_names)
     rows = {}
     if graph.groups is not None:
         sizes = np.unique(graph.groups, return_counts=True)[1]
@@ -134,12 +134,12 @@ def _described(graph: Graph, trained: bool, dim: int) -> dict[str, str]:
 
 def _show_columns(source: Record) -> None:
     """Print what the columns of a node table are and become; nothing of a wide table of numbers."""
-    from infomax.arrays.edge_features import from_edges
+    from infomax.arrays.structural_features import structural_features_named
     from infomax.errors import place
 
     encoding = source.encoding
     if encoding is None:
-        if from_edges(source.feature_names) or source.num_features > _MOST_COLUMNS:
+        if structural_features_named(source.feature_names) or source.num_features > _MOST_COLUMNS:
             return
         import pyarrow as pa
 
@@ -225,7 +225,7 @@ def _is_database(name: str, columns: dict[str, Any]) -> bool:
 
 def _show_types(title: str, graph: Graph, trained: bool, chosen: Sequence[str]) -> None:
     """Print the types of nodes of a graph and the relations between them; paths and columns of a few types."""
-    from infomax.arrays.edge_features import from_edges
+    from infomax.arrays.structural_features import structural_features_named
 
     types = graph.by_type()
     rows = []
@@ -236,7 +236,7 @@ def _show_types(title: str, graph: Graph, trained: bool, chosen: Sequence[str]) 
     for kind, one in types.items():
         degree = one.degrees()
         labels = (f"{name} ({_classes(column)})" for name, column in one.labels.items())
-        features = from_edges(one.feature_names) or f"{one.num_features:,}"
+        features = structural_features_named(one.feature_names) or f"{one.num_features:,}"
         isolated = f"{int((degree == 0).sum()):,}"
         rows.append(
             (

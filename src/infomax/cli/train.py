@@ -136,9 +136,9 @@ def _without_facts(source: Graph) -> list[str]:
 
 def _announced(graph: Graph, out: Path, given: Mapping[str, Any]) -> Graph:
     """The graph to train on, without the edges that are held out; prints what was made features, and why batches."""
-    from infomax.arrays.edge_features import edge_features_in_words
+    from infomax.arrays.structural_features import structural_features_in_words
 
-    if features := edge_features_in_words(graph.feature_names):
+    if features := structural_features_in_words(graph.feature_names):
         show.log.print(f"{graph.node_type and f'{graph.node_type}: '}{features}")
     if given["hold_out_edges"] is not None:
         before, graph = (

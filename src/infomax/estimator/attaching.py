@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from infomax.arrays import checks
-from infomax.arrays.edge_features import from_edges
 from infomax.arrays.parquet_columns import find_ids
 from infomax.arrays.relations import Step, steps
+from infomax.arrays.structural_features import structural_features_named
 from infomax.embeddings import rows_by_id, rows_named
 from infomax.errors import InputError, meant, number_of, shorten, within
 from infomax.graphs.graph import Graph
@@ -160,7 +160,7 @@ class KnownGraph:
 
     def _checked(self, features: Any, count: int) -> Any:
         """Features ``[M, F]``, of rows, or of mappings of features or columns; None: they are made of the edges."""
-        if features is None and from_edges(self.graph.feature_names):
+        if features is None and structural_features_named(self.graph.feature_names):
             return None
         features = _by_name(features)
         if features is None or (

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from torch.nn.functional import normalize
 
 from infomax.arrays.checks import check_feature_names
-from infomax.arrays.edge_features import from_edges
 from infomax.arrays.resemblance import resemblance
 from infomax.arrays.scaling import Scaler
+from infomax.arrays.structural_features import structural_features_named
 from infomax.embeddings import Embeddings, columns_in_words
 from infomax.errors import InputError, warn
 from infomax.estimator.assembly import check_graph
@@ -299,10 +299,10 @@ class Fitted:
         if (
             "own" not in parts
             and seen.node_type not in recipe.ends
-            and not from_edges(seen.feature_names)
+            and not structural_features_named(seen.feature_names)
         ):
             told["columns_lost"] = seen.num_features
-        if not seen.node_type and not from_edges(
+        if not seen.node_type and not structural_features_named(
             seen.feature_names
         ):  # positions of neighbours are always alike
             told["resemblance"] = self._resemblance(seen)

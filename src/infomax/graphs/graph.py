@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from infomax.arrays.blocks import require_room
-from infomax.arrays.edge_features import from_edges
 from infomax.arrays.held_out import draw_edges, without_edges
 from infomax.arrays.links import joining_types
 from infomax.arrays.relations import Relation, find_paths, named_path, steps
+from infomax.arrays.structural_features import structural_features_named
 from infomax.errors import InputError, meant, number_of, whole
 from infomax.io import pyg
 from infomax.io.attributes import from_attributes
@@ -94,7 +94,7 @@ class Graph(Record):
             given = {
                 node_type
                 for node_type, nodes in self.nodes.items()
-                if from_edges(nodes.feature_names) is None
+                if structural_features_named(nodes.feature_names) is None
             }
             found = find_paths(self.relations, self.node_type, whole("hops", hops, 1), given)
             passed = {step.sender for path in found.values() for step in path} | {self.node_type}
@@ -176,7 +176,7 @@ class Graph(Record):
             left.append(Relation.of(*one.ends, matrix, one.directed))
         return dataclasses.replace(
             graph, relations=tuple(left), held_out=held_out
-        ).with_edge_features()
+        ).with_structural_features()
 
     def _references(self, joining: Sequence[str]) -> sparse.csr_array:
         """The references ``[N, N]`` of rows of some types; rows and columns are counted over all types."""

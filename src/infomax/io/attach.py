@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from infomax.arrays.checks import check_feature_names
-from infomax.arrays.edge_features import from_edges
 from infomax.arrays.parquet_columns import ID_ROWS, StoredRows
 from infomax.arrays.relations import Relation
+from infomax.arrays.structural_features import structural_features_named
 from infomax.errors import InputError, shorten
 from infomax.io.growth import NewEdges, NewNodes, grow
 from infomax.io.nodes import Nodes
@@ -128,7 +128,7 @@ class _Attachment(InMemory):
         else:
             new = "SELECT row_number() OVER (ORDER BY place) - 1 AS node, place AS number, first.id::VARCHAR AS id "
             new += "FROM first ANTI JOIN known ON known.id = first.id::VARCHAR"
-            if not from_edges(own.feature_names):
+            if not structural_features_named(own.feature_names):
                 if not self.several and database.row(f"SELECT 1 FROM ({new}) LIMIT 1"):
                     expected = "a node table beside it, with the features of the new nodes"
                     raise InputError(str(self.edges[0].path), expected, "only the edge table")
@@ -195,7 +195,7 @@ class _Attachment(InMemory):
         ids = read_ids(self.database, f"{table} WHERE node >= {own.num_nodes}", integers=integers)
         found = self.lists[node_type].fields(matrix) if node_type in self.lists else {}
         features = found.get("features")
-        if features is not None or not from_edges(own.feature_names):
+        if features is not None or not structural_features_named(own.feature_names):
             names = tuple(found.get("feature_names") or ())
             check_feature_names(str(self.nodes[node_type].path), names, own.feature_names)
         return NewNodes(ids.tolist(), features, found.get("node_names"), found.get("times"))

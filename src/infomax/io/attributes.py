@@ -55,7 +55,8 @@ def from_attributes(
             weight=weight,
             num_nodes=len(ids),
             directed=graph.is_directed() if directed is None else directed,
-            **fields | ({"features": chosen.edge_features} if fields["features"] is None else {}),
+            **fields
+            | ({"features": chosen.structural_features} if fields["features"] is None else {}),
         )
     return replace(
         record,

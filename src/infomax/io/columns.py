@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self, TypeAlias
 
-from infomax.arrays.edge_features import EdgeFeatures, asked_edge_features
+from infomax.arrays.structural_features import StructuralFeatures, asked_structural_features
 from infomax.errors import InputError, meant, place, shorten
 from infomax.io.choices import Choices
 from infomax.io.column_names import EdgeColumns, NodeColumns, keys, listed, several, warn_unused
@@ -158,7 +158,7 @@ class Columns:
             (
                 word
                 for names, *_ in types.values()
-                if names and (word := asked_edge_features(names))
+                if names and (word := asked_structural_features(names))
             ),
             None,
         )
@@ -181,9 +181,9 @@ class Columns:
         return keys(names, self.among) if self.features is None else []
 
     @property
-    def edge_features(self) -> EdgeFeatures | None:
+    def structural_features(self) -> StructuralFeatures | None:
         """The features to make of the edges where a table has none; None: the default ones."""
-        return None if self.features is None else asked_edge_features(self.features)
+        return None if self.features is None else asked_structural_features(self.features)
 
     @property
     def typed(self) -> bool:
@@ -217,7 +217,7 @@ class Columns:
         for word in words:
             given = getattr(self, word)
             # What a model was trained on may be positions or degrees, which are in no table.
-            if given and not (word == "features" and self.edge_features):
+            if given and not (word == "features" and self.structural_features):
                 where = {"matrix": "features", "kinds": "columns"}.get(word, word)
                 raise InputError(where, expected, found or listed(several(given)))
 
@@ -358,7 +358,7 @@ class Columns:
     def _features_there(self, path: Path, others: Collection[str]) -> set[str]:
         """The named features; none of them where they are made of the edges."""
         missing = [name for name in self.features or () if name not in others]
-        if missing and self.edge_features:
+        if missing and self.structural_features:
             return set()
         require(
             path,

@@ -23,7 +23,7 @@ from infomax.io.record import Record
 from infomax.io.rows import refuse_unwritable, relation_columns
 from infomax.io.sources import Source
 from infomax.io.typed import Tables, of_sources, of_two
-from infomax.io.unite import check_names, without_edge_features
+from infomax.io.unite import check_names, without_structural_features
 from infomax.io.vectors import flat_table
 from infomax.io.writing import arrow_edges, arrow_nodes
 
@@ -145,7 +145,7 @@ def vector_frame(
 
 def write_frames(graph: Record, kind: str) -> tuple[Any, Any]:
     """What `Graph.to_frames` returns."""
-    graph = without_edge_features(graph.loaded())
+    graph = without_structural_features(graph.loaded())
     nodes = {}
     for of_type in sorted(graph.nodes):
         one = graph.target(of_type)

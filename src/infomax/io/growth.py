@@ -14,9 +14,13 @@ from scipy import sparse
 
 from infomax.arrays.adjacency import Grown
 from infomax.arrays.blocks import unit
-from infomax.arrays.edge_features import DEGREE_NAMES, degree_features, from_edges
 from infomax.arrays.positions import WIDTH, attached
 from infomax.arrays.relations import Relation, steps
+from infomax.arrays.structural_features import (
+    DEGREE_NAMES,
+    degree_features,
+    structural_features_named,
+)
 from infomax.arrays.table import Appended, ComputedRows, Features, Table
 from infomax.arrays.times import UNKNOWN
 from infomax.io.nodes import Nodes
@@ -63,7 +67,7 @@ def grow(known: Record, new: Mapping[str, NewNodes], edges: Mapping[Ends, NewEdg
             positions.get(node_type) if late is None or late.features is None else late.features
         )
         table = own.table if features is None else own.table.grown(features)
-        if features is None and from_edges(own.feature_names) == "degrees":
+        if features is None and structural_features_named(own.feature_names) == "degrees":
             make = partial(_degree_rows, relations, node_type)
             table = Table(ComputedRows((sizes[node_type], len(DEGREE_NAMES)), make), mapped=True)
         nodes[node_type] = _appended(own, late, table)
@@ -96,11 +100,14 @@ def standing(known: Record, rows: Rows) -> NDArray[np.float32]:
 
     It is their positions; nodes with features of their own have none, and stand between those of their neighbours.
     """
-    if from_edges(known.feature_names) == "positions":
+    if structural_features_named(known.feature_names) == "positions":
         return np.asarray(known.table[rows])
     total = np.zeros((len(rows), WIDTH), np.float32)
     for step in steps(known.relations, known.node_type):
-        if from_edges((sender := known.target(step.sender)).feature_names) == "positions":
+        if (
+            structural_features_named((sender := known.target(step.sender)).feature_names)
+            == "positions"
+        ):
             place, senders, weights = step.received(rows)
             found, at = np.unique(senders, return_inverse=True)
             total += (
@@ -144,7 +151,7 @@ def _positions(
     bare = [
         node_type
         for node_type, one in new.items()
-        if from_edges(known.nodes[node_type].feature_names) == "positions"
+        if structural_features_named(known.nodes[node_type].feature_names) == "positions"
     ]
     if all(new[node_type].features is not None for node_type in bare):
         return {}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 
-from infomax.arrays.edge_features import from_edges
 from infomax.arrays.scaling import Statistics
+from infomax.arrays.structural_features import structural_features_named
 from infomax.io.columns import TYPES, Columns, FeaturesOfType
 from infomax.io.nodes import Nodes
 from infomax.io.record import Record
@@ -22,7 +22,7 @@ def like_known(columns: Columns, known: Record) -> Columns:
 def _features(nodes: Nodes) -> FeaturesOfType:
     """The names of features, their encoding, and of numbers as they are the means, which fill later gaps."""
     gaps: tuple[float, ...] = ()
-    if nodes.encoding is None and not from_edges(nodes.feature_names):
+    if nodes.encoding is None and not structural_features_named(nodes.feature_names):
         seen = nodes.splits.get("seen")
         statistics = nodes.table.statistics if seen is None else Statistics.of(nodes.table[seen])
         gaps = tuple(statistics.mean.tolist())

@@ -11,8 +11,12 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from infomax.arrays.adjacency import Adjacency
-from infomax.arrays.edge_features import DEGREE_NAMES, degree_features, from_edges
 from infomax.arrays.sparsity import stack
+from infomax.arrays.structural_features import (
+    DEGREE_NAMES,
+    degree_features,
+    structural_features_named,
+)
 from infomax.arrays.table import Table
 from infomax.arrays.times import UNKNOWN
 from infomax.errors import InputError, shorten
@@ -52,7 +56,7 @@ def join(graphs: Mapping[str, Record]) -> Record:
         dropped.update(graph.dropped)
     blocks = sparse.block_diag([graph.adjacency for graph in graphs.values()], format="csr")
     edges = Adjacency(sparse.csr_array(blocks), one.directed)
-    anew = from_edges(one.feature_names) == "positions"
+    anew = structural_features_named(one.feature_names) == "positions"
     features = (
         degree_features(edges.degrees())
         if anew

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from infomax.arrays import checks
-from infomax.arrays.edge_features import from_edges
 from infomax.arrays.scaling import Scale, Scaler
+from infomax.arrays.structural_features import structural_features_named
 from infomax.arrays.table import Table
 from infomax.arrays.times import check_times
 from infomax.errors import InputError, number_of
@@ -128,6 +128,8 @@ class Nodes:
     def scaler(self, scale: Scale) -> Scaler:
         """The scaler of the features, fitted to the nodes that training may see."""
         encoded = self.encoding is not None and not self.encoding.raw
-        if scale == "auto" and (encoded or from_edges(self.feature_names) == "positions"):
+        if scale == "auto" and (
+            encoded or structural_features_named(self.feature_names) == "positions"
+        ):
             scale = "none"
         return self.table.fit_scaler(scale, self.splits.get("seen"))

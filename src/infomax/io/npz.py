@@ -53,8 +53,8 @@ def write_npz(graph: Record, path: str | Path) -> None:
         write_arrays(temporary, arrays)
 
 
-def read_npz(path: str | Path, edge_features: str | None = None) -> Record:
-    """The graph of a file that `write_npz` or a person wrote; without features it gets ``edge_features``."""
+def read_npz(path: str | Path, structural_features: str | None = None) -> Record:
+    """The graph of a file that `write_npz` or a person wrote; without features it gets ``structural_features``."""
     path = Path(path)
     owned = defaultdict[str, Arrays](dict)
     arrays = read_arrays(path)
@@ -93,7 +93,11 @@ def read_npz(path: str | Path, edge_features: str | None = None) -> Record:
             if columns["ids"] is None:
                 columns["ids"] = np.arange(_count(kind, columns["features"], links))
         return unite(
-            nodes, links, directed=directed, edge_features=edge_features, held_out=held_out
+            nodes,
+            links,
+            directed=directed,
+            structural_features=structural_features,
+            held_out=held_out,
         )
 
 

@@ -35,4 +35,4 @@ def as_of(graph: R, when: Any) -> R:
     cut = dataclasses.replace(
         cut.loaded(), node_type=graph.node_type, node_type_is_first=graph.node_type_is_first
     )
-    return cut.with_edge_features()
+    return cut.with_structural_features()

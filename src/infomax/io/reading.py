@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 from numpy.typing import NDArray
 
 from infomax import memory
-from infomax.arrays.edge_features import from_edges
 from infomax.arrays.folder import is_folder
+from infomax.arrays.structural_features import structural_features_named
 from infomax.arrays.times import parse_time, told_time
 from infomax.errors import InputError, shorten, warn
 from infomax.io import text
@@ -70,7 +70,7 @@ def read_record(
             raise InputError(
                 "attach_to", "tables of new nodes and their edges", "a folder of graphs"
             )
-        if columns.learns and columns.edge_features == "positions":
+        if columns.learns and columns.structural_features == "positions":
             raise InputError(
                 "features", "degrees, for several graphs", "positions, which they do not share"
             )
@@ -107,7 +107,7 @@ def _read_graph(path: Path, columns: Columns, directed: bool | None) -> Record:
         f"tables, rather than {path}",
     )
     if whole:
-        return _as_asked(read_npz(path, columns.edge_features), columns, directed, str(path))
+        return _as_asked(read_npz(path, columns.structural_features), columns, directed, str(path))
     from infomax.io.graphml import read_graphml
 
     return read_graphml(path, columns, directed)
@@ -135,11 +135,11 @@ def _read_members(
 
 def _as_asked(graph: Record, columns: Columns, directed: bool | None, where: str) -> Record:
     """A graph that is stored whole; refused where it cannot have the features or the directions that were asked for."""
-    kinds = {from_edges(one.feature_names) for one in graph.nodes.values()}
+    kinds = {structural_features_named(one.feature_names) for one in graph.nodes.values()}
     if (
         columns.learns
         and columns.features is not None
-        and columns.edge_features not in kinds - {None}
+        and columns.structural_features not in kinds - {None}
     ):
         expected = (
             f"tables or GraphML to choose features of, rather than {where}, which holds its own"

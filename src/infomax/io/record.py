@@ -16,15 +16,19 @@ from scipy import sparse
 from infomax.arrays import checks
 from infomax.arrays.adjacency import Adjacency
 from infomax.arrays.blocks import require_room
-from infomax.arrays.edge_features import EDGE_FEATURE_NAMES, default_edge_features, from_edges
 from infomax.arrays.held_out import check_held_out
 from infomax.arrays.relations import RELATION, Relation
 from infomax.arrays.scaling import Scale, Scaler
+from infomax.arrays.structural_features import (
+    STRUCTURAL_FEATURE_NAMES,
+    default_structural_features,
+    structural_features_named,
+)
 from infomax.arrays.table import Features, Table
 from infomax.errors import InputError, number_of, shorten, within
 from infomax.io.encoding.encoding import Encoding
 from infomax.io.nodes import Nodes
-from infomax.io.union import edge_features_of_types, whole_adjacency
+from infomax.io.union import structural_features_of_types, whole_adjacency
 
 
 @dataclass(frozen=True, eq=False)
@@ -371,13 +375,13 @@ class Record:
         matrix, dropped = checks.clean(adjacency, directed, binary)
         relation = Relation("", RELATION, "", Adjacency(matrix, directed))
         word = features if isinstance(features, str) else None
-        if word not in (None, *EDGE_FEATURE_NAMES):
+        if word not in (None, *STRUCTURAL_FEATURE_NAMES):
             raise InputError(
-                "features", f"an array, or {' or '.join(EDGE_FEATURE_NAMES)}", shorten(word)
+                "features", f"an array, or {' or '.join(STRUCTURAL_FEATURE_NAMES)}", shorten(word)
             )
         columns |= {"n": int(shape[0]), "features": None if word else features, "groups": groups}
         return cls.of_columns(
-            {"": columns}, [relation], edge_features=word, held_out=held_out, dropped=dropped
+            {"": columns}, [relation], structural_features=word, held_out=held_out, dropped=dropped
         )
 
     @classmethod
@@ -386,7 +390,7 @@ class Record:
         nodes: Mapping[str, Mapping[str, Any]],
         relations: Sequence[Relation],
         *,
-        edge_features: str | None = None,
+        structural_features: str | None = None,
         held_out: ArrayLike | None = None,
         **about: Any,
     ) -> Self:
@@ -395,7 +399,7 @@ class Record:
         Args:
             nodes: what `Nodes.of` takes, by type; features that are None are made of all edges.
             relations: the edges; of nodes without a type only one.
-            edge_features: what to make, as one word; None: positions, or degrees where there are groups.
+            structural_features: what to make, as one word; None: positions, or degrees where there are groups.
             held_out: ``[2, H]`` rows, see `Record`.
             about: other fields.
         """
@@ -411,21 +415,21 @@ class Record:
             if graph.groups is not None:
                 checks.check_groups(graph.groups, whole)
             held_out = None if held_out is None else check_held_out(held_out, whole)
-        word = edge_features or default_edge_features(graph.groups is not None)
+        word = structural_features or default_structural_features(graph.groups is not None)
         bare = {node_type: word for node_type, one in checked.items() if not one.num_features}
-        return dataclasses.replace(graph.with_edge_features(bare), held_out=held_out)
+        return dataclasses.replace(graph.with_structural_features(bare), held_out=held_out)
 
-    def with_edge_features(self, words: Mapping[str, Any] | None = None) -> Self:
+    def with_structural_features(self, words: Mapping[str, Any] | None = None) -> Self:
         """The graph with features of some types made of its edges, as one word each; None: those that were, again."""
         if words is None:
             words = {
                 node_type: word
                 for node_type, one in self.nodes.items()
-                if (word := from_edges(one.feature_names))
+                if (word := structural_features_named(one.feature_names))
             }
         nodes = dict(self.nodes)
-        for node_type, values in edge_features_of_types(nodes, self.relations, words).items():
-            names = EDGE_FEATURE_NAMES[words[node_type]]
+        for node_type, values in structural_features_of_types(nodes, self.relations, words).items():
+            names = STRUCTURAL_FEATURE_NAMES[words[node_type]]
             nodes[node_type] = dataclasses.replace(
                 nodes[node_type], table=Table(values), feature_names=names
             )

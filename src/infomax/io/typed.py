@@ -292,7 +292,7 @@ def _refuse_missing(
                 if (
                     name not in there
                     and not counted
-                    and not (word == "features" and columns.edge_features)
+                    and not (word == "features" and columns.structural_features)
                 ):
                     where, remedy = (
                         "columns" if word == "kinds" else word,
@@ -327,7 +327,9 @@ def _of_table(columns: Columns, node_type: str, header: list[str], matrix: Path 
     found = Columns(
         labels=tuple(chosen(columns.labels)),
         ignore=tuple(chosen(columns.ignore)),
-        features=features if features is None or columns.edge_features else tuple(own(features)),
+        features=features
+        if features is None or columns.structural_features
+        else tuple(own(features)),
         matrix=matrix,
         earlier=earlier,
         kinds={name: columns.kinds[word] for name, word in chosen(columns.kinds).items()},

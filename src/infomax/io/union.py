@@ -11,13 +11,15 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from infomax.arrays.adjacency import Adjacency
-from infomax.arrays.edge_features import EdgeFeatures, make_edge_features
 from infomax.arrays.relations import Relation
+from infomax.arrays.structural_features import StructuralFeatures, make_structural_features
 from infomax.io.nodes import Nodes
 
 
-def edge_features_of_types(
-    nodes: Mapping[str, Nodes], relations: Sequence[Relation], words: Mapping[str, EdgeFeatures]
+def structural_features_of_types(
+    nodes: Mapping[str, Nodes],
+    relations: Sequence[Relation],
+    words: Mapping[str, StructuralFeatures],
 ) -> dict[str, Any]:
     """The features ``[N, F]`` of some types, made of the edges of all relations."""
     if not words:
@@ -30,7 +32,7 @@ def edge_features_of_types(
     ]
     seen = np.concatenate(masks)
     whole = {
-        word: make_edge_features(word, edges, ids, None if seen.all() else seen)
+        word: make_structural_features(word, edges, ids, None if seen.all() else seen)
         for word in set(words.values())
     }
     return {node_type: whole[word][ids.rows[node_type]] for node_type, word in words.items()}

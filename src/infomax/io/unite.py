@@ -13,14 +13,17 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from infomax.arrays import checks
-from infomax.arrays.edge_features import default_edge_features, from_edges
 from infomax.arrays.relations import Relation
 from infomax.arrays.sparsity import dense
+from infomax.arrays.structural_features import (
+    default_structural_features,
+    structural_features_named,
+)
 from infomax.arrays.table import Table
 from infomax.errors import InputError, shorten, within
 from infomax.io.nodes import Nodes
 from infomax.io.record import Record
-from infomax.io.union import edge_features_of_types
+from infomax.io.union import structural_features_of_types
 
 Ends: TypeAlias = tuple[str, str, str]
 """A relation: the type of its sources, its name, the type of its targets."""
@@ -43,7 +46,7 @@ def unite(
     edges: Mapping[Ends, Links],
     *,
     directed: Collection[Ends] = (),
-    edge_features: str | None = None,
+    structural_features: str | None = None,
     held_out: ArrayLike | None = None,
 ) -> Record:
     """The graph of nodes by type and of edges by relation; the only type may have no name.
@@ -52,7 +55,7 @@ def unite(
         nodes: columns as in `Record.of_columns`, with ids.
         edges: rows and weights.
         directed: the relations within one type whose edges have directions.
-        edge_features: as in `Record.of_columns`.
+        structural_features: as in `Record.of_columns`.
         held_out: as in `Record.of_columns`.
     """
     dropped: Counter[str] = Counter()
@@ -70,7 +73,11 @@ def unite(
         node_type: {"n": len(columns["ids"]), **columns} for node_type, columns in nodes.items()
     }
     return Record.of_columns(
-        sized, relations, edge_features=edge_features, held_out=held_out, dropped=dict(dropped)
+        sized,
+        relations,
+        structural_features=structural_features,
+        held_out=held_out,
+        dropped=dict(dropped),
     )
 
 
@@ -84,15 +91,15 @@ def relation_matrix(
         return checks.clean(matrix, directed or not one_type, links[1] is None, loops=not one_type)
 
 
-def without_edge_features(graph: Record) -> Record:
+def without_structural_features(graph: Record) -> Record:
     """The graph as tables hold it: without those features that are made again when it is read."""
-    default = default_edge_features(graph.groups is not None)
+    default = default_structural_features(graph.groups is not None)
     bare = {
         node_type: default
         for node_type, one in graph.nodes.items()
-        if from_edges(one.feature_names) == default
+        if structural_features_named(one.feature_names) == default
     }
-    anew = edge_features_of_types(graph.nodes, graph.relations, bare)
+    anew = structural_features_of_types(graph.nodes, graph.relations, bare)
 
     def without(node_type: str, one: Nodes) -> Nodes:
         same = node_type in anew and np.allclose(

@@ -31,7 +31,7 @@ from infomax.io.rows import (
     relation_columns,
 )
 from infomax.io.sources import EXTENSIONS
-from infomax.io.unite import without_edge_features, without_features
+from infomax.io.unite import without_features, without_structural_features
 from infomax.progress import Progress, followed, silent
 
 NAMES = "a .npz, a .graphml, edges.csv,nodes.csv (or .tsv, .txt, .parquet), a folder for tables, or NAME.graph"
@@ -56,7 +56,7 @@ def write_graph(graph: Record, path: str | Path, progress: Progress = silent) ->
         expected = "a folder for tables (also NAME.parquet), an .npz or NAME.graph, for several types of nodes"
         raise InputError(name, expected, found)
     if suffix not in (".npz", ".graph"):
-        graph = without_edge_features(graph)
+        graph = without_structural_features(graph)
     if name.count(",") == 1:
         first, second = (Path(part.strip()) for part in name.split(","))
         _write_tables(graph, first, second, progress)

@@ -17,7 +17,7 @@ from infomax.analysis.pictures import sample_rows, tsne, umap
 from infomax.analysis.projections import projections
 from infomax.analysis.report import Chapter, write_report
 from infomax.analysis.scores import Pairs, scores
-from infomax.arrays.edge_features import edge_features_in_words
+from infomax.arrays.structural_features import structural_features_in_words
 from infomax.errors import InputError, number_of
 from infomax.estimator import DGI
 from infomax.evaluation.probes import choose_probe, score_splits
@@ -50,7 +50,7 @@ def write_analysis(
     lead = (
         f"{words(model.health_['verdict'])} "
         f"{drawn}{number_of(graph.num_nodes, 'node')}, {number_of(graph.num_edges, 'edge')}, "
-        f"{edge_features_in_words(graph.feature_names) or number_of(graph.num_features, 'feature')}. "
+        f"{structural_features_in_words(graph.feature_names) or number_of(graph.num_features, 'feature')}. "
         f"{parts['encoder']['part']} encoder of {number_of(model.model_.encoder.out_dim, 'dimension')}, corruption "
         f"{parts['corruption']['part']}, seed {model.seed_}; infomax {__version__}."
     )

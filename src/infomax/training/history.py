@@ -17,10 +17,10 @@ import torch
 from numpy.typing import NDArray
 from scipy import sparse
 
-from infomax.arrays.edge_features import from_edges
 from infomax.arrays.relations import Step, steps
 from infomax.arrays.scaling import Scaler
 from infomax.arrays.sparsity import dense
+from infomax.arrays.structural_features import structural_features_named
 from infomax.arrays.times import DAY, UNKNOWN
 from infomax.io.record import Record
 from infomax.kernels import Backend
@@ -105,7 +105,7 @@ class History:
             names = nodes.feature_names
             own = known[node_type]
             table = np.zeros((nodes.num_nodes, 0), np.float32)
-            if not from_edges(names):
+            if not structural_features_named(names):
                 projection = own_projection(
                     own.table, spread(own.num_nodes, FITTED), backend
                 ).numpy()

@@ -26,8 +26,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from infomax.arrays.edge_features import from_edges
 from infomax.arrays.scaling import Scaler
+from infomax.arrays.structural_features import structural_features_named
 from infomax.arrays.times import parse_half_lives
 from infomax.embeddings import slices
 from infomax.errors import InputError
@@ -106,7 +106,7 @@ def _without_features(graph: Graph) -> set[str]:
     return {
         node_type
         for node_type, nodes in graph.nodes.items()
-        if from_edges(nodes.feature_names) == "positions"
+        if structural_features_named(nodes.feature_names) == "positions"
     }
 
 

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
-from infomax.arrays.edge_features import from_edges
 from infomax.arrays.resemblance import DIFFERENT
 from infomax.arrays.sparsity import dense
+from infomax.arrays.structural_features import structural_features_named
 from infomax.errors import number_of
 from infomax.graphs.graph import Graph
 
@@ -133,7 +133,9 @@ def _fact(report: dict[str, Any], graph: Graph) -> Finding | None:
     if edges == 0:
         marked = " Mark more nodes as seen." if seen else ""
         return f"No edge joins two of the nodes{seen}, so shuffling changes nothing.", how + marked
-    if features := from_edges(graph.feature_names):  # positions tell pairs apart at the most
+    if features := structural_features_named(
+        graph.feature_names
+    ):  # positions tell pairs apart at the most
         degrees = graph.degrees()
         if np.ptp(degrees) == 0 and (features == "degrees" or degrees[0] <= 1):
             told = "There are no features, and the degrees of all nodes are alike."

@@ -13,11 +13,15 @@ from scipy import sparse
 from infomax.arrays import folder as layout
 from infomax.arrays.adjacency import MappedAdjacency
 from infomax.arrays.blocks import row_blocks
-from infomax.arrays.edge_features import EDGE_FEATURE_NAMES, EdgeFeatures, degree_features
 from infomax.arrays.parquet_columns import StoredColumns, stored_ids
 from infomax.arrays.positions import WIDTH, fill_positions
 from infomax.arrays.relations import Relation
 from infomax.arrays.sparsity import dense
+from infomax.arrays.structural_features import (
+    STRUCTURAL_FEATURE_NAMES,
+    StructuralFeatures,
+    degree_features,
+)
 from infomax.io.array_files import GROUP, FeatureWriter
 from infomax.io.features import check_rows, finite, matrix_names, read_matrix
 from infomax.io.folder import SIDES, place
@@ -53,7 +57,12 @@ class EdgeFeaturesOnDisk:
         return MappedAdjacency(open_senders(self.work / "union"))
 
     def write(
-        self, edges: MappedAdjacency, word: EdgeFeatures, kinds: Sequence[str], *, halved: bool
+        self,
+        edges: MappedAdjacency,
+        word: StructuralFeatures,
+        kinds: Sequence[str],
+        *,
+        halved: bool,
     ) -> dict[str, list[str]]:
         """Write the features of some types; returns their names."""
         features: Any = edges.degrees()
@@ -70,7 +79,7 @@ class EdgeFeaturesOnDisk:
                 for start in range(first, last, GROUP):
                     block = features[start : min(start + GROUP, last)]
                     writer.append(block if word == "positions" else degree_features(block))
-        return {kind: list(EDGE_FEATURE_NAMES[word]) for kind in kinds}
+        return {kind: list(STRUCTURAL_FEATURE_NAMES[word]) for kind in kinds}
 
     def _seen(self) -> NDArray[np.bool_] | None:
         """Which nodes training sees; None: all."""

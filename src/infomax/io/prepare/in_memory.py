@@ -61,7 +61,7 @@ class NodeLists:
             check_rows(Path("features"), matrix, count)
             names = matrix_names(matrix.shape[1])
             features = matrix if there.all() else matrix[there]
-        elif source.columns.matrix is not None and source.columns.edge_features is None:
+        elif source.columns.matrix is not None and source.columns.structural_features is None:
             names, features = read_features(source.columns.matrix, count, source.columns.features)
             features = features if there.all() else features[there]
         elif first.features is not None:
@@ -107,7 +107,10 @@ class InMemory(Stages):
         edges = self.edges[0]
         with nullcontext() if self.several else within(edges.path):
             graph = unite(
-                fields, self.joined, directed=directed, edge_features=self.columns.edge_features
+                fields,
+                self.joined,
+                directed=directed,
+                structural_features=self.columns.structural_features,
             )
         if self.several:
             return replace(graph, table_columns=self.columns.named())

@@ -154,7 +154,7 @@ class Preparation(Stages):
         }
         for node_type in names:
             matrix = self.nodes[node_type].columns.matrix if node_type in self.nodes else None
-            if not names[node_type] and matrix is not None and not self.columns.edge_features:
+            if not names[node_type] and matrix is not None and not self.columns.structural_features:
                 rows = self.database.rows(
                     f"SELECT node >= 0 FROM {self._table(node_type)} ORDER BY number"
                 )
@@ -175,7 +175,7 @@ class Preparation(Stages):
                 else self._edges()
             )
             names |= maker.write(
-                edges, self.columns.edge_features or "positions", bare, halved=self.half
+                edges, self.columns.structural_features or "positions", bare, halved=self.half
             )
         return names
 

@@ -1,4 +1,7 @@
-"""Features made of the edges, of nodes that have none: positions in the graph, or bins of degrees."""
+"""Features of nodes that are computed from the edges: positions in the graph, or bins of degrees.
+
+They stand in where nodes have no features of their own. Numbers that an edge itself carries are `edge_features`.
+"""
 
 from __future__ import annotations
 
@@ -13,44 +16,47 @@ from infomax.arrays.adjacency import Adjacency
 from infomax.arrays.blocks import require_room
 from infomax.arrays.positions import FIRST, LAST, POSITION_NAMES, WIDTH, positions, positions_bytes
 
-EdgeFeatures = Literal["degrees", "positions"]
+StructuralFeatures = Literal["degrees", "positions"]
 DEGREE_NAMES = tuple(f"degree {2**b - 1}-{2 ** (b + 1) - 2}" for b in range(32))
 """The names of the features of `degree_features`."""
-EDGE_FEATURE_NAMES: dict[EdgeFeatures, tuple[str, ...]] = {
+STRUCTURAL_FEATURE_NAMES: dict[StructuralFeatures, tuple[str, ...]] = {
     "degrees": DEGREE_NAMES,
     "positions": POSITION_NAMES,
 }
-_IN_WORDS: dict[EdgeFeatures, str] = {
+_DESCRIPTIONS: dict[StructuralFeatures, str] = {
     "degrees": "no features: 32 bins of degrees",
     "positions": f"no features: {WIDTH} positions in the graph (signs by id, averaged over {FIRST} to {LAST} hops)",
 }
 
 
-def from_edges(names: Sequence[str]) -> EdgeFeatures | None:
+def structural_features_named(names: Sequence[str]) -> StructuralFeatures | None:
     """Which edge features have these names; None: they were not made of the edges."""
-    return next((word for word, known in EDGE_FEATURE_NAMES.items() if tuple(names) == known), None)
-
-
-def asked_edge_features(names: Sequence[str]) -> EdgeFeatures | None:
-    """Those that are asked for: as one word, by their names or by no name. None: other features are."""
     return next(
-        (word for word, known in EDGE_FEATURE_NAMES.items() if set(names) <= {word, *known}), None
+        (word for word, known in STRUCTURAL_FEATURE_NAMES.items() if tuple(names) == known), None
     )
 
 
-def edge_features_in_words(names: Sequence[str]) -> str:
+def asked_structural_features(names: Sequence[str]) -> StructuralFeatures | None:
+    """Those that are asked for: as one word, by their names or by no name. None: other features are."""
+    return next(
+        (word for word, known in STRUCTURAL_FEATURE_NAMES.items() if set(names) <= {word, *known}),
+        None,
+    )
+
+
+def structural_features_in_words(names: Sequence[str]) -> str:
     """How features of these names were made, in words; "" where they were not made."""
-    word = from_edges(names)
-    return "" if word is None else _IN_WORDS[word]
+    structural_features = structural_features_named(names)
+    return "" if structural_features is None else _DESCRIPTIONS[structural_features]
 
 
-def default_edge_features(several: bool) -> EdgeFeatures:
+def default_structural_features(several: bool) -> StructuralFeatures:
     """What is made where nothing is asked for: positions, which are not comparable between several graphs."""
     return "degrees" if several else "positions"
 
 
-def make_edge_features(
-    word: EdgeFeatures, edges: Adjacency, ids: Any, seen: NDArray[np.bool_] | None
+def make_structural_features(
+    word: StructuralFeatures, edges: Adjacency, ids: Any, seen: NDArray[np.bool_] | None
 ) -> Any:
     """The features ``[N, F]`` of the edges in memory; training sees the nodes of a mask ``[N]``, or all."""
     if word == "degrees":
