@@ -1,4 +1,4 @@
-"""Orthonormal columns, of independent ones and of others."""
+"""Orthonormal columns, of independent ones and of others; eigenvectors where MKL finds none."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 import torch
 
+from infomax.kernels import host
+from infomax.kernels.host import symmetric_eigen
 from infomax.kernels.spectrum import make_orthonormal
 
 
@@ -25,3 +27,28 @@ def test_columns_become_orthonormal_and_keep_their_span(rank, scale):
     )
     left = np.linalg.norm(given - found @ (found.T @ given), axis=0)
     assert left.max() < 1e-4 * np.linalg.norm(given, axis=0).max()
+
+
+@pytest.mark.parametrize("fails", [False, True])
+@pytest.mark.parametrize("unit", [1.0, 1e-30, 1e30])
+def test_eigenvectors_of_mostly_zero_matrices_whatever_their_unit(unit, fails, monkeypatch):
+    if fails:
+
+        def failing(*_):
+            raise torch.linalg.LinAlgError("linalg.eigh: The algorithm failed to converge")
+
+        monkeypatch.setattr(host, "on_one_thread", failing)
+    rng = np.random.default_rng(0)
+    symmetric = np.zeros((60, 60))
+    rows = rng.normal(size=(40, 9))
+    symmetric[:9, :9] = unit * rows.T @ rows
+    values, vectors = (part.numpy() for part in symmetric_eigen(torch.from_numpy(symmetric)))
+    assert (np.diff(values) >= 0).all()
+    np.testing.assert_allclose(vectors.T @ vectors, np.eye(60), atol=1e-12)
+    np.testing.assert_allclose((vectors * values) @ vectors.T / unit, symmetric / unit, atol=1e-12)
+
+
+def test_a_matrix_of_zeros_has_eigenvectors():
+    values, vectors = symmetric_eigen(torch.zeros(4, 4))
+    assert values.tolist() == [0, 0, 0, 0]
+    np.testing.assert_array_equal(vectors.numpy(), np.eye(4))

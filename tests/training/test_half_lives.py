@@ -138,6 +138,22 @@ def test_a_new_node_has_the_pooled_parts_of_a_known_one_with_its_edges(model: DG
         np.testing.assert_allclose(found[same], known.vectors[2, same], atol=1e-5, err_msg=name)
 
 
+def test_pooled_parts_of_several_half_lives_have_one_length_together(model: DGI) -> None:
+    found = model.transform(model.graph_)
+    lengths = [
+        np.linalg.norm(found.vectors[:, found.columns[f"pooled {life}"]], axis=1).mean()
+        for life in LIVES.split(",")
+    ]
+    np.testing.assert_allclose(lengths, 0.5 / np.sqrt(3), rtol=1e-4)
+
+
+@pytest.mark.parametrize("half_life", [60, [60], 1.5, {"60d": 60.0}])
+def test_a_half_life_that_is_no_text_is_refused(model: DGI, half_life: object) -> None:
+    asked = pa.table({"id": np.arange(7), "time": ["2030-01-01"] * 7})
+    with pytest.raises(InputError, match="half_life: expected half-lives such as 60d"):
+        model.at(asked, half_life=half_life)  # type: ignore[arg-type]
+
+
 def test_update_computes_what_a_later_or_redated_order_reaches(model: DGI) -> None:
     before = model.transform(model.graph_)
     later = _shop(like=model.graph_).target("customer")

@@ -7,6 +7,7 @@ import pytest
 import torch
 from scipy import sparse
 
+from infomax import DGI, Graph
 from infomax.arrays.table import Table
 from infomax.kernels import Backend
 from infomax.training import own as module
@@ -63,3 +64,30 @@ def test_the_own_part_is_the_same_on_every_device(device, make, wide):
     *_, axes = np.linalg.svd(x / np.sqrt(deviation), full_matrices=False)
     expected = np.abs(x / np.sqrt(deviation) @ axes[: module.COUNT].T)
     np.testing.assert_allclose(np.abs(found), expected, atol=2e-4 * np.abs(expected).max())
+
+
+def test_small_tables_of_two_short_texts_are_trained():
+    """MKL finds no eigenvectors of the products of these columns, most of which are zero."""
+    import pandas as pd
+
+    words = [start + end for start in "kmprst" for end in ("oak", "elm", "sun", "owl")]
+    rng = np.random.default_rng(6)
+    texts = [[" ".join(rng.choice(words[:13], 7)) for _ in range(40)] for _ in "ab"]
+    nodes = pd.DataFrame({"id": range(40), "a": texts[0], "b": texts[1]})
+    ring = pd.DataFrame({"source": range(40), "target": np.roll(range(40), -1)})
+    model = DGI(4, epochs=1).fit(Graph.from_frames(ring, nodes))
+    assert np.isfinite(model.transform(model.graph_).vectors).all()
+
+
+@pytest.mark.parametrize("unit", [1e-44, 1e-40, 1e-37])
+@pytest.mark.parametrize("columns", [2, 200])
+def test_columns_too_small_to_scale_say_nothing_and_spoil_nothing(unit, columns):
+    rng = np.random.default_rng(0)
+    features = rng.integers(1, 9, (60, columns)).astype(np.float32)
+    features[:, 0] *= unit
+    projection = own_projection(Table(features), np.arange(60), CPU)
+    own = project(features, projection, CPU).numpy()
+    assert np.isfinite(own).all()
+    assert own.std(axis=0)[1] > 0
+    vectors = DGI(8, epochs=2).fit_transform(Graph.from_arrays([range(59), range(1, 60)], features))
+    assert np.isfinite(vectors.vectors).all()

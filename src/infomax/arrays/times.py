@@ -67,13 +67,15 @@ def iso_times(times: NDArray[np.int64]) -> NDArray[Any]:
 
 def parse_half_lives(words: str | Sequence[str], where: str = "half_life") -> dict[str, float]:
     """Half-lives in days by how they were written: ``60d``, ``12h``, ``2w``, ``1y``, ``latest`` (0) or ``forever``."""
+    expected = "half-lives such as 60d, 12h, 2w, 1y, latest or forever"
+    parts = words.split(",") if isinstance(words, str) else words
+    if not isinstance(parts, Sequence) or not all(isinstance(part, str) for part in parts):
+        raise InputError(where, expected, shorten(str(words)))
     found: dict[str, float] = {}
-    for word in words.split(",") if isinstance(words, str) else words:
+    for word in parts:
         match = re.fullmatch(r"(\d+(?:\.\d+)?)([hdwy])", word.strip())
         if word.strip() not in _ENDS and (match is None or not float(match[1])):
-            raise InputError(
-                where, "half-lives such as 60d, 12h, 2w, 1y, latest or forever", shorten(word)
-            )
+            raise InputError(where, expected, shorten(word))
         found[word.strip()] = (
             _ENDS[word.strip()] if match is None else float(match[1]) * _UNITS[match[2]]
         )

@@ -94,13 +94,34 @@ def at_once(
     return [part.result() for part in [pool.submit(function, *arguments) for arguments in calls]]
 
 
-def leading(symmetric: NDArray[Any], count: int) -> NDArray[Any]:
-    """The eigenvectors ``[n, count]`` of a symmetric matrix ``[n, n]`` with the largest eigenvalues, the largest first.
+def symmetric_eigen(matrix: Tensor) -> tuple[Tensor, Tensor]:
+    """Eigenvalues ``[n]``, ascending, and eigenvectors ``[n, n]`` of a symmetric matrix, in double precision.
 
-    In double precision: MKL does not always converge in single. On one thread: beside other processes, NumPy's wait for
-    each other several times as long as one of them takes for it all.
+    MKL fails on some matrices: on more of them in single precision, and where entries are tiny or mostly zero. So the
+    largest entry becomes 1 before, and where MKL fails all the same, SciPy's slower QR iteration takes over.
     """
-    _, vectors = on_one_thread(torch.linalg.eigh, torch.from_numpy(symmetric).double())
+    matrix = matrix.cpu().double()
+    matrix = (matrix + matrix.T) / 2
+    unit = float(matrix.abs().max()) if len(matrix) else 1.0
+    if unit == 0:
+        return torch.zeros(len(matrix), dtype=matrix.dtype), torch.eye(
+            len(matrix), dtype=matrix.dtype
+        )
+
+    # On one thread: beside other processes, threads wait for each other several times as long as one takes for it all.
+    try:
+        values, vectors = on_one_thread(torch.linalg.eigh, matrix / unit)
+    except RuntimeError:  # torch.linalg.LinAlgError
+        from scipy import linalg
+
+        found = linalg.eigh((matrix / unit).numpy(), driver="ev")
+        values, vectors = (torch.from_numpy(np.ascontiguousarray(part)) for part in found)
+    return values * unit, vectors
+
+
+def leading(symmetric: NDArray[Any], count: int) -> NDArray[Any]:
+    """The eigenvectors ``[n, count]`` of a symmetric matrix ``[n, n]``, those of the largest eigenvalues first."""
+    _, vectors = symmetric_eigen(torch.from_numpy(symmetric))
     return np.ascontiguousarray(vectors.numpy()[:, ::-1][:, :count], symmetric.dtype)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from infomax.kernels.host import on_one_thread
+from infomax.kernels.host import on_one_thread, symmetric_eigen
 
 ROUNDS, DEGREE = 3, 6
 """Rounds of the subspace iteration, and the degree of the polynomial of P that each multiplies by.
@@ -45,7 +45,7 @@ def leading_vectors(
     for _ in range(ROUNDS):
         make_orthonormal(now)
         product(now, then)
-        least = max(LEAST, float(on_one_thread(torch.linalg.eigvalsh, _products(now, then))[0]))
+        least = max(LEAST, float(symmetric_eigen(_products(now, then))[0][0]))
         for at in range(DEGREE):
             if at:
                 product(now, then)
@@ -56,7 +56,7 @@ def leading_vectors(
     make_orthonormal(now)
     product(now, then)
     small = _products(now, then) + TIES * _products(now, now, apart)
-    values, vectors = on_one_thread(torch.linalg.eigh, (small + small.T) / 2)
+    values, vectors = symmetric_eigen(small)
     kept = torch.flip(torch.arange(len(values))[values > LEAST], (0,))[:count]
     _replace(then, vectors[:, kept].to(now))
     found = then[:, : len(kept)]
@@ -66,26 +66,31 @@ def leading_vectors(
 
 def make_orthonormal(columns: Tensor) -> None:
     """Replace columns ``[N, w]`` by orthonormal ones of the same span; as many are zero as they depend on others."""
-    _replace(columns, on_one_thread(_orthonormal, _products(columns, columns)).to(columns))
+    _replace(columns, _orthonormal(_products(columns, columns)).to(columns))
 
 
 def _orthonormal(products: Tensor) -> Tensor:
     """What columns with these inner products ``[w, w]`` are multiplied by to become orthonormal, ``[w, w]``."""
-    factor, failed = torch.linalg.cholesky_ex(products)
+    factor, failed = on_one_thread(torch.linalg.cholesky_ex, products)
     lengths = factor.diagonal()
     if (
         not failed and lengths.min() > 1e-4 * lengths.max()
     ):  # in a third of the time of what follows
-        turn: Tensor = torch.linalg.solve_triangular(
-            factor, torch.eye(len(factor), dtype=factor.dtype), upper=False
-        ).T
+        identity = torch.eye(len(factor), dtype=factor.dtype)
+        turn: Tensor = on_one_thread(solve_lower, factor, identity).T
     else:
-        squares, vectors = torch.linalg.eigh(products)
+        squares, vectors = symmetric_eigen(products)
         kept = squares > 1e-10 * squares[-1]
         turn = vectors * torch.where(
             kept, squares.clamp(min=1e-30).rsqrt(), torch.zeros_like(squares)
         )
     return turn
+
+
+def solve_lower(factor: Tensor, right: Tensor) -> Tensor:
+    """X with L X = R, L being a lower triangle."""
+    solution: Tensor = torch.linalg.solve_triangular(factor, right, upper=False)
+    return solution
 
 
 def _signs(columns: Tensor) -> Tensor:

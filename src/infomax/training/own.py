@@ -40,8 +40,9 @@ def own_projection(table: Table, nodes: NDArray[np.int64], backend: Backend) -> 
         total += values.sum(axis=0)
         squares += (values * values).sum(axis=0)
     deviation = np.sqrt(np.maximum(squares / len(nodes) - np.square(total / len(nodes)), 0))
-    known = deviation > 1e-6 * np.sqrt(squares / len(nodes))
-    inverse = np.divide(1, deviation, out=np.zeros_like(deviation), where=known)
+    # A column tells nothing where it is constant, or so small that float32 cannot hold what it is multiplied by.
+    smallest = np.maximum(1e-6 * np.sqrt(squares / len(nodes)), np.finfo(np.float32).tiny)
+    inverse = np.divide(1, deviation, out=np.zeros_like(deviation), where=deviation > smallest)
     if len(inverse) <= COUNT:
         return torch.from_numpy(np.diag(inverse).astype(np.float32))
     weights = np.sqrt(inverse)

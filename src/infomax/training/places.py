@@ -108,7 +108,8 @@ class Places:
             else np.full(one.num_nodes, -1)
             for node_type, one in after.items()
         }
-        if all(
+        same_types = before.keys() == after.keys()
+        if same_types and all(
             np.array_equal(rows, np.arange(before[node_type].num_nodes))
             for node_type, rows in known.items()
         ):
