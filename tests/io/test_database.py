@@ -159,15 +159,13 @@ def test_a_folder_that_has_learnt_from_later_rows_is_refused_as_of_a_day(tmp_pat
 
 def test_roles_follow_from_keys_and_can_be_said(tmp_path: Path) -> None:
     path = shop(tmp_path, "sqlite")
-    plan, _ = planned(path, Columns())
-    assert plan.roles == {
+    plan = planned(path, Columns())
+    assert {name: plan.role(name) for name in plan.tables} == {
         "cities": "lookup", "customers": "nodes", "lines": "facts", "notes": "ignore", "orders": "nodes",
         "product_tags": "edges", "products": "nodes", "staff": "facts", "tags": "nodes",
     }  # fmt: skip
     graph = read_database(path)
     assert set(graph.target("customers").feature_names) == {"age", "cities=Bern", "cities=Basel"}
-    plan, _ = planned(path, Columns())
-    assert plan.unsaid == list(plan.tables), "in this order, so that info suggests the same twice"
     said = read_database(path, tables=["product_tags=nodes", "staff=ignore"])
     assert "staff" not in said.types
     assert ("product_tags", "tag_id", "tags") in [one.ends for one in said.relations]
@@ -223,9 +221,9 @@ def test_found_keys_tell_how_many_values_are_missing(tmp_path: Path) -> None:
         "total": [n / 2 for n in range(60)],
     }
     path = folder(tmp_path / "csv", "csv", {"orders": orders, "customers": TABLES["customers"]})
-    plan, _ = planned(path, Columns())
+    plan = planned(path, Columns())
     (key,) = plan.tables["orders"].keys
-    assert (key.how, key.filled, key.lost) == ("found", 60, 1)
+    assert (key.origin, key.filled, key.lost) == ("found", 60, 1)
     assert read_database(path).relations[0].edges.count == 59
     with pytest.raises(InputError, match="keys that refer to each other"):
         read_database(path, keys={"orders.customer_id": "none"})
@@ -256,7 +254,7 @@ def test_undeclared_keys_are_found_by_name_and_values(
         "csv",
         {**tables, "x": {"id": [1], "z": [2.5]}, "y": {"x_id": [1], "q": [1.5]}},
     )
-    plan, _ = planned(path, Columns())
+    plan = planned(path, Columns())
     assert [key.table for key in plan.tables["results"].keys] == ([table] if found else [])
 
 
@@ -341,7 +339,7 @@ def test_numbers_are_seconds_since_1970_or_thousandths(tmp_path: Path, scale: fl
 
 
 @pytest.mark.parametrize(
-    "cells", [["03/29/2024"] * 12, list(range(2012, 2024)), ["2024-01"] * 12], ids=str
+    "cells", [["03/29/2024"] * 12, list(range(5, 17)), ["2024-01"] * 12], ids=str
 )
 def test_a_column_without_times_is_refused(tmp_path: Path, cells: list[Any]) -> None:
     path = shop(tmp_path, "sqlite", tables=with_times(cells))

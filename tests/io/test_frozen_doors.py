@@ -247,9 +247,9 @@ FROZEN: dict[str, dict[str, Any]] = {
         "names": "dde84ac4e38a2ef5",
         "features": -11.7028631,
     },
-    "Chinook": {"graph": "0fb686abf7f6c1d7", "names": "7ba5d8ef1ea7bd75", "features": -36.6396726},
+    "Chinook": {"graph": "86e03f5ff068e761", "names": "7ba5d8ef1ea7bd75", "features": -36.6396726},
     "Formula 1": {"graph": "93cb57dbcf4ba8b5", "names": "67c683e9cc5403e0", "features": 106.517178},
-    "Sakila": {"graph": "fc3e6d1f7e700016", "names": "7433bafd23b87d1a", "features": -208.735193},
+    "Sakila": {"graph": "20ebcd275016ac90", "names": "3d85300e1e944e97", "features": -226.334017},
 }
 
 

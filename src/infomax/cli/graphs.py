@@ -215,10 +215,10 @@ def _is_database(name: str, columns: dict[str, Any]) -> bool:
 
     if not is_database(name):
         return False
-    plan, times = planned(name, Columns.of(**columns))
-    found = rows(plan, times, columns.get("as_of"))
+    plan = planned(name, Columns.of(**columns))
+    found = rows(plan, columns.get("as_of"))
     show.out.print("\n".join(drawn(plan)))
-    show.table(plan.snapshot.where, HEADINGS, found)
+    show.table(plan.snapshot.location, HEADINGS, found)
     show.out.print("\n".join(closing(plan)))
     return True
 

@@ -10,54 +10,63 @@ from urllib.parse import unquote
 
 from infomax.errors import InputError
 from infomax.io import text
+from infomax.io.column_names import apart, listed
 from infomax.io.columns import Columns
-from infomax.io.database.files import attach_duckdb, copy_files, copy_frames, table_files
-from infomax.io.database.keys import find_keys
-from infomax.io.database.roles import Plan, decide
+from infomax.io.database.deciding import DatabaseChoices, decide
+from infomax.io.database.duckdb import attach_duckdb
+from infomax.io.database.files import copy_files, copy_frames, table_files
+from infomax.io.database.roles import Plan
 from infomax.io.database.snapshot import Snapshot
 from infomax.io.database.sources import tables_of
 from infomax.io.database.sqlite import MAGIC, copy_sqlite
-from infomax.io.database.times import Time, find_times
+from infomax.io.database.times import time_candidates, with_times
 from infomax.io.typed import Tables
 
 POSTGRES = re.compile("postgres(ql)?://")
-_FILE = re.compile("(sqlite|duckdb):///")
-_SUFFIXES = (".sqlite", ".sqlite3", ".db", ".duckdb")
+_FILE_ADDRESS = re.compile("(sqlite|duckdb):///")
+_SQLITE_SUFFIXES = (".sqlite", ".sqlite3", ".db")
+_SUFFIXES = (*_SQLITE_SUFFIXES, ".duckdb")
 
 
 def is_database(name: str | Path) -> bool:
     """Whether a name is that of a SQLite or DuckDB file, of a Postgres server, or of a folder of different tables."""
-    if POSTGRES.match(str(name)) or _FILE.match(str(name)):
+    if POSTGRES.match(str(name)) or _FILE_ADDRESS.match(str(name)):
         return True
-    if other := re.match(r"\w+://", str(name)):
+    other_address = re.match(r"\w+://", str(name))
+    if other_address:
+        expected = "a file, a folder, sqlite:///, duckdb:/// or postgresql://"
         remedy = "Copy it to a file first; DuckDB reads MySQL and the web."
-        raise InputError(
-            str(name), "a file, a folder, sqlite:///, duckdb:/// or postgresql://", other[0], remedy
-        )
+        raise InputError(str(name), expected, other_address[0], remedy)
     path = Path(name)
-    if not path.is_dir():
-        return bool(_kind(path)) or (path.suffix.lower() in _SUFFIXES and path.is_file())
-    if any((path / part).exists() for part in ("edges", "graph.json", "config.json")):
+    if path.is_dir():
+        return _holds_different_tables(path)
+    return bool(database_type(path)) or (path.suffix.lower() in _SUFFIXES and path.is_file())
+
+
+def _holds_different_tables(folder: Path) -> bool:
+    """Whether a folder has tables of different columns, rather than those of one graph, or parts of one table."""
+    if any((folder / part).exists() for part in ("edges", "graph.json", "config.json")):
         return False
-    files = [
-        file for file in sorted(path.iterdir()) if file.is_file() and not file.name.startswith(".")
+    if "edges" in table_files(folder):
+        return False
+    tables = [
+        file
+        for file in sorted(folder.iterdir())
+        if file.is_file()
+        and not file.name.startswith(".")
+        and text.extension(file) in (*text.DELIMITERS, ".parquet")
     ]
-    tables = [file for file in files if text.extension(file) in (*text.DELIMITERS, ".parquet")]
-    return (
-        len(tables) > 1
-        and "edges" not in table_files(path)
-        and len({_header(file) for file in tables}) > 1
-    )
+    return len(tables) > 1 and len({_header(file) for file in tables}) > 1
 
 
 def database_file(name: str | Path) -> Path:
     """The file of a database, which may be written as an address: sqlite:///shop.db."""
-    found = _FILE.match(str(name))
-    return Path(unquote(str(name)[found.end() :])) if found else Path(name)
+    address = _FILE_ADDRESS.match(str(name))
+    return Path(unquote(str(name)[address.end() :])) if address else Path(name)
 
 
-def _kind(path: Path) -> str:
-    """ "sqlite" or "duckdb", by the first bytes of a file; "" for others."""
+def database_type(path: Path) -> str:
+    """``sqlite`` or ``duckdb``, by the first bytes of a file; "" for others."""
     try:
         if not path.is_file():  # a pipe can be read only once
             return ""
@@ -67,8 +76,10 @@ def _kind(path: Path) -> str:
         raise InputError(str(path), "permission to read it", "none") from None
     except (OSError, ValueError):
         return ""
-    is_empty = not first and path.suffix.lower() in _SUFFIXES[:3]
-    return "sqlite" if first == MAGIC or is_empty else "duckdb" if first[8:12] == b"DUCK" else ""
+    is_empty = not first and path.suffix.lower() in _SQLITE_SUFFIXES
+    if first == MAGIC or is_empty:
+        return "sqlite"
+    return "duckdb" if first[8:12] == b"DUCK" else ""
 
 
 def _header(path: Path) -> tuple[str, ...]:
@@ -83,46 +94,63 @@ def _header(path: Path) -> tuple[str, ...]:
 
 def of_database(name: str | Path, columns: Columns) -> Tables:
     """The tables of the graph of a database."""
-    return tables_of(*planned(name, columns), columns)
+    return tables_of(planned(name, columns), columns)
 
 
 def of_frames(frames: Mapping[str, Any], columns: Columns) -> Tables:
     """The tables of the graph of frames of pyarrow with keys, by their names."""
-    snapshot = Snapshot("frames", said=_roles(columns))
+    snapshot = Snapshot("frames", said_roles=_roles(columns))
     copy_frames(frames, snapshot)
-    return tables_of(*_plan(snapshot, columns), columns)
+    return tables_of(_plan(snapshot, columns), columns)
 
 
-def planned(name: str | Path, columns: Columns) -> tuple[Plan, dict[str, Time]]:
-    """The tables of a database, what they become, and their times."""
-    said = _roles(columns)
+def planned(name: str | Path, columns: Columns) -> Plan:
+    """The tables of a database, and what was decided about them."""
+    said_roles = _roles(columns)
     if POSTGRES.match(str(name)):
         from infomax.io.database.postgres import copy_postgres, shown
 
-        snapshot = Snapshot(shown(str(name)), said=said)
+        snapshot = Snapshot(shown(str(name)), said_roles=said_roles)
         copy_postgres(str(name), snapshot)
         return _plan(snapshot, columns)
+
     path = database_file(name)
     if not path.exists():
         raise InputError(str(path), "a database", "nothing of that name")
     files = [path] if path.is_file() else [*table_files(path).values()]
     stamp = [[str(file.resolve()), file.stat().st_size, file.stat().st_mtime_ns] for file in files]
-    snapshot = Snapshot(str(path), stamp, said)
-    copy = (
-        copy_files
-        if path.is_dir()
-        else {"sqlite": copy_sqlite, "duckdb": attach_duckdb}.get(_kind(path))
-    )
-    if copy is None:
+    snapshot = Snapshot(str(path), stamp, said_roles)
+    file_type = database_type(path)
+    if path.is_dir():
+        copy_files(path, snapshot)
+    elif file_type == "sqlite":
+        copy_sqlite(path, snapshot)
+    elif file_type == "duckdb":
+        attach_duckdb(path, snapshot)
+    else:
         raise InputError(str(path), "a database, a file of SQLite or DuckDB", "another file")
-    copy(path, snapshot)
     return _plan(snapshot, columns)
 
 
-def _plan(snapshot: Snapshot, columns: Columns) -> tuple[Plan, dict[str, Time]]:
-    find_keys(snapshot, _choices(columns, "key"))
-    plan = decide(snapshot)
-    return plan, find_times(plan, columns.time or columns.earlier.get("time", ""))
+def _plan(snapshot: Snapshot, columns: Columns) -> Plan:
+    times = columns.time or columns.earlier.get("time", "")
+    names = columns.name or columns.earlier.get("name", "")
+    choices = DatabaseChoices(
+        keys=_choices(columns, "key"),
+        times=[time for time in times.split(",") if time],
+        names=apart(names) if names else [],
+        used_columns=[*columns.labels, *columns.kinds, *(columns.features or ())],
+    )
+    plan = decide(snapshot, choices)
+    if columns.as_of is not None and not with_times(plan):
+        candidates = time_candidates(plan)
+        remedy = "Name a column of times: --time TABLE.COLUMN."
+        if candidates:
+            remedy = (
+                f"Name a column of times: --time {candidates[0]}; there are {listed(candidates)}."
+            )
+        raise InputError("--as-of", "tables with times", "none", remedy)
+    return plan
 
 
 def _roles(columns: Columns) -> dict[str, str]:

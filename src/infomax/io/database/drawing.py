@@ -5,119 +5,191 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from infomax.arrays.times import parse_time
-from infomax.errors import InputError
-from infomax.io.database.roles import Plan, name_columns
-from infomax.io.database.schema import Key, Table
-from infomax.io.database.times import Time, moment
+from infomax.io.database.decisions import Key, TimeDecision
+from infomax.io.database.roles import NODE_ROLES, Plan
+from infomax.io.database.tables import Table
+from infomax.io.database.times import moment, with_times
 
 WIDTH = 80
+WIDTH_OF_KEYS = WIDTH - 12
 HEADINGS = ("table", "rows", "becomes", "name", "time")
 
 
 def drawn(plan: Plan) -> list[str]:
     """A tree from the tables that no other refers to, along the keys; ``=`` leads to a category, ``>`` to itself."""
     tables = [
-        table
-        for table in plan.tables.values()
-        if plan.roles[table.name] not in ("ignore", "lookup")
+        table for table in plan.tables.values() if plan.role(table.name) not in ("ignore", "lookup")
     ]
     referred = {key.table for table in tables for key in table.keys if key.table != table.name}
-    lines, drawn_already = list[str](), set[str]()
-    for table in sorted(tables, key=lambda one: (one.name in referred, -len(one.keys), one.name)):
-        if table.name not in drawn_already and (table.keys or table.name not in referred):
+
+    def rank(table: Table) -> tuple[bool, int, str]:
+        return table.name in referred, -len(table.keys), table.name
+
+    lines: list[str] = []
+    drawn_tables: set[str] = set()
+    for table in sorted(tables, key=rank):
+        if table.name not in drawn_tables and (table.keys or table.name not in referred):
             lines.append(table.name)
-            lines += _below(plan, table, drawn_already)
+            lines += _below(plan, table, drawn_tables)
     return lines
 
 
-def _below(plan: Plan, table: Table, known: set[str]) -> Iterator[str]:
+def _below(plan: Plan, table: Table, drawn_tables: set[str]) -> Iterator[str]:
     """The keys of a table and what is below them; those with nothing below share a line."""
-    known.add(table.name)
-    keys = [key for key in table.keys if plan.roles[key.table] != "ignore"]
-    deep, flat = list[Key](), list[Key]()
-    for key in keys:
+    drawn_tables.add(table.name)
+    branches: list[Key] = []
+    leaves: list[Key] = []
+    for key in table.keys:
         other = plan.tables[key.table]
-        grows = other.keys and other.name not in known and plan.roles[other.name] != "lookup"
-        (deep if grows else flat).append(key)
-    for number, key in enumerate(deep):
-        last = number == len(deep) - 1 and not flat
-        yield f"{'└' if last else '├'} {_leads(plan, table, key)}"
+        if plan.role(key.table) == "ignore":
+            continue
+        is_open = other.name not in drawn_tables and plan.role(other.name) != "lookup"
+        if other.keys and is_open:
+            branches.append(key)
+        else:
+            leaves.append(key)
+
+    for number, key in enumerate(branches):
+        is_last = number == len(branches) - 1 and not leaves
+        yield f"{'└' if is_last else '├'} {_arrow(plan, table, key)}"
         other = plan.tables[key.table]
-        if other.name not in known:
-            yield from (f"{' ' if last else '│'} {line}" for line in _below(plan, other, known))
+        if other.name not in drawn_tables:
+            for line in _below(plan, other, drawn_tables):
+                yield f"{' ' if is_last else '│'} {line}"
+
     line = ""
-    for key in flat:
-        word = _leads(plan, table, key)
-        if line and len(line) + len(word) > WIDTH - 12:
+    for key in leaves:
+        arrow = _arrow(plan, table, key)
+        if line and len(line) + len(arrow) > WIDTH_OF_KEYS:
             yield f"├ {line},"
             line = ""
-        line += f", {word}" if line else word
+        line += f", {arrow}" if line else arrow
     if line:
         yield f"└ {line}"
 
 
-def _leads(plan: Plan, table: Table, key: Key) -> str:
+def _arrow(plan: Plan, table: Table, key: Key) -> str:
+    """``driverId ─ drivers``, with the values that are missing there."""
     lost = f" ({key.lost:,} of {key.filled:,} missing)" if key.lost else ""
-    arrow = ">" if key.table == table.name else "=" if plan.roles[key.table] == "lookup" else "─"
-    return f"{key.name}{lost} {arrow} {key.table}"
+    sign = "─"
+    if key.table == table.name:
+        sign = ">"
+    elif plan.role(key.table) == "lookup":
+        sign = "="
+    return f"{key.name}{lost} {sign} {key.table}"
 
 
-def rows(plan: Plan, times: dict[str, Time], as_of: str | None = None) -> list[tuple[str, ...]]:
+def rows(plan: Plan, as_of: str | None = None) -> list[tuple[str, ...]]:
     """Each table: its rows, as of a day; what it becomes, its column of names and that of times."""
-    found = list[tuple[str, ...]]()
     until = None if as_of is None else parse_time(as_of, "--as-of")
-    if until is not None and not times:
-        raise InputError(
-            "--as-of", "tables with times", "none", "Name a column of times: --time TABLE.COLUMN."
-        )
+    table_rows: list[tuple[str, ...]] = []
     for name, table in plan.tables.items():
-        is_node = plan.roles[name] in ("nodes", "facts")
-        named = "+".join(name_columns(plan.snapshot, table)) if is_node else ""
-        time = times.get(name, Time())
-        when = time.column or ", ".join(f"as {key.table}" for key in time.keys)
-        count = f"{table.rows:,}" if table.sql else ""
-        if until is not None and name in times:
-            joins = list[str]()
-            there = f"coalesce({moment(plan, times, table, joins)} <= {until}, true)"
-            query = f"SELECT count(*) FROM {table.sql} AS t {' '.join(joins)} WHERE {there}"
-            count = f"{plan.snapshot.number(query):,}"
-        found.append((name, count, _becomes(plan, table), named, when if is_node else ""))
-    return found
+        is_node = plan.role(name) in NODE_ROLES
+        name_decision = plan.names.get(name)
+        name_columns = "+".join(name_decision.columns) if is_node and name_decision else ""
+        time = plan.times.get(name)
+        time_words = _time_in_words(time) if is_node and time is not None else ""
+        count = _row_count(plan, table, until)
+        table_rows.append((name, count, _becomes(plan, table), name_columns, time_words))
+    return table_rows
+
+
+def _row_count(plan: Plan, table: Table, until: int | None) -> str:
+    """The number of rows that are there by a time; "" for what is not read."""
+    if not table.sql:
+        return ""
+    if until is None or table.name not in with_times(plan):
+        return f"{table.row_count:,}"
+    joins: list[str] = []
+    is_there = f"coalesce({moment(plan, table, joins)} <= {until}, true)"
+    query = f"SELECT count(*) FROM {table.sql} AS t {' '.join(joins)} WHERE {is_there}"
+    return f"{plan.snapshot.number(query):,}"
+
+
+def _time_in_words(time: TimeDecision) -> str:
+    """The column of times, or the tables whose times the rows have."""
+    if time.column is not None:
+        return time.column
+    return ", ".join(f"as {key.table}" for key in time.keys)
 
 
 def _becomes(plan: Plan, table: Table) -> str:
-    role = plan.roles[table.name]
+    role = plan.role(table.name)
     if role == "edges":
         return "edges: " + " ─ ".join(key.table for key in plan.keys(table))
     if role == "lookup":
         owners = dict.fromkeys(other.name for other, _ in plan.referring(table.name))
         return f"category of {', '.join(owners)}"
-    if role == "ignore":
-        if table.is_view and table.columns and table.name in plan.unsaid:
-            return "nothing: vectors"
-        if table.is_view or table.name not in plan.unsaid:
-            return "nothing: a view" if table.is_view else "nothing"
-        return "nothing: no keys" if table.rows else "nothing: no rows"
-    return "nodes" if role == "nodes" else "nodes, facts"
+    if role != "ignore":
+        return "nodes" if role == "nodes" else "nodes, facts"
+    is_said = plan.is_said(table.name)
+    if table.is_view and table.columns and not is_said:
+        return "nothing: vectors"
+    if table.is_view:
+        return "nothing: a view"
+    if is_said:
+        return "nothing"
+    return "nothing: no keys" if table.row_count else "nothing: no rows"
+
+
+def reasons(plan: Plan) -> list[str]:
+    """Why tables are edges, which columns become no features, and how times were found, where that may surprise."""
+    lines = []
+    for name, table in plan.tables.items():
+        if plan.role(name) == "edges" and not plan.is_said(name) and table.dropped:
+            lines.append(f"{name}: edges, as {plan.roles[name].reason}")
+    lines += _dropped_in_words(plan)
+    for name, time in plan.times.items():
+        if time.origin == "found" and len(time.candidates) > 1:
+            chosen = f"time {time.column}, as" if time.column is not None else "no time of its own,"
+            lines.append(f"{name}: {chosen} {time.reason}")
+        elif time.origin == "found" and not time.exists:
+            lines.append(f"{name}: no time, {time.reason}")
+    return lines
+
+
+def _dropped_in_words(plan: Plan) -> list[str]:
+    """The columns that become no features, those of one reason in one line."""
+    columns_by_reason: dict[str, dict[str, list[str]]] = {}
+    for name, table in plan.tables.items():
+        if plan.role(name) == "ignore":
+            continue
+        for dropped in table.dropped.values():
+            tables = columns_by_reason.setdefault(dropped.reason, {})
+            tables.setdefault(dropped.column, []).append(name)
+    lines = []
+    for reason, tables_by_column in columns_by_reason.items():
+        columns = [
+            f"{names[0]}.{column}" if len(names) == 1 else f"{column} of {len(names)} tables"
+            for column, names in tables_by_column.items()
+        ]
+        lines.append(f"no feature: {', '.join(columns)}, as {reason}")
+    return lines
 
 
 def closing(plan: Plan) -> list[str]:
-    """What train does with it, and how another choice is made."""
-    trained = [kind for kind, table in plan.types.items() if plan.roles[table.name] == "nodes"]
-    facts = [kind for kind in plan.types if kind not in trained]
-    lines = [f"train: one run for each of {', '.join(trained or facts)}"]
+    """What train does with it, why, and how another choice is made."""
+    trained = [
+        node_type for node_type, table in plan.types.items() if plan.role(table.name) == "nodes"
+    ]
+    facts = [node_type for node_type in plan.types if node_type not in trained]
+    lines = reasons(plan)
+    lines.append(f"train: one run for each of {', '.join(trained or facts)}")
     if trained and facts:
         lines.append(f"not trained, as facts: {', '.join(facts)}; to train one: --type {facts[0]}")
+
     keys = [(table.name, key) for table in plan.tables.values() for key in table.keys]
-    counts = {how: sum(key.how == how for _, key in keys) for how in ("declared", "found", "said")}
-    told = ", ".join(f"{count} {how}" for how, count in counts.items() if count)
-    name, key = keys[0]
-    lines.append(f"keys: {told}; another: --key {name}.{key.name}=TABLE, or =none")
-    name = next(
-        (name for name in plan.unsaid if plan.roles[name] == "lookup"), next(iter(plan.tables))
-    )
-    other = "nodes" if plan.roles[name] == "lookup" else "ignore"
-    lines.append(f"another role: --table {name}={other}, of nodes, facts, edges, lookup, ignore")
-    lines.append("other names: --name TABLE.COLUMN; other times: --time TABLE.COLUMN")
+    origins = ("declared", "found", "said")
+    counts = {origin: sum(key.origin == origin for _, key in keys) for origin in origins}
+    counted = ", ".join(f"{count} {origin}" for origin, count in counts.items() if count)
+    table_name, key = keys[0]
+    lines.append(f"keys: {counted}; another: --key {table_name}.{key.name}=TABLE, or =none")
+
+    lookups = [
+        name for name in plan.tables if plan.role(name) == "lookup" and not plan.is_said(name)
+    ]
+    example = f"{lookups[0]}=nodes" if lookups else f"{next(iter(plan.tables))}=ignore"
+    lines.append(f"another role: --table {example}, of nodes, facts, edges, lookup, ignore")
+    lines.append("other names: --name TABLE.COLUMN; other times: --time TABLE.COLUMN, or =none")
     lines.append("columns of a type, and paths from it: --type NAME")
     return lines

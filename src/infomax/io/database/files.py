@@ -1,76 +1,37 @@
-"""Tables of a DuckDB file, of a folder of text and parquet files, and of frames."""
+"""Tables of a folder of text and parquet files, and of frames."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import csv
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from infomax.errors import InputError
 from infomax.io import text
-from infomax.io.database.schema import Key, Table, quoted
-from infomax.io.database.snapshot import Snapshot
+from infomax.io.database.snapshot import Snapshot, refuse_same_names
+from infomax.io.database.tables import Table
 from infomax.io.sources import EXTENSIONS
 
-NOTHING = ("", "\\N", "NULL", "null")
-"""What stands for nothing in a key of a text file."""
-
-
-def attach_duckdb(path: Path, snapshot: Snapshot) -> None:
-    """Attach a file, read-only; nothing of it is copied."""
-    try:
-        snapshot.database.execute(
-            f"ATTACH {_string(str(path.resolve()))} AS source (READ_ONLY, TYPE duckdb)"
-        )
-    except snapshot.failure as error:
-        raise InputError(str(path), "a DuckDB database that can be opened", str(error)) from None
-    query = "SELECT schema_name, {0}_name FROM duckdb_{0}s() WHERE database_name = 'source' AND NOT internal ORDER BY 2"
-    for kind in ("table", "view"):
-        for schema, name in snapshot.rows(query.format(kind)):
-            if not snapshot.wants(name, kind == "view", schema):
-                continue
-            snapshot.refuse_twice(name)
-            sql = f"source.{quoted(schema)}.{quoted(name)}"
-            table = Table(name, sql, snapshot.types(sql), is_view=kind == "view")
-            if kind == "table":
-                table.rows = snapshot.number(f"SELECT count(*) FROM {sql}")
-                _declared(snapshot, schema, table)
-            if not snapshot.are_vectors(table, list(table.columns)):
-                snapshot.tables[name] = table
-
-
-def _declared(snapshot: Snapshot, schema: str, table: Table) -> None:
-    """Note the keys that a table of the attached file declares."""
-    columns = "constraint_type, constraint_column_names, referenced_table, referenced_column_names"
-    where = f"schema_name = {_string(schema)} AND table_name = {_string(table.name)} AND database_name = 'source'"
-    for kind, own, other, target in snapshot.rows(
-        f"SELECT {columns} FROM duckdb_constraints() WHERE {where}"
-    ):
-        if kind == "PRIMARY KEY":
-            table.primary = tuple(own)
-        elif kind == "FOREIGN KEY" and not snapshot.is_left_out(other, schema):
-            table.keys.append(Key(tuple(own), other, tuple(target)))
-
-
-def _string(word: str) -> str:
-    """A text in SQL."""
-    return "'" + word.replace("'", "''") + "'"
+EMPTY_CELLS = ("", "\\N", "NULL", "null")
+"""What stands for nothing in a text file."""
+ROWS_PER_BATCH = 1 << 16
 
 
 def table_files(folder: Path) -> dict[str, Path]:
     """The tables in a folder by their names, those of files without the extension."""
-    found: dict[str, Path] = {}
+    files: dict[str, Path] = {}
     for path in sorted(folder.iterdir()):
         suffix = text.extension(path)
         if suffix not in EXTENSIONS or not path.is_file() or path.name.startswith("."):
             continue
         name = path.name[: -len(suffix)]
-        if name in found:
-            raise InputError(
-                str(folder), f"one file {name}.*", f"{found[name].name} and {path.name}"
-            )
-        found[name] = path
-    return found
+        if name in files:
+            found = f"{files[name].name} and {path.name}"
+            raise InputError(str(folder), f"one file {name}.*", found)
+        files[name] = path
+    return files
 
 
 def copy_files(folder: Path, snapshot: Snapshot) -> None:
@@ -84,38 +45,68 @@ def copy_files(folder: Path, snapshot: Snapshot) -> None:
             from infomax.io.parquet import opened
 
             with opened(path) as parquet:
-                batches = map(_columns, parquet.iter_batches(batch_size=1 << 16))
+                batches = map(_columns, parquet.iter_batches(batch_size=ROWS_PER_BATCH))
                 snapshot.copy(Table(name, "", {}), batches, names=parquet.schema_arrow.names)
-
-
-def _copy_text(name: str, path: Path, snapshot: Snapshot) -> None:
-    """Copy a text file, all cells as text; rows that end early are filled up: exports may leave the last cells out."""
-    names = text.TextFile(path).names
-    mark = text.DELIMITERS[text.extension(path)]
-    columns = ", ".join(f"{_string(column)}: 'VARCHAR'" for column in names)
-    options = f"delim={_string(mark)}, quote='\"', escape='\"', header=true, auto_detect=false, null_padding=true"
-    options += f", columns={{{columns}}}, nullstr=[{', '.join(map(_string, NOTHING))}]"
-    table = Table(name, f"t{len(snapshot.tables)}", dict.fromkeys(names, "VARCHAR"), is_text=True)
-    file = f"read_csv({_string(str(path.resolve()))}, {options})"
-    try:
-        snapshot.database.execute(f"CREATE TABLE {table.sql} AS SELECT * FROM {file}")
-    except snapshot.failure as error:
-        text.refuse_wide(path)
-        found = str(error).strip().splitlines()
-        line = next((one for one in found if "Line" in one or "line" in one), found[0])
-        expected = "a table of text, in UTF-8, with the cells of its header"
-        raise snapshot.refused(ValueError(line), str(path), expected) from None
-    table.rows = snapshot.number(f"SELECT count(*) FROM {table.sql}")
-    snapshot.tables[name] = table
 
 
 def copy_frames(frames: Mapping[str, Any], snapshot: Snapshot) -> None:
     """Copy frames of pyarrow."""
     for name, frame in frames.items():
-        snapshot.copy(
-            Table(name, "", {}), map(_columns, frame.to_batches()), names=frame.schema.names
-        )
+        batches = map(_columns, frame.to_batches())
+        snapshot.copy(Table(name, "", {}), batches, names=frame.schema.names)
 
 
 def _columns(batch: Any) -> dict[str, Any]:
     return dict(zip(batch.schema.names, batch.columns, strict=True))
+
+
+def _copy_text(name: str, path: Path, snapshot: Snapshot) -> None:
+    """Copy a text file, all cells as text; rows that end early are filled up: exports may leave the last cells out."""
+    file = text.TextFile(path)
+    refuse_same_names(str(path), file.names)
+    table = Table(name, "", {}, is_text=True)
+    batches = (_columns(batch) for batch in file.batches(file.names, ROWS_PER_BATCH))
+    try:
+        snapshot.copy(table, map(_without_empty_cells, batches), names=file.names)
+    except InputError:
+        text.refuse_wide(path)
+        if not _has_short_rows(path, file.names):
+            raise
+        filled_rows = _filled_rows(path, file.names)
+        snapshot.copy(table, map(_without_empty_cells, filled_rows), names=file.names)
+
+
+def _without_empty_cells(columns: Mapping[str, Any]) -> dict[str, Any]:
+    """Columns of text with null in place of what stands for nothing."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    empty_cells = pa.array(EMPTY_CELLS, pa.large_string())
+    nothing = pa.scalar(None, pa.large_string())
+    return {
+        name: compute.if_else(compute.is_in(cells, value_set=empty_cells), nothing, cells)
+        for name, cells in columns.items()
+    }
+
+
+def _has_short_rows(path: Path, names: Sequence[str]) -> bool:
+    """Whether a file can be read but for rows with fewer cells than the header has."""
+    try:
+        with text.opened(path) as file:
+            reader = csv.reader(file, delimiter=text.DELIMITERS[text.extension(path)], strict=True)
+            return any(0 < len(row) < len(names) for row in reader)
+    except (csv.Error, UnicodeDecodeError):
+        return False
+
+
+def _filled_rows(path: Path, names: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """The rows of a text file as columns, with empty cells where a row ends early."""
+    import pyarrow as pa
+
+    with text.opened(path) as file:
+        reader = csv.reader(file, delimiter=text.DELIMITERS[text.extension(path)])
+        rows = (row + [""] * (len(names) - len(row)) for row in reader if row)
+        next(rows)
+        while some := list(islice(rows, ROWS_PER_BATCH)):
+            columns = zip(names, zip(*some, strict=True), strict=True)
+            yield {name: pa.array(cells, pa.large_string()) for name, cells in columns}

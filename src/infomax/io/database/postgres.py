@@ -6,8 +6,9 @@ import re
 from typing import Any
 
 from infomax.errors import InputError, library, one_line
-from infomax.io.database.schema import Key, Table, quoted
+from infomax.io.database.decisions import DroppedColumn, Key, PrimaryKey
 from infomax.io.database.snapshot import Snapshot
+from infomax.io.database.tables import Table, quoted
 
 _TABLES = """
 SELECT n.nspname::text, c.relname::text, c.relkind IN ('v', 'm') AS is_view, c.oid::int8,
@@ -65,63 +66,76 @@ def copy_postgres(address: str, snapshot: Snapshot) -> None:
         try:
             cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
             cursor.execute(_TABLES)
-            for schema, name, is_view, oid, allowed in cursor.fetchall():
+            for schema, name, is_view, oid, is_allowed in cursor.fetchall():
                 if not snapshot.wants(name, is_view, schema):
                     continue
-                if not allowed:
+                if not is_allowed:
+                    expected = f"permission to read table {schema}.{name}"
                     remedy = f"Grant SELECT on it, or leave it out: --table {name}=ignore."
-                    raise InputError(
-                        snapshot.where, f"permission to read table {schema}.{name}", "none", remedy
-                    )
-                _copy(
-                    cursor,
-                    f"{quoted(schema)}.{quoted(name)}",
-                    Table(name, "", {}, is_view=is_view),
-                    oid,
-                    snapshot,
-                )
+                    raise InputError(snapshot.location, expected, "none", remedy)
+                table = Table(name, "", {}, is_view=is_view)
+                _copy(cursor, f"{quoted(schema)}.{quoted(name)}", table, oid, snapshot)
         except (dbapi.Error, pa.ArrowException, OSError) as error:
+            expected = "tables that can be read to their end"
             remedy = "Nothing was written; the same command starts anew."
-            raise InputError(
-                snapshot.where, "tables that can be read to their end", one_line(error), remedy
-            ) from None
+            raise InputError(snapshot.location, expected, one_line(error), remedy) from None
 
 
-def _copy(cursor: Any, place: str, table: Table, oid: int, snapshot: Snapshot) -> None:
+def _copy(cursor: Any, sql_name: str, table: Table, oid: int, snapshot: Snapshot) -> None:
     cursor.execute(_COLUMNS.format(oid))
-    kinds = dict(cursor.fetchall())
-    cells = {name: cell for name, kind in kinds.items() if (cell := _cell(name, kind))}
+    column_types = dict(cursor.fetchall())
+    cells = {}
+    for column, column_type in column_types.items():
+        cell = _cell(column, column_type)
+        if cell is None:
+            reason = f"no features are made of columns of type {column_type}"
+            table.dropped[column] = DroppedColumn(column, "found", reason)
+        else:
+            cells[column] = cell
+
     cursor.execute(_KEYS.format(oid))
-    for kind, schema, other, own, target in cursor.fetchall():
-        if kind == "p":
-            table.primary = tuple(own)
+    for constraint_type, schema, other, columns, target in cursor.fetchall():
+        if constraint_type == "p":
+            table.primary_key = PrimaryKey(tuple(columns), "declared", "the database declares it")
         elif not snapshot.is_left_out(other, schema):
-            table.keys.append(Key(tuple(own), other, tuple(target)))
-    if cells and not snapshot.are_vectors(table, list(kinds)):
-        table.copied = {name: "UUID" for name, kind in kinds.items() if kind == "uuid"}
-        cursor.execute(f"SELECT {', '.join(cells.values())} FROM {place}")
-        batches = (
-            dict(zip(batch.schema.names, batch.columns, strict=True))
-            for batch in cursor.fetch_record_batch()
-        )
-        snapshot.copy(table, batches, names=list(cells))
+            table.keys.append(Key(tuple(columns), other, tuple(target)))
+    for column in _columns_of_keys(table):
+        if column in table.dropped and column_types[column] == "bytea":  # they tell rows apart
+            del table.dropped[column]
+            cells[column] = f"encode({quoted(column)}, 'hex') AS {quoted(column)}"
+    if not cells or snapshot.are_vectors(table, list(column_types)):
+        return
 
-
-def _cell(name: str, kind: str) -> str:
-    """A column in SQL, as a type that Arrow has; "" for one that is no feature."""
-    cell = quoted(name)
-    if _PLAIN.fullmatch(kind):
-        return cell
-    if _UNREAD.fullmatch(kind):
-        return ""
-    if re.fullmatch(r"(.*\.)?(vector|halfvec)(\(\d+\))?", kind):  # of pgvector
-        return f"{cell}::real[] AS {cell}"
-    whole = re.fullmatch(r"numeric\((\d+),0\)", kind)
-    other = (
-        "int8"
-        if whole and int(whole[1]) <= 18
-        else "float8"
-        if kind.startswith("numeric")
-        else "text"
+    table.original_types = {
+        name: "UUID" for name, column_type in column_types.items() if column_type == "uuid"
+    }
+    cursor.execute(f"SELECT {', '.join(cells.values())} FROM {sql_name}")
+    batches = (
+        dict(zip(batch.schema.names, batch.columns, strict=True))
+        for batch in cursor.fetch_record_batch()
     )
-    return f"{cell}::{other} AS {cell}"
+    snapshot.copy(table, batches, names=list(cells))
+
+
+def _columns_of_keys(table: Table) -> set[str]:
+    """The columns of the primary key and of the keys of a table."""
+    return {column for key in table.keys for column in key.columns}.union(table.primary)
+
+
+def _cell(name: str, column_type: str) -> str | None:
+    """A column in SQL, as a type that Arrow has; None for one that is no feature."""
+    cell = quoted(name)
+    if _PLAIN.fullmatch(column_type):
+        return cell
+    if _UNREAD.fullmatch(column_type):
+        return None
+    if re.fullmatch(r"(.*\.)?(vector|halfvec)(\(\d+\))?", column_type):  # of pgvector
+        return f"{cell}::real[] AS {cell}"
+    if column_type.startswith("interval"):
+        return f"extract(epoch FROM {cell})::float8 AS {cell}"
+    whole_number = re.fullmatch(r"numeric\((\d+),0\)", column_type)
+    if whole_number and int(whole_number[1]) <= 18:
+        return f"{cell}::int8 AS {cell}"
+    if column_type.startswith("numeric"):
+        return f"{cell}::float8 AS {cell}"
+    return f"{cell}::text AS {cell}"

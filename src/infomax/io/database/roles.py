@@ -1,33 +1,43 @@
-"""What each table of a database becomes, by its keys alone: nodes, edges, a category of other rows, or nothing."""
+"""What each table of a database becomes: nodes, edges, a category of other rows, or nothing."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from infomax.errors import InputError, meant, shorten
-from infomax.io.column_names import listed, plain, singulars
-from infomax.io.database.schema import Key, Table, quoted
+from infomax.errors import InputError, meant, number_of, shorten
+from infomax.io.column_names import listed, plain
+from infomax.io.database.decisions import (
+    Decisions,
+    Key,
+    NameDecision,
+    RoleDecision,
+    TableDecision,
+    TimeDecision,
+)
+from infomax.io.database.dropped import drop_constants_beside_keys
+from infomax.io.database.names import column_spellings, only_words
 from infomax.io.database.snapshot import Snapshot
+from infomax.io.database.tables import Table
 
 ROLES = ("nodes", "facts", "edges", "lookup", "ignore")
 """Facts are nodes that no table refers to: train leaves them out unless it is told their type."""
-MOST, REPEATED = 1000, 10
-"""A lookup has at most so many rows, and each of them stands for so many rows of other tables, in the mean."""
-SAMPLE, DATED = 1000, 0.95
-"""A column of text is one of dates, or of numbers, where this share of so many of its values are."""
-_FIRST, _LAST = ("firstname", "forename", "givenname"), ("lastname", "surname", "familyname")
+NODE_ROLES = ("nodes", "facts")
+MOST_LOOKUP_ROWS = 1000
+"""Rows that a lookup has at most."""
+LEAST_ROWS_PER_LOOKUP_ROW = 10
+"""Rows of other tables for which a row of a lookup stands at least, in the mean."""
 
 
 @dataclass
 class Plan:
-    """The tables of a snapshot with their roles; those of nodes have types, which are called as they are."""
+    """The tables of a snapshot, and what was decided about them; those of nodes have types, called as they are."""
 
     snapshot: Snapshot
-    roles: dict[str, str]
-    unsaid: list[str] = field(default_factory=list)
-    """The tables whose role nobody said."""
+    roles: dict[str, RoleDecision]
+    names: dict[str, NameDecision] = field(default_factory=dict)
+    times: dict[str, TimeDecision] = field(default_factory=dict)
 
     @property
     def tables(self) -> dict[str, Table]:
@@ -40,12 +50,20 @@ class Plan:
         return {
             type_name(name): table
             for name, table in self.tables.items()
-            if self.roles[name] in ROLES[:2]
+            if self.role(name) in NODE_ROLES
         }
+
+    def role(self, name: str) -> str:
+        """What a table becomes, in one word."""
+        return self.roles[name].role
+
+    def is_said(self, name: str) -> bool:
+        """Whether a person said what a table becomes."""
+        return self.roles[name].origin == "said"
 
     def keys(self, table: Table, *roles: str) -> list[Key]:
         """The keys of a table to tables of these roles, by default to nodes."""
-        return [key for key in table.keys if self.roles[key.table] in (roles or ROLES[:2])]
+        return [key for key in table.keys if self.role(key.table) in (roles or NODE_ROLES)]
 
     def referring(self, name: str) -> list[tuple[Table, Key]]:
         """The tables that refer to a table, and their keys."""
@@ -55,6 +73,20 @@ class Plan:
             for key in table.keys
             if key.table == name
         ]
+
+    def decisions(self) -> dict[str, TableDecision]:
+        """All that was decided, by table."""
+        return {
+            name: TableDecision(
+                role=self.roles[name],
+                primary_key=table.primary_key,
+                keys=tuple(table.keys),
+                name=self.names.get(name),
+                time=self.times.get(name),
+                dropped=tuple(table.dropped.values()),
+            )
+            for name, table in self.tables.items()
+        }
 
 
 def type_name(table: str) -> str:
@@ -68,130 +100,168 @@ def facts_among(choices: Mapping[str, str]) -> list[str]:
     return [type_name(name) for name, _, role in said if role == "facts"]
 
 
-def decide(snapshot: Snapshot) -> Plan:
+def decide_roles(snapshot: Snapshot, kept: Collection[tuple[str, str]] = ()) -> Plan:
     """The role of each table: as a person said, else by its keys."""
-    chosen = {name: role for name, role in snapshot.said.items() if name not in snapshot.left_out}
-    for name, role in chosen.items():
-        if role not in ROLES or name not in snapshot.tables:
-            remedy = (
-                meant(name, snapshot.tables) if role in ROLES else f"Roles are {', '.join(ROLES)}."
-            )
-            expected = f"TABLE=ROLE, of the tables {listed(list(snapshot.tables))}"
-            raise InputError("--table", expected, shorten(f"{name}={role}"), remedy)
-    unsaid = [name for name in snapshot.tables if name not in chosen]
-    plan = Plan(snapshot, dict.fromkeys(snapshot.tables, "nodes"), unsaid)
+    said = _said_roles(snapshot)
+    plan = Plan(snapshot, {})
     for name, table in snapshot.tables.items():
-        others = any(other is not table for other, _ in plan.referring(name))
-        if name in chosen and table.is_view:
+        if name in said and table.is_view:
             snapshot.copy_view(table)
-        if table.is_view or not table.rows or not (others or table.keys):
-            plan.roles[name] = "ignore"
-        elif not others:
-            plan.roles[name] = "edges" if len(table.keys) == 2 and not table.own else "facts"
-    plan.roles |= chosen
-    for name in plan.unsaid:
-        if plan.roles[name] == "nodes" and _is_lookup(plan, snapshot.tables[name]):
-            plan.roles[name] = "lookup"
-    _give_edges(plan)
-    _check(plan)
+    for name in snapshot.tables:
+        plan.roles[name] = said.get(name) or RoleDecision("nodes", "found", "")
+    for name, table in snapshot.tables.items():
+        if name not in said:
+            plan.roles[name] = _role_by_keys(plan, table, kept)
+    for name, table in snapshot.tables.items():
+        if plan.role(name) == "nodes" and name not in said:
+            reason = _why_lookup(plan, table)
+            if reason:
+                plan.roles[name] = RoleDecision("lookup", "found", reason)
+    _make_nodes_of_needed_lookups(plan)
+    check_roles(plan)
     return plan
 
 
-def _is_lookup(plan: Plan, table: Table) -> bool:
-    """Whether a table is a key and one short text, in few rows, each of which many rows of other tables have."""
+def take_roles(snapshot: Snapshot, decisions: Decisions) -> Plan:
+    """The roles that were decided earlier; a table that was not there then is ignored."""
+    plan = Plan(snapshot, {})
+    unknown = RoleDecision("ignore", "found", "it was not there when the tables were first read")
+    for name, table in snapshot.tables.items():
+        decision = decisions.get(name)
+        plan.roles[name] = unknown if decision is None else decision.role
+        if decision is None:
+            continue
+        table.dropped = {column.column: column for column in decision.dropped}
+        if table.is_view and table.sql and plan.role(name) != "ignore":
+            snapshot.copy_view(table)
+    check_roles(plan)
+    return plan
+
+
+def _said_roles(snapshot: Snapshot) -> dict[str, RoleDecision]:
+    """The roles that a person said."""
+    roles = {}
+    for name, role in snapshot.said_roles.items():
+        if name in snapshot.left_out:
+            continue
+        if role not in ROLES or name not in snapshot.tables:
+            known_roles = f"Roles are {', '.join(ROLES)}."
+            remedy = meant(name, snapshot.tables) if role in ROLES else known_roles
+            expected = f"TABLE=ROLE, of the tables {listed(list(snapshot.tables))}"
+            raise InputError("--table", expected, shorten(f"{name}={role}"), remedy)
+        roles[name] = RoleDecision(role, "said", f"--table {name}={role}")
+    return roles
+
+
+def _role_by_keys(plan: Plan, table: Table, kept: Collection[tuple[str, str]]) -> RoleDecision:
+    """Nodes, facts, edges or nothing, by the keys of a table and those that refer to it."""
+    referring = [other.name for other, _ in plan.referring(table.name) if other is not table]
+    if table.is_view:
+        return RoleDecision("ignore", "found", "views are read only where they are named")
+    if not table.row_count:
+        return RoleDecision("ignore", "found", "it has no rows")
+    if referring:
+        return RoleDecision("nodes", "found", f"{_joined_names(referring)} to it")
+    if not table.keys:
+        return RoleDecision("ignore", "found", "it has no keys, and no table refers to it")
+
+    targets = [plan.tables[key.table] for key in table.keys]
+    has_two_ends = len(targets) == 2 and all(
+        other.row_count and other is not table and plan.role(other.name) in NODE_ROLES
+        for other in targets
+    )
+    if has_two_ends:
+        drop_constants_beside_keys(plan.snapshot, table, kept)
+        if not table.data_columns:
+            reason = "it has two keys and nothing else"
+            if table.dropped:
+                reason = f"it has two keys, and beside them only {', '.join(table.dropped)}"
+            return RoleDecision("edges", "found", reason)
+    return RoleDecision("facts", "found", "it has keys, and no table refers to it")
+
+
+def _joined_names(names: list[str]) -> str:
+    """``orders refers``, ``orders and lines refer``."""
+    names = list(dict.fromkeys(names))
+    if len(names) == 1:
+        return f"{names[0]} refers"
+    if len(names) > 3:
+        return f"{', '.join(names[:2])} and {len(names) - 2} more refer"
+    return f"{', '.join(names[:-1])} and {names[-1]} refer"
+
+
+def _why_lookup(plan: Plan, table: Table) -> str:
+    """Why a table is a category of other rows: a key and one short text, in few rows, each of which many rows have."""
+    if table.keys or table.row_count > MOST_LOOKUP_ROWS:
+        return ""
+    words = only_words(plan.snapshot, table)
+    if not words:
+        return ""
     referring = plan.referring(table.name)
-    if table.keys or table.rows > MOST or not _only_words(plan.snapshot, table):
-        return False
-    if any(plan.roles[other.name] == "edges" for other, _ in referring):
-        return False
-    return sum(key.filled for _, key in referring) >= REPEATED * table.rows
+    if any(plan.role(other.name) == "edges" for other, _ in referring):
+        return ""
+    references = sum(key.filled for _, key in referring)
+    if references < LEAST_ROWS_PER_LOOKUP_ROW * table.row_count:
+        return ""
+    rows = number_of(table.row_count, "row")
+    return f"it has a key and {words[0]} alone, and {references:,} rows refer to its {rows}"
 
 
-def _give_edges(plan: Plan) -> None:
+def _make_nodes_of_needed_lookups(plan: Plan) -> None:
     """Make nodes of those lookups without which a table of nodes would have no edge."""
     for table in list(plan.types.values()):
-        if not plan.keys(table) and not plan.referring(table.name):
-            plan.roles |= {
-                key.table: "nodes" for key in plan.keys(table, "lookup") if key.table in plan.unsaid
-            }
+        if plan.keys(table) or plan.referring(table.name):
+            continue
+        for key in plan.keys(table, "lookup"):
+            if not plan.is_said(key.table):
+                reason = f"without it {table.name} would have no edge"
+                plan.roles[key.table] = RoleDecision("nodes", "found", reason)
 
 
-def _check(plan: Plan) -> None:
+def check_roles(plan: Plan) -> None:
     """Refuse roles that keys do not allow."""
-    where = plan.snapshot.where
+    location = plan.snapshot.location
     for name, table in plan.tables.items():
         keys = plan.keys(table)
-        if plan.roles[name] == "edges" and len(keys) != 2:
+        if plan.role(name) == "edges" and len(keys) != 2:
             found = f"{len(keys)}: {', '.join(key.name for key in keys) or 'none'}"
             remedy = f"Say --table {name}=nodes, or name keys: --key {name}.COLUMN=TABLE."
-            raise InputError(
-                f"{where}, table {name}", "two keys to nodes, for edges", found, remedy
-            )
-        if plan.roles[name] == "lookup" and lookup_column(table) is None:
-            found = f"the columns {listed(table.own)}"
+            expected = "two keys to nodes, for edges"
+            raise InputError(f"{location}, table {name}", expected, found, remedy)
+        if plan.role(name) == "lookup" and lookup_column(table) is None:
+            found = f"the columns {listed(table.data_columns)}"
             remedy = f"Say --table {name}=nodes or {name}=ignore."
-            raise InputError(
-                f"{where}, table {name}", "a column of text, for a lookup", found, remedy
-            )
-    names = [type_name(name) for name in plan.tables if plan.roles[name] in ROLES[:2]]
-    if twice := next((name for name in names if names.count(name) > 1), None):
-        raise InputError(
-            where, "a name for each type", f"two tables called {shorten(twice)}", "Rename one."
-        )
-    edges = sum(
-        len(plan.keys(table))
-        for name, table in plan.tables.items()
-        if plan.roles[name] not in ROLES[3:]
+            expected = "a column of text, for a lookup"
+            raise InputError(f"{location}, table {name}", expected, found, remedy)
+
+    names = [type_name(name) for name in plan.tables if plan.role(name) in NODE_ROLES]
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        found = f"two tables called {shorten(twice[0])}"
+        raise InputError(location, "a name for each type", found, "Rename one.")
+    _refuse_without_edges(plan)
+
+
+def _refuse_without_edges(plan: Plan) -> None:
+    """Refuse tables of which no keys lead to nodes."""
+    tables = [
+        table for name, table in plan.tables.items() if plan.role(name) not in ("lookup", "ignore")
+    ]
+    if any(plan.keys(table) for table in tables):
+        return
+    location = plan.snapshot.location
+    if plan.tables and not any(table.row_count for table in plan.tables.values()):
+        raise InputError(location, "tables with rows", "none")
+    found = f"the tables {listed(list(plan.tables))}" if plan.tables else "no table"
+    expected = "tables with keys that refer to each other"
+    remedy = (
+        "Keys that are neither declared nor called after a table: --key orders.buyer=customers."
     )
-    if not edges:
-        if plan.tables and not any(table.rows for table in plan.tables.values()):
-            raise InputError(where, "tables with rows", "none")
-        found = f"the tables {listed(list(plan.tables))}" if plan.tables else "no table"
-        remedy = (
-            "Keys that are neither declared nor called after a table: --key orders.buyer=customers."
-        )
-        raise InputError(where, "tables with keys that refer to each other", found, remedy)
+    raise InputError(location, expected, found, remedy)
 
 
 def lookup_column(table: Table) -> str | None:
     """The column of a lookup that tells its rows."""
-    texts = [column for column in table.own if table.holds_text(column)]
-    named = [column for column in texts if plain(column) in _names(table)]
+    texts = [column for column in table.data_columns if table.is_text_column(column)]
+    named = [column for column in texts if plain(column) in column_spellings(table)]
     return next(iter([*named, *texts]), None)
-
-
-def _only_words(snapshot: Snapshot, table: Table) -> list[str]:
-    """The only column that belongs to no key, if it is one of words rather than of dates, or of numbers in a file."""
-    if len(table.own) != 1 or not table.holds_text(table.own[0]):
-        return []
-    cell = f"{quoted(table.own[0])}::VARCHAR"
-    some = f"(SELECT * FROM {table.sql} WHERE {cell} IS NOT NULL LIMIT {SAMPLE})"
-    other = (
-        f"TRY_CAST({cell} AS TIMESTAMP) IS NULL"
-        + f" AND TRY_CAST({cell} AS DOUBLE) IS NULL" * table.is_text
-    )
-    shares = snapshot.rows(f"SELECT count(*) FILTER ({other}) / count(*) FROM {some}")
-    return table.own if (shares[0][0] or 0) > 1 - DATED else []
-
-
-def name_columns(snapshot: Snapshot, table: Table) -> list[str]:
-    """The columns that make the name of a row: one, or a first and a last name; the only one; or none."""
-    texts = {
-        plain(column): column for column in reversed(table.columns) if table.holds_text(column)
-    }
-    for word in _names(table):
-        if word in texts:
-            return [texts[word]]
-    person = [
-        next((texts[word] for word in words if word in texts), "") for words in (_FIRST, _LAST)
-    ]
-    if all(person):
-        return person
-    if "title" in texts:
-        return [texts["title"]]
-    return _only_words(snapshot, table)
-
-
-def _names(table: Table) -> tuple[str, ...]:
-    """What a column of names is called, plain."""
-    return "name", *(f"{one}name" for one in singulars(table.name)), "fullname", "displayname"

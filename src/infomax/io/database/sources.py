@@ -6,101 +6,162 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from infomax.io.column_names import apart
+from infomax.errors import warn
 from infomax.io.columns import NAME, TIME, Columns
+from infomax.io.database.decisions import Key
 from infomax.io.database.keys import written
-from infomax.io.database.roles import Plan, lookup_column, name_columns, type_name
-from infomax.io.database.schema import Table, joined, quoted
+from infomax.io.database.roles import Plan, lookup_column, type_name
 from infomax.io.database.snapshot import Query
-from infomax.io.database.times import Time, moment
+from infomax.io.database.tables import Table, joined, quoted
+from infomax.io.database.times import moment, with_times
 from infomax.io.json import to_json
 from infomax.io.sources import Source
 from infomax.io.typed import Tables, of_sources
 from infomax.io.unite import Ends
 
 
-def tables_of(plan: Plan, times: dict[str, Time], columns: Columns) -> Tables:
+def tables_of(plan: Plan, columns: Columns) -> Tables:
     """The tables of the graph, with all choices among the columns, so that a later database is read alike."""
     allowed = ("labels", "features", "ignore", "name", "time", "as_of", "kinds", "key", "table")
-    columns.refuse_others(
-        allowed,
-        f"tables with keys, rather than the database {plan.snapshot.where}: see --key, --table",
-    )
-    nodes, kinds, ids = dict[str, Source](), dict[str, str](), list[str]()
-    primary = {kind: table.key_types for kind, table in plan.types.items()}
-    for kind, table in plan.types.items():
-        query, categories = _nodes(plan, times, kind, table, columns)
-        nodes[kind] = Source([_place(plan, table)], columns, query)
-        kinds |= {f"{kind}.{name}": "category" for name in categories}
-        ids.append(f"{kind}.{next(iter(query.columns))}")
+    location = plan.snapshot.location
+    expected = f"tables with keys, rather than the database {location}: see --key, --table"
+    columns.refuse_others(allowed, expected)
+    _tell_labels_that_are_keys(plan, columns)
+
+    nodes: dict[str, Source] = {}
+    column_types: dict[str, str] = {}
+    id_columns: list[str] = []
+    key_types = {node_type: table.key_types for node_type, table in plan.types.items()}
+    for node_type, table in plan.types.items():
+        query, categories = _nodes(plan, node_type, table, columns)
+        nodes[node_type] = Source([_location(plan, table)], columns, query)
+        column_types |= {f"{node_type}.{name}": "category" for name in categories}
+        id_columns.append(f"{node_type}.{next(iter(query.columns))}")
     edges = {
-        ends: Source([_place(plan, table)], columns, query) for ends, table, query in _edges(plan)
+        ends: Source([_location(plan, table)], columns, query)
+        for ends, table, query in _edges(plan, columns)
     }
-    chosen = replace(
+    times = [
+        f"{name}.{time.column}"
+        for name, time in with_times(plan).items()
+        if time.column is not None
+    ]
+    earlier = {**columns.earlier, "id": ",".join(id_columns), "primary": to_json(key_types)}
+    if columns.name:
+        earlier["name"] = columns.name
+    decided = replace(
         columns,
         key=tuple(written(plan.tables)),
-        table=tuple(f"{name}={role}" for name, role in plan.roles.items()),
-        time=",".join(f"{name}.{time.column}" for name, time in times.items() if time.column)
-        or None,
-        kinds=kinds | dict(columns.kinds),
+        table=tuple(f"{name}={plan.role(name)}" for name in plan.tables),
+        name=None,
+        time=",".join(times) or None,
+        kinds=column_types | dict(columns.kinds),
         mixed=True,
-        earlier={**columns.earlier, "id": ",".join(ids), "primary": to_json(primary)},
+        earlier=earlier,
     )
-    found = of_sources(nodes, edges, replace(chosen, time=None))
+    tables = of_sources(nodes, edges, replace(decided, time=None))
     directed = frozenset(ends for ends in edges if ends[0] == ends[2])
-    return replace(found, columns=replace(found.columns, time=chosen.time), directed=directed)
+    return replace(tables, columns=replace(tables.columns, time=decided.time), directed=directed)
 
 
-def _place(plan: Plan, table: Table) -> Path:
+def _location(plan: Plan, table: Table) -> Path:
     """What stands for a table in messages."""
-    return Path(f"{plan.snapshot.where}, table {table.name}")
+    return Path(f"{plan.snapshot.location}, table {table.name}")
+
+
+def is_label(table: Table, column: str, columns: Columns) -> bool:
+    """Whether a column was named as a label."""
+    owners = ("", f"{table.name}.", f"{type_name(table.name)}.")
+    return any(f"{owner}{column}" in columns.labels for owner in owners)
+
+
+def _holds_label(table: Table, key: Key, columns: Columns) -> bool:
+    """Whether a key leads to what a label tells: its edges, or the category, would give the label away."""
+    return any(is_label(table, column, columns) for column in key.columns)
+
+
+def _tell_labels_that_are_keys(plan: Plan, columns: Columns) -> None:
+    """Say which keys lead to no edges and no category, since a label is among their columns."""
+    for table in plan.types.values():
+        for key in plan.keys(table, "nodes", "facts", "lookup"):
+            if _holds_label(table, key, columns):
+                is_category = plan.role(key.table) == "lookup"
+                what = "values of" if is_category else "edges to"
+                warn(
+                    f"{table.name}.{key.name} is a label: {what} {key.table} would give it away, "
+                    "so they are left out."
+                )
 
 
 def _nodes(
-    plan: Plan, times: dict[str, Time], kind: str, table: Table, columns: Columns
+    plan: Plan, node_type: str, table: Table, columns: Columns
 ) -> tuple[Query, dict[str, str]]:
     """The rows of a table: id, columns that are no keys, lookups in place of keys, name and time; and the lookups."""
-    joins, lookups, own = list[str](), dict[str, str](), list(table.own)
+    joins: list[str] = []
+    lookups: dict[str, str] = {}
+    data_columns = table.data_columns
     for number, key in enumerate(plan.keys(table, "lookup")):
-        other, alias = plan.tables[key.table], f"l{number}"
+        if not key.filled or _holds_label(table, key, columns):
+            continue
+        other = plan.tables[key.table]
+        alias = f"l{number}"
         joins.append(f"LEFT JOIN {other.sql} AS {alias} ON {joined(table, key, other, alias)}")
-        once = [one.table for one in table.keys].count(key.table) == 1
-        name = other.name if once and other.name not in table.columns else key.name
+        is_only_key = [one.table for one in table.keys].count(key.table) == 1
+        name = other.name if is_only_key and other.name not in table.columns else key.name
         lookups[name] = f"{alias}.{quoted(str(lookup_column(other)))}"
-    said = {*columns.labels, *columns.kinds}
-    own += [name for name in table.columns if name not in own and f"{kind}.{name}" in said]
-    named = name_columns(plan.snapshot, table)
-    if named == own:  # it is the only column, and would be no feature
-        own = []
-    cells = {name: table.cell(name) for name in own} | lookups
-    first = table.primary[0] if len(table.primary) == 1 and "," not in table.primary[0] else "id"
-    while first in cells:
-        first = f"{first}_"
-    if named and not any(word.startswith(f"{kind}.") for word in apart(columns.name or "")):
-        cells[NAME] = f"concat_ws(' ', {', '.join(f't.{quoted(name)}' for name in named)})"
-    if table.name in times:
-        cells[TIME] = f"make_timestamp({moment(plan, times, table, joins)})"
-    rest = f"FROM {table.sql} AS t {' '.join(joins)}"
-    return Query(plan.snapshot, {first: table.id(), **cells}, rest, table.rows), lookups
+
+    used = {*columns.labels, *columns.kinds}
+    for column in table.columns:
+        is_used = f"{node_type}.{column}" in used or is_label(table, column, columns)
+        if column not in data_columns and is_used:
+            data_columns.append(column)
+    name_decision = plan.names.get(table.name)
+    if name_decision is not None:
+        is_only_column = list(name_decision.columns) == data_columns  # it would be no feature
+        if is_only_column or name_decision.origin == "said":
+            data_columns = [
+                column for column in data_columns if column not in name_decision.columns
+            ]
+
+    cells = {column: table.cell(column) for column in data_columns} | lookups
+    id_column = "id"
+    if len(table.primary) == 1 and "," not in table.primary[0]:
+        id_column = table.primary[0]
+    while id_column in cells:
+        id_column += "_"
+    if name_decision is not None:
+        words = ", ".join(f"t.{quoted(column)}" for column in name_decision.columns)
+        cells[NAME] = f"concat_ws(' ', {words})"
+    if table.name in with_times(plan):
+        cells[TIME] = f"make_timestamp({moment(plan, table, joins)})"
+    source = f"FROM {table.sql} AS t {' '.join(joins)}"
+    query = Query(plan.snapshot, {id_column: table.row_id(), **cells}, source, table.row_count)
+    return query, lookups
 
 
-def _edges(plan: Plan) -> Iterator[tuple[Ends, Table, Query]]:
+def _edges(plan: Plan, columns: Columns) -> Iterator[tuple[Ends, Table, Query]]:
     """The relation of each key, from the rows that refer to the rows referred to; and those of tables of edges."""
-    for kind, table in plan.types.items():
+    for node_type, table in plan.types.items():
         for key in plan.keys(table):
+            if _holds_label(table, key, columns):
+                continue
             other = plan.tables[key.table]
-            rest = f"FROM {table.sql} AS t JOIN {other.sql} AS r ON {joined(table, key, other)}"
-            cells = {"source": table.id(), "target": other.id("r")}
-            query = Query(plan.snapshot, cells, rest, key.filled - key.lost)
-            yield (kind, type_name(key.name), type_name(other.name)), table, query
+            condition = joined(table, key, other)
+            source = f"FROM {table.sql} AS t JOIN {other.sql} AS r ON {condition}"
+            cells = {"source": table.row_id(), "target": other.row_id("r")}
+            query = Query(plan.snapshot, cells, source, key.filled - key.lost)
+            yield (node_type, type_name(key.name), type_name(other.name)), table, query
     for table in plan.tables.values():
-        if plan.roles[table.name] == "edges":
-            one, two = plan.keys(table)
-            first, last = plan.tables[one.table], plan.tables[two.table]
-            rest = f"FROM {table.sql} AS t JOIN {first.sql} AS r ON {joined(table, one, first)} "
-            rest += f"JOIN {last.sql} AS s ON {joined(table, two, last, 's')}"
-            count = plan.snapshot.number(f"SELECT count(*) {rest}")
-            query = Query(
-                plan.snapshot, {"source": first.id("r"), "target": last.id("s")}, rest, count
+        if plan.role(table.name) == "edges":
+            first_key, last_key = plan.keys(table)
+            first = plan.tables[first_key.table]
+            last = plan.tables[last_key.table]
+            source = (
+                f"FROM {table.sql} AS t "
+                f"JOIN {first.sql} AS r ON {joined(table, first_key, first)} "
+                f"JOIN {last.sql} AS s ON {joined(table, last_key, last, 's')}"
             )
+            row_count = plan.snapshot.number(f"SELECT count(*) {source}")
+            cells = {"source": first.row_id("r"), "target": last.row_id("s")}
+            query = Query(plan.snapshot, cells, source, row_count)
             yield (type_name(first.name), type_name(table.name), type_name(last.name)), table, query

@@ -7,71 +7,184 @@ import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from infomax.errors import InputError
-from infomax.io.database.schema import Key, Table, quoted
+from infomax.errors import InputError, one_line
+from infomax.io.database.decisions import DroppedColumn, Key, PrimaryKey
 from infomax.io.database.snapshot import Snapshot
+from infomax.io.database.tables import Table, quoted
 
 MAGIC = b"SQLite format 3\0"
-ROWS = 1 << 16
+ROWS_PER_BATCH = 1 << 16
+_ROW_NUMBERS = ("rowid", "_rowid_", "oid")
+"""What SQLite calls the number of a row, unless a column is called so."""
+_BYTES = "bytes"
+"""In place of a type of Arrow: bytes, which are read as hexadecimal digits."""
+
+
+@dataclass
+class _TableInFile:
+    """One table or view as SQLite describes it."""
+
+    name: str
+    is_view: bool
+    has_row_numbers: bool
+    columns: dict[str, str]
+    """The declared type of each column, generated ones among them."""
+    primary: tuple[str, ...]
+    keys: list[Key]
 
 
 def copy_sqlite(path: Path, snapshot: Snapshot) -> None:
     """Copy all tables of a file that are wanted, and its views."""
+    address = f"file:{quote(str(path.resolve()))}?mode=ro"
+    if _is_fixed(path.resolve()):
+        address += "&immutable=1"
     try:
-        address = f"file:{quote(str(path.resolve()))}?mode=ro{'&immutable=1' if _is_fixed(path.resolve()) else ''}"
         with closing(sqlite3.connect(address, uri=True, check_same_thread=False)) as connection:
             connection.execute("BEGIN")
-            tables = connection.execute("PRAGMA main.table_list").fetchall()
-            for _, name, kind, *_ in sorted(tables, key=lambda row: str(row[1])):
-                ours = kind in ("table", "view") and not name.startswith("sqlite_")
-                if ours and snapshot.wants(name, kind == "view"):
-                    _copy(connection, name, kind == "view", snapshot)
+            tables = _wanted_tables(connection, snapshot)
+            key_columns = _columns_of_keys(tables)
+            for table in tables:
+                _copy(connection, table, key_columns, snapshot)
     except sqlite3.Error as error:
-        raise InputError(str(path), "a SQLite database that can be read", str(error)) from None
+        expected = "a SQLite database that can be read"
+        raise InputError(str(path), expected, one_line(error)) from None
+    except UnicodeDecodeError:  # of the name of a table or of a column
+        expected = "a SQLite database that can be read"
+        remedy = "The file is damaged, or its text is not UTF-8."
+        raise InputError(str(path), expected, "names that are not UTF-8", remedy) from None
 
 
 def _is_fixed(path: Path) -> bool:
     """Whether nobody writes a file that has a write-ahead log, and SQLite cannot make one, as on read-only media."""
     with path.open("rb") as file:
-        logged = file.read(20)[18:] == b"\2\2"
-    return logged and not Path(f"{path}-wal").exists() and not os.access(path.parent, os.W_OK)
+        is_logged = file.read(20)[18:] == b"\2\2"
+    return is_logged and not Path(f"{path}-wal").exists() and not os.access(path.parent, os.W_OK)
 
 
-def _copy(connection: sqlite3.Connection, name: str, is_view: bool, snapshot: Snapshot) -> None:
+def _wanted_tables(connection: sqlite3.Connection, snapshot: Snapshot) -> list[_TableInFile]:
+    """The tables and views to read, in the order of their names."""
+    tables = []
+    listed = connection.execute("PRAGMA main.table_list").fetchall()
+    for _, name, table_type, _, without_row_numbers, *_ in sorted(listed, key=lambda row: row[1]):
+        is_view = table_type == "view"
+        is_data = table_type in ("table", "view") and not name.startswith("sqlite_")
+        if is_data and snapshot.wants(name, is_view):
+            has_row_numbers = not is_view and not without_row_numbers
+            tables.append(_described(connection, name, is_view, has_row_numbers, snapshot))
+    return tables
+
+
+def _described(
+    connection: sqlite3.Connection,
+    name: str,
+    is_view: bool,
+    has_row_numbers: bool,
+    snapshot: Snapshot,
+) -> _TableInFile:
+    columns: dict[str, str] = {}
+    ranks: dict[str, int] = {}
+    # Of hidden columns, 1 is one that belongs to a virtual table; 2 and 3 are generated ones.
+    pragma = f"PRAGMA table_xinfo({quoted(name)})"
+    for _, column, declared_type, _, _, rank, hidden in connection.execute(pragma).fetchall():
+        if hidden == 1:
+            continue
+        columns[column] = str(declared_type).upper()
+        if rank:
+            ranks[column] = rank
+    primary = tuple(sorted(ranks, key=lambda column: ranks[column]))
+    keys = _declared_keys(connection, name, snapshot)
+    return _TableInFile(name, is_view, has_row_numbers, columns, primary, keys)
+
+
+def _declared_keys(connection: sqlite3.Connection, name: str, snapshot: Snapshot) -> list[Key]:
+    """The keys that a table declares; SQLite has one row for each column of a key."""
+    parts: dict[int, tuple[str, list[str], list[str]]] = {}
+    pragma = f"PRAGMA foreign_key_list({quoted(name)})"
+    for number, _, other, column, target, *_ in connection.execute(pragma).fetchall():
+        _, columns, targets = parts.setdefault(number, (other, [], []))
+        columns.append(column)
+        if target:  # else it is the primary key
+            targets.append(target)
+    return [
+        Key(tuple(columns), other, tuple(targets))
+        for other, columns, targets in parts.values()
+        if not snapshot.is_left_out(other)
+    ]
+
+
+def _columns_of_keys(tables: list[_TableInFile]) -> set[tuple[str, str]]:
+    """The tables and columns, in lower case, of all primary keys and of both sides of other keys."""
+    columns = set()
+    for table in tables:
+        columns |= {(table.name.lower(), column.lower()) for column in table.primary}
+        for key in table.keys:
+            columns |= {(table.name.lower(), column.lower()) for column in key.columns}
+            columns |= {(key.table.lower(), column.lower()) for column in key.target}
+    return columns
+
+
+def _copy(
+    connection: sqlite3.Connection,
+    in_file: _TableInFile,
+    key_columns: set[tuple[str, str]],
+    snapshot: Snapshot,
+) -> None:
     """Copy a table; a column of which a cell has another type than it says is read as text."""
     import pyarrow as pa
 
-    about = connection.execute(f"PRAGMA table_info({quoted(name)})").fetchall()
-    types = {
-        column: kind for _, column, declared, *_ in about if (kind := _type(str(declared).upper()))
-    }
-    primary = sorted((rank, column) for _, column, _, _, _, rank in about if rank)
-    keys: dict[int, list[Any]] = {}
-    for number, _, table, own, target, *_ in connection.execute(
-        f"PRAGMA foreign_key_list({quoted(name)})"
-    ).fetchall():
-        keys.setdefault(number, [table, [], []])[1].append(own)
-        keys[number][2] += [target] if target else []
-    wanted = (key for key in keys.values() if not snapshot.is_left_out(key[0]))
-    found = [Key(tuple(own), table, tuple(target)) for table, own, target in wanted]
-    table = Table(name, "", {}, tuple(column for _, column in primary), found, is_view=is_view)
-    query = f"SELECT {', '.join(map(quoted, types))} FROM {quoted(name)}"
-    if not types or snapshot.are_vectors(table, [row[1] for row in about]):
+    table = Table(
+        in_file.name,
+        "",
+        {},
+        PrimaryKey(in_file.primary, "declared", "the database declares it")
+        if in_file.primary
+        else PrimaryKey(),
+        in_file.keys,
+        is_view=in_file.is_view,
+    )
+    arrow_types: dict[str, str] = {}
+    for column, declared_type in in_file.columns.items():
+        arrow_type = _arrow_type(declared_type)
+        if arrow_type != _BYTES or (in_file.name.lower(), column.lower()) in key_columns:
+            arrow_types[column] = arrow_type
+        else:
+            reason = f"no features are made of columns of type {declared_type}"
+            table.dropped[column] = DroppedColumn(column, "found", reason)
+    if not arrow_types or snapshot.are_vectors(table, list(in_file.columns)):
         return
+
+    query = _query(in_file, list(arrow_types))
     while True:
+        batches = _batches(connection.execute(query), arrow_types)
         try:
-            snapshot.copy(table, _batches(connection.execute(query), types), names=list(types))
+            snapshot.copy(table, batches, names=list(arrow_types))
             return
         except _OtherTypeError as error:
-            types[error.column] = "double" if types[error.column] == "int64" else "string"
+            is_integer = arrow_types[error.column] == "int64"
+            arrow_types[error.column] = "double" if is_integer else "string"
         except pa.ArrowException as error:
-            raise InputError(
-                f"{snapshot.where}, table {name}", "cells that Arrow can hold", str(error)
-            ) from None
+            location = f"{snapshot.location}, table {in_file.name}"
+            raise InputError(location, "cells that Arrow can hold", one_line(error)) from None
+
+
+def _query(table: _TableInFile, columns: list[str]) -> str:
+    """All rows in the order in which they came, or of their keys; without an order SQLite may take that of an index."""
+    cells = ", ".join(map(quoted, columns))
+    names = {column.lower() for column in table.columns}
+    free_name = next((name for name in _ROW_NUMBERS if name not in names), None)
+    order = ""
+    if table.has_row_numbers and free_name is not None:
+        order = f" ORDER BY {free_name}"
+    elif table.has_row_numbers:  # all three are columns
+        order = " NOT INDEXED"
+    elif table.primary:
+        order = f" ORDER BY {', '.join(map(quoted, table.primary))}"
+    return f"SELECT {cells} FROM {quoted(table.name)}{order}"
 
 
 class _OtherTypeError(Exception):
@@ -80,34 +193,41 @@ class _OtherTypeError(Exception):
         self.column = column
 
 
-def _type(declared: str) -> str:
-    """The type to begin with, by the rules of SQLite; none for what is no feature."""
-    rules = {
-        "INT": "int64",
-        "CHAR|CLOB|TEXT|DATE|TIME": "string",
-        "REAL|FLOA|DOUB": "double",
-        "BLOB": "",
-    }
-    return next((kind for words, kind in rules.items() if re.search(words, declared)), "int64")
+def _arrow_type(declared: str) -> str:
+    """The type to begin with, by the rules of SQLite."""
+    if "INT" in declared:
+        return "int64"
+    if re.search("CHAR|CLOB|TEXT|DATE|TIME", declared):
+        return "string"
+    if re.search("REAL|FLOA|DOUB", declared):
+        return "double"
+    return _BYTES if "BLOB" in declared else "int64"
 
 
-def _batches(rows: sqlite3.Cursor, types: dict[str, str]) -> Iterator[dict[str, Any]]:
+def _batches(rows: sqlite3.Cursor, arrow_types: dict[str, str]) -> Iterator[dict[str, Any]]:
     import pyarrow as pa
 
-    while some := rows.fetchmany(ROWS):
+    while fetched := rows.fetchmany(ROWS_PER_BATCH):
         batch = {}
-        for (name, kind), cells in zip(types.items(), zip(*some, strict=True), strict=True):
-            if kind == "string":
-                batch[name] = pa.array(map(_text, cells), kind)
+        columns = zip(arrow_types.items(), zip(*fetched, strict=True), strict=True)
+        for (name, arrow_type), cells in columns:
+            if arrow_type in ("string", _BYTES):
+                batch[name] = pa.array(map(_text, cells), "string")
                 continue
             try:
-                batch[name] = pa.array(cells, kind)
+                batch[name] = pa.array(cells, arrow_type)
             except (pa.ArrowException, OverflowError, TypeError):
                 raise _OtherTypeError(name) from None
         yield batch
 
 
 def _text(cell: Any) -> str | None:
+    """A cell as text; bytes that are none as hexadecimal digits, so that different ones stay different."""
     if cell is None or isinstance(cell, str):
         return cell
-    return cell.decode(errors="replace") if isinstance(cell, bytes) else str(cell)
+    if not isinstance(cell, bytes):
+        return str(cell)
+    try:
+        return cell.decode()
+    except UnicodeDecodeError:
+        return cell.hex()

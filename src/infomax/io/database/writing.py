@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from infomax.arrays.blocks import row_blocks
 from infomax.errors import InputError, one_line, shorten
-from infomax.io.database.schema import quoted
+from infomax.io.database.tables import quoted
 from infomax.io.parquet import arrow_column
 
 MARK = "|"
