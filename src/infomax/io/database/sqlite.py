@@ -211,8 +211,12 @@ def _batches(rows: sqlite3.Cursor, arrow_types: dict[str, str]) -> Iterator[dict
         batch = {}
         columns = zip(arrow_types.items(), zip(*fetched, strict=True), strict=True)
         for (name, arrow_type), cells in columns:
-            if arrow_type in ("string", _BYTES):
+            if arrow_type == "string":
                 batch[name] = pa.array(map(_text, cells), "string")
+                continue
+            if arrow_type == _BYTES:
+                texts = (cell.hex() if isinstance(cell, bytes) else _text(cell) for cell in cells)
+                batch[name] = pa.array(texts, "string")
                 continue
             try:
                 batch[name] = pa.array(cells, arrow_type)

@@ -32,7 +32,7 @@ _NOT_AN_EVENT = re.compile("birth|born|dob$|death|died|deceased|expir|(^|[^a-z])
 """Dates of a row that are not when it came to be."""
 _YEARS = (1000, 2999)
 _UNITS = {"seconds": 1, "milliseconds": 1_000, "microseconds": 1_000_000, "nanoseconds": 10**9}
-"""Units of numbers by how many make a second; of two that fit equally the first is taken."""
+"""Units of numbers by how many make a second."""
 _YEAR_1900, _YEAR_2100 = -2_208_988_800, 4_102_444_800
 """In seconds since 1970."""
 LEAST_SECONDS = 10**8
@@ -255,13 +255,13 @@ def _unit(plan: Plan, table: Table, column: str) -> str:
     is_year = f"{number} BETWEEN {_YEARS[0]} AND {_YEARS[1]} AND {number} = floor({number})"
     if share_of_sample(plan.snapshot, table, column, is_year) >= LEAST_SHARE_DATED:
         return "years"
-    counts = []
-    for per_second in _UNITS.values():
+    # Milliseconds of 2024 are microseconds of January 1970: the first unit in which most cells are likely is taken.
+    for unit, per_second in _UNITS.items():
         is_likely = f"{number} / {per_second} BETWEEN {_YEAR_1900} AND {_YEAR_2100}"
-        counts.append(f"count(*) FILTER ({is_likely})")
-    (likely,) = plan.snapshot.rows(f"SELECT {', '.join(counts)} FROM {table.sql}")
-    units = list(_UNITS)
-    return units[likely.index(max(likely))]
+        query = f"SELECT count(*) FILTER ({is_likely}) / count({number}) FROM {table.sql}"
+        if plan.snapshot.share(query) >= 0.5:
+            return unit
+    return "seconds"
 
 
 def _check_cells(plan: Plan, table: Table, time: TimeDecision) -> None:
