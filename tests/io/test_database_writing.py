@@ -15,6 +15,7 @@ from sample_shop import duckdb_file, sqlite_file
 from infomax import read_database
 from infomax.errors import InputError
 from infomax.io.database.writing import (
+    Destination,
     VectorTable,
     destination,
     key_columns,
@@ -164,3 +165,89 @@ def test_ids_that_do_not_tell_their_columns_are_one_column() -> None:
     )
     assert key_columns({}, "", np.array([3])) == ID
     assert key_columns({"id": "vector"}, "", np.array([3])) == {"vector_id": "BIGINT"}
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "duckdb"])
+def test_an_address_to_write_is_that_which_is_read(tmp_path: Path, kind: str) -> None:
+    place = destination(f"{kind}:///{tmp_path}/a%20b.db:v")
+    write_into(place, [VectorTable("v", IDS, VECTORS, ID)])
+    assert [file.name for file in tmp_path.iterdir()] == ["a b.db"]
+    with pytest.raises(InputError, match=r"--into: expected .*the path of a file.*in memory"):
+        destination(f"{kind}:///:memory::v")
+
+
+def test_a_file_of_another_database_is_refused_by_its_name(tmp_path: Path) -> None:
+    table = VectorTable("v", IDS, VECTORS, ID)
+    for kind, other, name in (("duckdb", "sqlite", "DuckDB"), ("sqlite", "duckdb", "SQLite")):
+        path = tmp_path / f"{other}.db"
+        write_into(destination(f"{other}:///{path}:v"), [table])
+        before = path.read_bytes()
+        with pytest.raises(InputError, match=f"a file of {name}, found one of .*{other}:///"):
+            write_into(destination(f"{kind}:///{path}:v"), [table])
+        assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "duckdb"])
+def test_a_full_disk_leaves_nothing_that_would_damage_a_later_database(
+    tmp_path: Path, kind: str
+) -> None:
+    resource = pytest.importorskip("resource")
+    place = destination(f"{kind}:///{tmp_path}/v.db:v")
+    vectors = np.random.default_rng(1).normal(size=(20_000, 32)).astype(np.float32)
+    table = VectorTable("v", np.arange(20_000), vectors, ID)
+    usual = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, usual[1]))
+    try:
+        with pytest.raises(InputError):
+            write_into(place, [table])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, usual)
+    assert not any(tmp_path.iterdir())
+    write_into(place, [table])
+    before = {"v.db"}
+    assert {file.name for file in tmp_path.iterdir()} == before
+
+
+def _write_for_ever(place: Destination, table: VectorTable) -> None:
+    """Write a table until it is interrupted, however fast the machine is."""
+    while True:
+        write_into(place, [table])
+
+
+def test_ctrl_c_ends_a_writing_as_it_ends_other_work(tmp_path: Path) -> None:
+    import os
+    import signal
+    import threading
+
+    place = destination(f"duckdb:///{tmp_path}/v.duckdb:v")
+    rows = 200_000
+    table = VectorTable("v", np.arange(rows), np.ones((rows, 64), np.float32), ID)
+    timer = threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT))
+    timer.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            _write_for_ever(place, table)
+    finally:
+        timer.cancel()
+    assert {file.name for file in tmp_path.iterdir()} <= {"v.duckdb"}
+
+
+def test_text_of_vectors_gives_each_number_back(tmp_path: Path) -> None:
+    bits = np.random.default_rng(5).integers(0, 2**32, 4000, dtype=np.uint32)
+    numbers = bits.view(np.float32)
+    numbers = numbers[np.isfinite(numbers)][:3000].reshape(-1, 3)
+    table = VectorTable("v", np.arange(len(numbers)), numbers, ID)
+    write_into(destination(f"sqlite:///{tmp_path}/v.db:v"), [table])
+    rows = in_sqlite(tmp_path / "v.db", "SELECT vector FROM v ORDER BY id")
+    found = np.array([json.loads(row[0]) for row in rows], np.float32)
+    np.testing.assert_array_equal(found.view(np.uint32), numbers.view(np.uint32))
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "duckdb"])
+def test_a_table_of_a_key_and_a_vector_that_refers_to_others_is_data(
+    tmp_path: Path, kind: str
+) -> None:
+    make = {"sqlite": sqlite_file, "duckdb": duckdb_file}[kind]
+    table = "CREATE TABLE sizes (id INTEGER PRIMARY KEY REFERENCES customers (customer_id), vector REAL)"
+    rows = "INSERT INTO sizes VALUES (1, 0.5), (2, 1.5), (3, 7.5)"
+    assert "sizes" in read_database(make(tmp_path / "shop.db", table, rows)).types

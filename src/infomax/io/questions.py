@@ -29,6 +29,7 @@ from infomax.io.sources import Source
 
 TIMES = ("time", "date", "timestamp", "when", "day")
 """What the column of times is called, unless it is named."""
+QUESTIONS_PER_BATCH = 1 << 17
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,11 +49,15 @@ class Answers:
     model: str = ""
 
     def __repr__(self) -> str:
-        return f"Answers({number_of(len(self.vectors), 'question')}, {number_of(len(self.names), 'column')})"
+        questions = number_of(len(self.vectors), "question")
+        return f"Answers({questions}, {number_of(len(self.names), 'column')})"
 
-    def to_frame(self, node_type: str = "pandas") -> Any:
-        """A frame of the questions with a column for each number of the vectors, by its name."""
-        return _from_arrow(self.beside(), node_type)
+    def to_frame(self, kind: str = "pandas") -> Any:
+        """A frame of the questions with a column for each number of the vectors, by its name.
+
+        A name that a column of the questions has gets ``_`` at its end.
+        """
+        return _from_arrow(self.with_columns(), kind)
 
     def save(self, path: str | Path) -> None:
         """Write the questions with their vectors: .parquet (a column ``vector``), .csv or .tsv (columns by name)."""
@@ -60,38 +65,49 @@ class Answers:
 
     def with_vectors(self) -> Any:
         """The table of the questions with a column ``vector``."""
-        return self.questions.append_column("vector", parquet.arrow_column(self.vectors))
+        (name,) = _free_names(["vector"], self.questions.column_names)
+        return self.questions.append_column(name, parquet.arrow_column(self.vectors))
 
-    def beside(self) -> Any:
+    def with_columns(self) -> Any:
         """The table of the questions with a column for each number of the vectors."""
         import pyarrow as pa
 
-        columns = {name: self.questions[name] for name in self.questions.column_names}
-        return pa.table(
-            columns | {name: pa.array(self.vectors[:, at]) for at, name in enumerate(self.names)}
-        )
+        names = _free_names(self.names, self.questions.column_names)
+        columns = [pa.array(self.vectors[:, index]) for index in range(len(names))]
+        questions = self.questions.columns
+        return pa.table([*questions, *columns], [*self.questions.column_names, *names])
 
 
-def save_answers(out: Path, some: Iterator[Answers]) -> str:
+def _free_names(names: Sequence[str], taken: Sequence[str]) -> list[str]:
+    """Names of columns, with ``_`` at the ends of those that the columns of the questions have."""
+    free: list[str] = []
+    for name in names:
+        while name in taken or name in free:
+            name += "_"
+        free.append(name)
+    return free
+
+
+def save_answers(out: Path, blocks: Iterator[Answers]) -> str:
     """Write answers, some of them at a time; the file appears whole or not at all. Says how many there were."""
     check_answers(out)
-    first = next(some)
+    first = next(blocks)
     suffix = out.suffix.lower()
     count = 0
 
     def tables() -> Iterator[Any]:
         nonlocal count
-        for one in chain([first], some):
-            count += len(one.vectors)
-            yield one.with_vectors() if suffix == ".parquet" else one.beside()
+        for answers in chain([first], blocks):
+            count += len(answers.vectors)
+            yield answers.with_vectors() if suffix == ".parquet" else answers.with_columns()
 
     with replacing(out) as temporary:
         if suffix == ".parquet":
-            told = {
+            metadata = {
                 MODEL_KEY: first.model.encode(),
                 PARTS_KEY: to_json({"at": list(first.names)}).encode(),
             }
-            parquet.write_tables(temporary, tables(), told)
+            parquet.write_tables(temporary, tables(), metadata)
         else:
             text.write_tables(temporary, suffix, tables())
     return f"{number_of(count, 'question')}, {number_of(len(first.names), 'column')}"
@@ -115,35 +131,42 @@ def read_questions(
         time: the column of times. None: one of `TIMES`.
     """
     source = opened(questions)
-    names = source.names
-    when = time or next((name for word in TIMES for name in names if name.lower() == word), None)
-    if when is None or when not in names:
-        expected = (
-            f"a column {shorten(time)} of times"
-            if time
-            else f"a column of times, called {' or '.join(TIMES)}"
-        )
-        raise InputError(
-            str(source.path), expected, listed(names), "Name it: --time COLUMN (in Python: time=)."
-        )
-    others = [name for name in names if name != when]
-    named = id_column(others, graph.node_type, graph.table_columns)
-    own = (
-        id
-        or named
-        or next((name for name in others if name.lower() == "id"), others[0] if others else when)
-    )
-    source.columns = Columns(id=own, time=when, features=(), learns=False)
-    read = list(source.nodes())
-    numbers = np.concatenate([block.numbers for block in read]) if read else np.empty(0, np.int64)
-    if not len(numbers):
+    time_column = _time_column(source, time)
+    other_columns = [name for name in source.names if name != time_column]
+    ids_column = id or _column_of_ids(other_columns, graph) or time_column
+
+    source.columns = Columns(id=ids_column, time=time_column, features=(), learns=False)
+    blocks = list(source.nodes())
+    if not blocks or not sum(len(block.numbers) for block in blocks):
         raise InputError(str(source.path), "at least one question", "none")
-    times = np.concatenate([block.times for block in read if block.times is not None])
-    rows = rows_before(
-        graph.ids[:], np.array([one for block in read for one in block.ids.to_pylist()])
-    )
-    _refuse(source, graph, (own, when), numbers, rows, times)
-    return _whole(source), rows, times
+    ids = np.array([node_id for block in blocks for node_id in block.ids.to_pylist()])
+    times = np.concatenate([block.times for block in blocks if block.times is not None])
+    rows = rows_before(graph.ids[:], ids)
+    numbers = np.concatenate([block.numbers for block in blocks])
+    _refuse_unknown_ids(source, graph, ids_column, numbers, ids, rows)
+    _refuse_times(source, graph, time_column, numbers, rows, times)
+    return _all_columns(source), rows, times
+
+
+def _time_column(source: Source, time: str | None) -> str:
+    """The column of times: as named, else one that is called as times are."""
+    names = source.names
+    usual = [name for word in TIMES for name in names if name.lower() == word]
+    time_column = time or next(iter(usual), None)
+    if time_column is None or time_column not in names:
+        expected = f"a column of times, called {' or '.join(TIMES)}"
+        if time:
+            expected = f"a column {shorten(time)} of times"
+        remedy = "Name it: --time COLUMN (in Python: time=)."
+        raise InputError(str(source.path), expected, listed(names), remedy)
+    return time_column
+
+
+def _column_of_ids(names: Sequence[str], graph: Record) -> str:
+    """The column of ids, where it is not named: called as the primary key or the type, or id, else the first."""
+    called = id_column(names, graph.node_type, graph.table_columns)
+    usual = [name for name in names if name.lower() == "id"]
+    return called or next(iter([*usual, *names]), "")
 
 
 def opened(questions: Any) -> Source:
@@ -165,49 +188,95 @@ def id_column(names: Sequence[str], node_type: str, choices: Mapping[str, str]) 
     return own or next((name for name in names if plain(name) in called), "")
 
 
-def _refuse(
+def _refuse_unknown_ids(
     source: Source,
     graph: Record,
-    columns: tuple[str, str],
+    column: str,
+    numbers: NDArray[np.int64],
+    ids: NDArray[Any],
+    rows: NDArray[np.int64],
+) -> None:
+    """Refuse the id of no node."""
+    is_unknown = rows < 0
+    if not is_unknown.any():
+        return
+    first = int(np.argmax(is_unknown))
+    expected = "the id of a node"
+    if graph.node_type:
+        expected += f" of type {graph.node_type}"
+    found = shorten(str(ids[first]))
+    count = int(is_unknown.sum())
+    if count > 1:
+        found += f", and {number_of(count - 1, 'other question')} about others"
+    raise InputError(source.place(int(numbers[first]), column), expected, found)
+
+
+def _refuse_times(
+    source: Source,
+    graph: Record,
+    column: str,
     numbers: NDArray[np.int64],
     rows: NDArray[np.int64],
     times: NDArray[np.int64],
 ) -> None:
-    """Refuse an unknown id, a question without a time, and one about a row that came later."""
-    node_type = graph.node_type or "node"
-    if (rows < 0).any():
-        number = int(numbers[np.argmax(rows < 0)])
-        found = f"{number_of(int((rows < 0).sum()), 'question')} about others"
-        expected = f"the id of a node{graph.node_type and f' of type {node_type}'}"
-        raise InputError(source.place(number, columns[0]), expected, found)
-    if (times == UNKNOWN).any():
-        raise InputError(
-            source.place(int(numbers[np.argmax(times == UNKNOWN)]), columns[1]), "a time", "none"
-        )
-    if graph.own.times is not None:
-        since = np.asarray(graph.own.times[:])[rows]
-        if (late := since > times).any():
-            at = int(np.argmax(late))
-            found = f"{told_time(int(times[at]))}; this {node_type} is there since {told_time(int(since[at]))}"
-            raise InputError(
-                source.place(int(numbers[at]), columns[1]),
-                f"a time when the {node_type} was there",
-                found,
-            )
+    """Refuse a question without a time, and one about a row that came later; at its very time a row is there."""
+    is_without = times == UNKNOWN
+    if is_without.any():
+        location = source.place(int(numbers[np.argmax(is_without)]), column)
+        raise InputError(location, "a time", "none")
+    if graph.own.times is None:
+        return
+    since = np.asarray(graph.own.times[:])[rows]
+    is_early = since > times
+    if is_early.any():
+        first = int(np.argmax(is_early))
+        node_type = graph.node_type or "node"
+        expected = f"a time when the {node_type} was there"
+        asked = told_time(int(times[first]))
+        found = f"{asked}; this {node_type} is there since {told_time(int(since[first]))}"
+        raise InputError(source.place(int(numbers[first]), column), expected, found)
 
 
-def _whole(source: Source) -> Any:
-    """All columns of a table, as pyarrow reads them."""
+def _all_columns(source: Source) -> Any:
+    """All columns of a table, as pyarrow reads them; those of text as they are written."""
     if source.frame is not None:
         return source.frame
     with source.readable():
         if source.lines:
-            from pyarrow import csv
-
-            mark = text.DELIMITERS[text.extension(source.path)]
-            return csv.read_csv(
-                source.path, parse_options=csv.ParseOptions(delimiter=mark, newlines_in_values=True)
-            )
+            return _typed(_text_columns(source.path))
         from pyarrow import parquet as files
 
         return files.read_table(source.path)
+
+
+def _text_columns(path: Path) -> Any:
+    """All columns of a text file, as text; nothing where a cell is empty."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    file = text.TextFile(path)
+    table = pa.Table.from_batches(file.batches(file.names, QUESTIONS_PER_BATCH))
+    nothing = pa.scalar(None, pa.large_string())
+    columns = [compute.if_else(compute.equal(cells, ""), nothing, cells) for cells in table.columns]
+    return pa.table(columns, file.names)
+
+
+def _typed(table: Any) -> Any:
+    """Columns of text as numbers and dates, where these are written in the same way again: 007 stays text."""
+    import pyarrow as pa
+
+    types = (pa.int64(), pa.float64(), pa.date32(), pa.timestamp("s"))
+    columns = []
+    for cells in table.columns:
+        typed_cells = cells
+        for arrow_type in types:
+            try:
+                again = cells.cast(arrow_type)
+                is_same = again.cast(pa.large_string()).equals(cells)
+            except pa.ArrowInvalid:
+                continue
+            if is_same and cells.null_count < len(cells):
+                typed_cells = again
+                break
+        columns.append(typed_cells)
+    return pa.table(columns, table.column_names)

@@ -5,26 +5,37 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
+from urllib.parse import unquote
 
 import numpy as np
 from numpy.typing import NDArray
 
 from infomax.arrays.blocks import row_blocks
 from infomax.errors import InputError, one_line, shorten
+from infomax.io.atomic import replacing
+from infomax.io.database import database_type
 from infomax.io.database.tables import quoted
 from infomax.io.parquet import arrow_column
 
 MARK = "|"
 """Between the columns of a key in an id."""
-WIDEST = 16_000
+WIDEST_PGVECTOR = 16_000
 """Numbers that pgvector's type can hold."""
+SECONDS_BETWEEN_LOOKS = 0.1
+"""Between two looks at whether DuckDB has ended."""
+_SIDE_FILES = ("-journal", "-wal", "-shm", ".wal")
+"""What SQLite and DuckDB call the files beside one that is being written."""
+_NAMES = {"sqlite": "SQLite", "duckdb": "DuckDB"}
 
 
-class VectorTable(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class VectorTable:
     """A table to write: ids ``[N]`` in the columns of a key, and vectors ``[N, d]``, in memory or stored.
 
     ``key`` has the types of its columns by their names; ids of several are text, with a ``|`` between two.
@@ -45,35 +56,46 @@ class VectorTable(NamedTuple):
         first = 0
         for block in row_blocks(self.vectors):
             ids = self.ids[first : first + len(block)].tolist()
-            cells = (
-                [ids] if len(self.key) == 1 else zip(*(one.split(MARK) for one in ids), strict=True)
-            )
-            yield [*map(list, cells)], np.asarray(block, np.float32)
+            key_cells = [ids]
+            if len(self.key) > 1:
+                parts = (row_id.split(MARK) for row_id in ids)
+                key_cells = [list(cells) for cells in zip(*parts, strict=True)]
+            yield key_cells, np.asarray(block, np.float32)
             first += len(block)
 
 
-class Destination(NamedTuple):
-    """The table of a database to write, and the kind of the database: "sqlite", "duckdb" or "postgresql"."""
+@dataclass(frozen=True)
+class Destination:
+    """The table of a database to write; ``database_type`` is sqlite, duckdb or postgresql."""
 
-    kind: str
+    database_type: str
     address: str
+    """The path of a file, or the address of a server."""
     table: str
 
 
-def destination(said: str) -> Destination:
-    """What ``sqlite:///shop.db:vectors`` means; also ``duckdb:///...`` and ``postgresql://...``."""
-    address, _, table = said.rpartition(":")
-    found = re.match("(sqlite|duckdb|postgres(ql)?)://", address)
-    if found is None or not table or "/" in table:
+def destination(into: str) -> Destination:
+    """What ``sqlite:///shop.db:vectors`` means; also ``duckdb:///...`` and ``postgresql://...``.
+
+    Paths are written as in the addresses that are read: %20 is a space.
+    """
+    address, _, table = into.rpartition(":")
+    scheme = re.match("(sqlite|duckdb|postgres(ql)?)://", address)
+    if scheme is None or not table or "/" in table:
         expected = (
             "ADDRESS:TABLE, such as sqlite:///shop.db:vectors, duckdb:///... or postgresql://..."
         )
-        raise InputError("--into", expected, shorten(said))
-    if found[1].startswith("postgres"):
+        raise InputError("--into", expected, shorten(into))
+    if scheme[1].startswith("postgres"):
         return Destination("postgresql", address, table)
-    if not address[found.end() :].startswith("/"):
-        raise InputError("--into", f"{found[1]}:///PATH:TABLE, with three slashes", shorten(said))
-    return Destination(found[1], address[found.end() + 1 :], table)
+    rest = address[scheme.end() :]
+    if not rest.startswith("/"):
+        raise InputError("--into", f"{scheme[1]}:///PATH:TABLE, with three slashes", shorten(into))
+    path = unquote(rest[1:])
+    if path in ("", ":memory:"):
+        found = "a database in memory, which ends with the command" if path else "no path"
+        raise InputError("--into", f"{scheme[1]}:///PATH:TABLE, the path of a file", found)
+    return Destination(scheme[1], path, table)
 
 
 def primary_key(choices: Mapping[str, str], kind: str) -> str:
@@ -104,20 +126,160 @@ def write_into(place: Destination, tables: Sequence[VectorTable]) -> None:
 
     A table of the same two columns is replaced, any other of that name is refused.
     """
-    write = {"sqlite": _sqlite, "duckdb": _duckdb, "postgresql": _postgres}[place.kind]
+    if place.database_type == "postgresql":
+        _write_postgres(place, tables)
+        return
+    path = Path(place.address)
+    other_type = database_type(path)
+    if path.is_file() and path.stat().st_size and other_type not in ("", place.database_type):
+        name = _NAMES[place.database_type]
+        remedy = f"Write {other_type}:///{place.address}:{place.table}, or name another file."
+        raise InputError(place.address, f"a file of {name}", f"one of {_NAMES[other_type]}", remedy)
+    write = {"sqlite": _write_sqlite, "duckdb": _write_duckdb}[place.database_type]
     write(place, tables)
 
 
-def _refuse_other(place: Destination, table: VectorTable, columns: list[str]) -> None:
+def _refuse_other_table(place: Destination, table: VectorTable, columns: list[str]) -> None:
     """Refuse a table that is there and was not written by this, by its columns."""
     if columns and columns != table.columns:
-        found, remedy = (
-            f"one with the columns {', '.join(columns[:6])}",
-            "Name another table, or drop it.",
-        )
-        raise InputError(
-            f"{place.address}, table {table.name}", "a table that is not there yet", found, remedy
-        )
+        location = f"{place.address}, table {table.name}"
+        found = f"one with the columns {', '.join(columns[:6])}"
+        remedy = "Name another table, or drop it."
+        raise InputError(location, "a table that is not there yet", found, remedy)
+
+
+@contextmanager
+def _refusing(place: Destination, failure: type[Exception]) -> Iterator[None]:
+    """Make one message of a driver's error."""
+    try:
+        yield
+    except failure as error:
+        raise InputError(place.address, "a database that can be written", one_line(error)) from None
+
+
+@contextmanager
+def _whole_file(path: Path) -> Iterator[Path]:
+    """The file to write: the database that is there, which keeps itself whole, or a new one, which appears at the end.
+
+    A failure leaves nothing of a new one, nor of the files beside it: SQLite would take a journal that is left for that
+    of a database that is put there later.
+    """
+    if path.exists():
+        yield path
+        return
+    with replacing(path) as temporary:
+        temporary.unlink()  # DuckDB takes no empty file
+        try:
+            yield temporary
+        finally:
+            for suffix in _SIDE_FILES:
+                Path(f"{temporary}{suffix}").unlink(missing_ok=True)
+
+
+def _definitions(table: VectorTable, vector_type: str, integer_type: str = "BIGINT") -> str:
+    """The columns in SQL, with the types of vectors and of large integers."""
+    columns = [
+        f"{quoted(name)} {integer_type if column_type == 'BIGINT' else column_type}"
+        for name, column_type in table.key.items()
+    ]
+    columns.append(f"vector {vector_type}")
+    columns.append(f"PRIMARY KEY ({', '.join(map(quoted, table.key))})")
+    return f"({', '.join(columns)})"
+
+
+def _write_sqlite(place: Destination, tables: Sequence[VectorTable]) -> None:
+    """Vectors are arrays of JSON, which every SQL can read: json_each(vector), or vec_f32(vector) of sqlite-vec."""
+    with (
+        _refusing(place, sqlite3.Error),
+        _whole_file(Path(place.address)) as file,
+        closing(sqlite3.connect(file, isolation_level=None)) as connection,
+    ):
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            for table in tables:
+                _write_sqlite_table(connection, place, table)
+            connection.execute("COMMIT")
+        except BaseException:
+            with suppress(sqlite3.Error):  # it has ended the transaction itself
+                connection.execute("ROLLBACK")
+            raise
+
+
+def _write_sqlite_table(
+    connection: sqlite3.Connection, place: Destination, table: VectorTable
+) -> None:
+    name = quoted(table.name)
+    columns = [row[1] for row in connection.execute(f"PRAGMA table_info({name})")]
+    _refuse_other_table(place, table, columns)
+    connection.execute(f"DROP TABLE IF EXISTS {name}")
+    connection.execute(f"CREATE TABLE {name} {_definitions(table, 'TEXT NOT NULL', 'INTEGER')}")
+    insert = f"INSERT INTO {name} VALUES ({', '.join('?' * len(table.columns))})"
+    for key_cells, block in table.blocks():
+        # Nine digits tell all numbers of 32 bits apart.
+        texts = ("[" + ",".join(map("{:.9g}".format, row)) + "]" for row in block.tolist())
+        connection.executemany(insert, zip(*key_cells, texts, strict=True))
+
+
+def _arrow_table(table: VectorTable, key_cells: list[list[Any]], block: NDArray[np.float32]) -> Any:
+    import pyarrow as pa
+
+    columns = [pa.array(cells) for cells in key_cells]
+    columns.append(arrow_column(block).cast(pa.list_(pa.float32())))
+    return pa.table(dict(zip(table.columns, columns, strict=True)))
+
+
+_COLUMNS_OF_DUCKDB = """
+SELECT column_name FROM duckdb_columns()
+WHERE table_name = ? AND schema_name = current_schema() AND database_name = current_database()"""
+
+
+def _write_duckdb(place: Destination, tables: Sequence[VectorTable]) -> None:
+    """Vectors are FLOAT[d], as DuckDB's array_cosine_similarity takes them."""
+    import duckdb
+
+    connections: list[Any] = []
+
+    def write(file: Path) -> None:
+        with duckdb.connect(str(file.absolute())) as connection:
+            connections.append(connection)
+            connection.execute("BEGIN")
+            for table in tables:
+                _write_duckdb_table(connection, place, table)
+            connection.execute("COMMIT")
+
+    def interrupt() -> None:
+        for connection in connections:
+            with suppress(duckdb.Error):  # it is closed
+                connection.interrupt()
+
+    with _refusing(place, duckdb.Error), _whole_file(Path(place.address)) as file:
+        _interruptible(lambda: write(file), interrupt)
+
+
+def _write_duckdb_table(connection: Any, place: Destination, table: VectorTable) -> None:
+    name = quoted(table.name)
+    rows = connection.execute(_COLUMNS_OF_DUCKDB, [table.name]).fetchall()
+    _refuse_other_table(place, table, [row[0] for row in rows])
+    definitions = _definitions(table, f"FLOAT[{table.vectors.shape[1]}]")
+    connection.execute(f"CREATE OR REPLACE TABLE {name} {definitions}")
+    for key_cells, block in table.blocks():
+        connection.register("block", _arrow_table(table, key_cells, block))
+        connection.execute(f"INSERT INTO {name} SELECT * FROM block")
+        connection.unregister("block")
+
+
+def _interruptible(work: Callable[[], None], interrupt: Callable[[], None]) -> None:
+    """Have another thread do the work, so that Ctrl-C ends it; in the main thread DuckDB raises an error of its own."""
+    with ThreadPoolExecutor(1) as executor:
+        future = executor.submit(work)
+        try:
+            while wait([future], SECONDS_BETWEEN_LOOKS).not_done:
+                pass
+        except BaseException:
+            while wait([future], SECONDS_BETWEEN_LOOKS).not_done:
+                interrupt()
+            raise
+        future.result()
 
 
 _PGVECTOR = """
@@ -125,118 +287,44 @@ SELECT format('%I.vector', nspname) FROM pg_type t JOIN pg_namespace n ON n.oid 
 WHERE typname = 'vector' AND typmodin <> 0 AND has_schema_privilege(n.oid, 'USAGE')
 ORDER BY NOT pg_type_is_visible(t.oid)"""
 """Its type, in whatever schema it is; a table of the name is a type, too, which takes no width."""
+_COLUMNS_OF_POSTGRES = """
+SELECT attname::text FROM pg_attribute
+WHERE attrelid = to_regclass($1) AND attnum > 0 AND NOT attisdropped ORDER BY attnum"""
 
 
-@contextmanager
-def _refusing(
-    place: Destination, failure: type[Exception], file: Path | None = None
-) -> Iterator[None]:
-    """Make one message of a driver's error; a file that was not there before is removed."""
-    is_new = file is not None and not file.exists()
-    try:
-        yield
-    except BaseException as error:
-        if is_new and file is not None and file.exists():
-            file.unlink()
-        if not isinstance(error, failure):
-            raise
-        raise InputError(place.address, "a database that can be written", one_line(error)) from None
-
-
-def _definitions(table: VectorTable, vector: str, integer: str = "BIGINT") -> str:
-    """The columns in SQL, with the types of vectors and of large integers."""
-    columns = (
-        f"{quoted(name)} {integer if kind == 'BIGINT' else kind}"
-        for name, kind in table.key.items()
-    )
-    return f"({', '.join(columns)}, vector {vector}, PRIMARY KEY ({', '.join(map(quoted, table.key))}))"
-
-
-def _sqlite(place: Destination, tables: Sequence[VectorTable]) -> None:
-    """Vectors are arrays of JSON, which every SQL can read: json_each(vector), or vec_f32(vector) of sqlite-vec."""
-    path = Path(place.address)
-    with (
-        _refusing(place, sqlite3.Error, path),
-        closing(sqlite3.connect(path, isolation_level=None)) as connection,
-    ):
-        connection.execute("BEGIN IMMEDIATE")
-        for table in tables:
-            name = quoted(table.name)
-            _refuse_other(
-                place, table, [row[1] for row in connection.execute(f"PRAGMA table_info({name})")]
-            )
-            connection.execute(f"DROP TABLE IF EXISTS {name}")
-            connection.execute(
-                f"CREATE TABLE {name} {_definitions(table, 'TEXT NOT NULL', 'INTEGER')}"
-            )
-            insert = f"INSERT INTO {name} VALUES ({', '.join('?' * len(table.columns))})"
-            for cells, block in table.blocks():
-                words = ("[" + ",".join(map("{:.9g}".format, row)) + "]" for row in block.tolist())
-                connection.executemany(insert, zip(*cells, words, strict=True))
-        connection.execute("COMMIT")
-
-
-def _arrow(table: VectorTable, cells: list[list[Any]], block: NDArray[np.float32]) -> Any:
-    import pyarrow as pa
-
-    columns = *map(pa.array, cells), arrow_column(block).cast(pa.list_(pa.float32()))
-    return pa.table(dict(zip(table.columns, columns, strict=True)))
-
-
-def _duckdb(place: Destination, tables: Sequence[VectorTable]) -> None:
-    """Vectors are FLOAT[d], as DuckDB's array_cosine_similarity takes them."""
-    import duckdb
-
-    path = Path(place.address)
-    there = (
-        "table_name = ? AND schema_name = current_schema() AND database_name = current_database()"
-    )
-    query = f"SELECT column_name FROM duckdb_columns() WHERE {there}"
-    with _refusing(place, duckdb.Error, path), duckdb.connect(str(path.absolute())) as connection:
-        connection.execute("BEGIN")
-        for table in tables:
-            name = quoted(table.name)
-            _refuse_other(
-                place, table, [row[0] for row in connection.execute(query, [table.name]).fetchall()]
-            )
-            definitions = _definitions(table, f"FLOAT[{table.vectors.shape[1]}]")
-            connection.execute(f"CREATE OR REPLACE TABLE {name} {definitions}")
-            for cells, block in table.blocks():
-                connection.register("block", _arrow(table, cells, block))
-                connection.execute(f"INSERT INTO {name} SELECT * FROM block")
-                connection.unregister("block")
-        connection.execute("COMMIT")
-
-
-def _postgres(place: Destination, tables: Sequence[VectorTable]) -> None:
+def _write_postgres(place: Destination, tables: Sequence[VectorTable]) -> None:
     """Vectors are of pgvector's type where the database has it, else real[]."""
     from infomax.io.database.postgres import connect, driver, shown
 
-    place = place._replace(address=shown(address := place.address))
-    query = "SELECT attname::text FROM pg_attribute WHERE attrelid = to_regclass($1) AND attnum > 0"
+    shown_place = replace(place, address=shown(place.address))
     with (
-        connect(address) as connection,
+        connect(place.address) as connection,
         connection.cursor() as cursor,
-        _refusing(place, driver().Error),
+        _refusing(shown_place, driver().Error),
     ):
         cursor.execute(_PGVECTOR)
-        found = cursor.fetchall()
+        pgvector_types = cursor.fetchall()
         for table in tables:
-            name = quoted(table.name)
             width = table.vectors.shape[1]
-            cursor.execute(f"{query} AND NOT attisdropped ORDER BY attnum", (name,))
-            _refuse_other(place, table, [row[0] for row in cursor.fetchall()])
-            for number, (cells, block) in enumerate(table.blocks()):
-                mode = "append" if number else "create"
-                cursor.adbc_ingest(
-                    "infomax_vectors", _arrow(table, cells, block), mode, temporary=True
-                )
-            vector = f"{found[0][0]}({width})" if found and width <= WIDEST else "real[]"
-            casts = ", ".join(f"{quoted(column)}::{kind}" for column, kind in table.key.items())
-            cursor.execute(f"DROP TABLE IF EXISTS {name}")
-            cursor.execute(f"CREATE TABLE {name} {_definitions(table, vector)}")
-            cursor.execute(
-                f"INSERT INTO {name} SELECT {casts}, vector::{vector} FROM infomax_vectors"
-            )
-            cursor.execute("DROP TABLE infomax_vectors")
+            vector_type = "real[]"
+            if pgvector_types and width <= WIDEST_PGVECTOR:
+                vector_type = f"{pgvector_types[0][0]}({width})"
+            _write_postgres_table(cursor, shown_place, table, vector_type)
         connection.commit()
+
+
+def _write_postgres_table(
+    cursor: Any, place: Destination, table: VectorTable, vector_type: str
+) -> None:
+    name = quoted(table.name)
+    cursor.execute(_COLUMNS_OF_POSTGRES, (name,))
+    _refuse_other_table(place, table, [row[0] for row in cursor.fetchall()])
+    for number, (key_cells, block) in enumerate(table.blocks()):
+        rows = _arrow_table(table, key_cells, block)
+        mode = "append" if number else "create"
+        cursor.adbc_ingest("infomax_vectors", rows, mode, temporary=True)
+    casts = ", ".join(f"{quoted(column)}::{sql_type}" for column, sql_type in table.key.items())
+    cursor.execute(f"DROP TABLE IF EXISTS {name}")
+    cursor.execute(f"CREATE TABLE {name} {_definitions(table, vector_type)}")
+    cursor.execute(f"INSERT INTO {name} SELECT {casts}, vector::{vector_type} FROM infomax_vectors")
+    cursor.execute("DROP TABLE infomax_vectors")
