@@ -57,7 +57,8 @@ def main(words: list[str] | None = None) -> None:
     size = table.stat().st_size / 1e6
     print(
         ", ".join(
-            f"{column.name} {column.kind} ({len(column.features)})" for column in encoding.columns
+            f"{column.name} {column.column_type} ({len(column.feature_names)})"
+            for column in encoding.columns
         )
     )
     print(

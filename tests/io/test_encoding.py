@@ -28,10 +28,10 @@ from infomax.arrays.sparsity import dense
 from infomax.errors import InputWarning
 from infomax.io import sources
 from infomax.io.encoding import cells
-from infomax.io.encoding.encoding import WIDTH, Column, Encoding
+from infomax.io.encoding.encoding import Encoding, read_column
 from infomax.io.encoding.moments import Moments
 from infomax.io.encoding.survey import Survey
-from infomax.io.encoding.words import Words
+from infomax.io.encoding.words import WIDTH, Words
 from infomax.io.prepare import prepare
 
 polars = pytest.importorskip("polars", reason="frames of polars")
@@ -155,26 +155,26 @@ def test_an_encoding_knows_no_order_and_no_other_row(
     encoding = fitted(table)
     assert fitted(table.take(rows), step=step) == encoding
     assert Encoding.from_json(encoding.to_json()) == encoding
-    if not encoding.used:
+    if not encoding.feature_columns:
         return
     whole, some = encoding.transform(table).toarray(), rows[: len(rows) // 2 + 1]
     np.testing.assert_array_equal(encoding.transform(table.take(some)).toarray(), whole[some])
     if not encoding.raw:  # what one column becomes has length 1 in the mean
         start = 0
-        for column in encoding.used:
-            block = whole[:, start : start + len(column.features)]
-            start += len(column.features)
+        for column in encoding.feature_columns:
+            block = whole[:, start : start + len(column.feature_names)]
+            start += len(column.feature_names)
             varies = block[
                 :, : -1 if column.missing else None
             ].any()  # "yes" and "YES" are one value
-            if varies and column.kind not in ("text", "tokens"):  # what has no words is zero
+            if varies and column.column_type not in ("text", "tokens"):  # what has no words is zero
                 assert (block.astype(np.float64) ** 2).sum() / len(table) == pytest.approx(
                     1, abs=1e-5
                 )
 
 
 def kinds_of(**columns: Any) -> dict[str, str]:
-    return {column.name: column.kind for column in fitted(pa.table(columns)).columns}
+    return {column.name: column.column_type for column in fitted(pa.table(columns)).columns}
 
 
 def test_kinds_are_found_from_values() -> None:
@@ -394,7 +394,7 @@ def test_attributes_of_networkx_and_graphml_are_encoded_as_columns_are(tmp_path:
     edges = pd.DataFrame(list(origin.edges), columns=["source", "target"])
     nodes = pd.DataFrame([{"id": k, **values} for k, values in origin.nodes(data=True)])
     expected = Graph.from_frames(edges, nodes, labels="kind")
-    assert {column.kind for column in expected.encoding.columns} == {
+    assert {column.column_type for column in expected.encoding.columns} == {
         "category",
         "boolean",
         "date",
@@ -496,7 +496,7 @@ def test_a_number_is_not_lost_beside_a_category_of_many_values() -> None:
     )
     encoding = fitted(table)
     rows = encoding.transform(table).toarray()
-    assert 150 < len(encoding.used[1].features) <= 201
+    assert 150 < len(encoding.feature_columns[1].feature_names) <= 201
     centres = rows[group == 0].mean(axis=0), rows[group == 1].mean(axis=0)
     nearest = [
         int(((row - centres[1]) ** 2).sum() < ((row - centres[0]) ** 2).sum()) for row in rows[:, :]
@@ -527,14 +527,14 @@ def test_columns_that_look_wrong_are_noted(monkeypatch: pytest.MonkeyPatch) -> N
     assert "99 %" in notes["rare"]
     assert "label" in notes["kind_code"]
     assert notes["good"] == ""
-    monkeypatch.setattr("infomax.io.encoding.column_statistics.DISTINCT", 50)
+    monkeypatch.setattr("infomax.io.encoding.column_statistics.MOST_DISTINCT", 50)
     found = fitted(
         pa.table(
             {"code": [f"c{row}" for row in range(n)], "pair": [f"c{row // 2}" for row in range(n)]}
         ),
         step=9,
     )
-    assert [(column.kind, column.distinct) for column in found.columns] == [
+    assert [(column.column_type, column.distinct) for column in found.columns] == [
         ("id", None),
         ("id", None),
     ]
@@ -566,11 +566,11 @@ def test_what_was_learnt_is_checked_when_it_is_read() -> None:
     for change in (
         {"columns": 3},
         {"columns": [{}]},
-        {"columns": [{**good["columns"][2], "kind": "strange"}]},
+        {"columns": [{**good["columns"][2], "column_type": "strange"}]},
         {},
     ):
         told(["encoding: ", "learnt"], Encoding.from_json, {"raw": False, **change})
-    assert Column(**good["columns"][0]).features == ["c=a", "c: rest"]
+    assert read_column(good["columns"][0]).feature_names == ["c=a", "c: rest"]
 
 
 def test_what_pyarrow_alone_takes_for_numbers_and_times_is_text() -> None:
@@ -611,20 +611,20 @@ def test_a_hashed_column_is_told_by_its_most_frequent_word() -> None:
         best = notes.learnt["words"][at]
         assert (-counts[best], best) <= (-often, word)
         if best == word:
-            assert encoding.told(at, bool(row[at] > 0)) == f"notes: {word}"
-            assert encoding.told(at, bool(row[at] < 0)) == f"less of notes: {word}"
-    assert encoding.told(len(notes.features), more=False) == f"less of {size.name}"
+            assert encoding.describe(at, more=bool(row[at] > 0)) == f"notes: {word}"
+            assert encoding.describe(at, more=bool(row[at] < 0)) == f"less of notes: {word}"
+    assert encoding.describe(len(notes.feature_names), more=False) == f"less of {size.name}"
     empty = notes.learnt["words"].index("")
-    assert encoding.told(empty, more=True) == f"notes[{empty}]"
+    assert encoding.describe(empty, more=True) == f"notes[{empty}]"
 
 
 def test_a_text_of_too_many_words_has_no_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("infomax.io.encoding.column_statistics.WORDS", 8)
+    monkeypatch.setattr("infomax.io.encoding.column_statistics.MOST_WORDS", 8)
     texts = [f"one two three four five six{row}" for row in range(4)]
     assert len(fitted(pa.table({"notes": texts[:3]})).columns[0].learnt["words"]) == WIDTH
     encoding = fitted(pa.table({"notes": texts}), step=1)
     assert encoding.columns[0].learnt["words"] == []
-    assert encoding.told(3, more=True) == "notes[3]"
+    assert encoding.describe(3, more=True) == "notes[3]"
 
 
 @pytest.mark.parametrize(
@@ -663,7 +663,7 @@ def test_what_looks_like_a_code_is_told_in_one_line(cells: list[str], is_told: b
 )
 def test_a_code_is_told_only_what_it_is_not_yet(cells: list[str], kind: str, others: str) -> None:
     column = fitted(pa.table({"x": 20 * cells if len(cells) < 20 else cells})).columns[0]
-    assert column.kind == kind
+    assert column.column_type == kind
     assert f"--column {others}" in column.note
 
 
@@ -675,8 +675,8 @@ def test_amounts_name_no_nodes() -> None:
     ):
         looked = Survey(["x"], {}, [])
         looked.add(pa.table({"x": values}), lambda row, name: name)
-        assert looked.finish()[0].columns[0].kind == "text"
-        assert looked.called == expected
+        assert looked.finish()[0].columns[0].column_type == "text"
+        assert looked.name_column == expected
 
 
 def test_durations_that_differ_are_no_ids() -> None:
@@ -692,7 +692,7 @@ def test_times_of_nine_decimals_are_those_of_six(zone: str) -> None:
     """As pandas and pyarrow write a timestamp[ns]."""
     stems = [f"2024-05-{row:02d}T08:30:00.{row:06d}" for row in range(1, 29)]
     short, long = ([f"{stem}{more}{zone}" for stem in stems] for more in ("", "789"))
-    assert fitted(pa.table({"x": long})).columns[0].kind == "date"
+    assert fitted(pa.table({"x": long})).columns[0].column_type == "date"
     found = [cells.times(cells.plain(pa.array(texts)))[0] for texts in (short, long)]
     assert found[0].equals(found[1])
     assert not found[0].null_count
@@ -714,14 +714,14 @@ def test_a_month_is_its_first_day() -> None:
 
 def test_what_databases_write_for_nothing_is_missing() -> None:
     column = fitted(pa.table({"x": ["1.5", r"\N", "2", "NULL", "3"]})).columns[0]
-    assert (column.kind, column.missing) == ("number", 2)
+    assert (column.column_type, column.missing) == ("number", 2)
 
 
 def test_booleans_are_found_in_any_case() -> None:
     written = ["true", "True", "TRUE", "false", "False", "FALSE", None]
     column = fitted(pa.table({"x": 5 * written})).columns[0]
-    assert (column.kind, column.features) == ("boolean", ["x", "x: missing"])
-    assert fitted(pa.table({"x": 5 * [*written, "maybe"]})).columns[0].kind == "category"
+    assert (column.column_type, column.feature_names) == ("boolean", ["x", "x: missing"])
+    assert fitted(pa.table({"x": 5 * [*written, "maybe"]})).columns[0].column_type == "category"
 
 
 def test_numbers_that_pandas_calls_categories_are_categories() -> None:

@@ -112,7 +112,7 @@ def _features(graph: Graph, clusters: NDArray[Any]) -> list[str]:
 
     def named(feature: int, apart: float) -> str:
         if graph.encoding is not None:
-            return graph.encoding.told(feature, apart > 0)
+            return graph.encoding.describe(feature, more=apart > 0)
         return (
             graph.feature_names[feature] if apart > 0 else f"less of {graph.feature_names[feature]}"
         )

@@ -248,7 +248,7 @@ def _warn_of_features(model: DGI, columns: list[str], *, own: bool) -> None:
     features = (
         graph.feature_names
         if graph.encoding is None
-        else [column.name for column in graph.encoding.used]
+        else [column.name for column in graph.encoding.feature_columns]
     )
     if told := [column for column in columns if column in features]:
         remedy = f"For a fair score train with --labels {told[0]}"

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from infomax.graphs.graph import Graph
-    from infomax.io.encoding.encoding import Column
+    from infomax.io.encoding.column import Column
     from infomax.io.record import Record
 
 datasets = typer.Typer(
@@ -153,7 +153,7 @@ def _show_columns(source: Record) -> None:
             lambda row, name: name,
         )
         encoding = survey.finish()[0]
-    rows = [_column_row(column, encoding.called) for column in encoding.columns]
+    rows = [_column_row(column, encoding.name_column) for column in encoding.columns]
     show.table("Columns" + (f" of {source.node_type}" if source.node_type else ""), _HEADINGS, rows)
     for column in encoding.columns:
         if column.note:
@@ -169,24 +169,16 @@ _HEADINGS = ("column", "kind", "distinct", "missing", "becomes")
 
 def _column_row(column: Column, called: str | None) -> tuple[str, ...]:
     """A row of the table of columns; ``called`` is the one of names."""
-    count = len(column.features)
-    learnt = column.learnt
     becomes = []
-    if count:
-        parts = ["hashed words" if column.kind in ("text", "tokens") else "value"]
-        if column.kind == "category":
-            values = len(learnt["values"])
-            parts = [number_of(values, "value"), *(["the rest"] if learnt["rest"] else [])]
-        elif column.kind == "date":
-            parts = learnt["parts"]
-        described = ", ".join([*parts, *(["missing"] if column.missing else [])])
-        becomes.append(f"{number_of(count, 'feature')}: {described}")
+    if column.feature_names:
+        count = number_of(len(column.feature_names), "feature")
+        becomes.append(f"{count}: {', '.join(column.feature_parts)}")
     if column.name == called:
         becomes.append("the names of nodes")
     distinct = "many" if column.distinct is None else f"{column.distinct:,}"
     return (
         column.name,
-        column.kind,
+        column.column_type,
         distinct,
         f"{column.missing:,}",
         "; ".join(becomes) or "nothing",
@@ -308,7 +300,9 @@ def convert(
         one.encoding for one in (*found.by_type().values(), found) if one.encoding is not None
     ]
     if encodings and Path(out).suffix.lower() not in (".npz", ".graph"):
-        names = dict.fromkeys(column.name for encoding in encodings for column in encoding.used)
+        names = dict.fromkeys(
+            column.name for encoding in encodings for column in encoding.feature_columns
+        )
         kept = (
             "not the columns. An .npz or NAME.graph also keeps how they were made, for new nodes."
         )

@@ -167,7 +167,7 @@ class KnownGraph:
             isinstance(features, Sequence) and any(one is None for one in features)
         ):
             columns = (
-                [column.name for column in self.graph.encoding.used]
+                [column.name for column in self.graph.encoding.feature_columns]
                 if self.graph.encoding
                 else [*self.names]
             )
@@ -194,7 +194,7 @@ class KnownGraph:
 
     def _are_numbers(self, rows: Sequence[Mapping[str, Any]], encoding: Encoding) -> bool:
         """Whether rows hold features rather than cells: they have all names of features, which no columns have."""
-        columns = {column.name for column in encoding.used}
+        columns = {column.name for column in encoding.feature_columns}
         return columns != self.names.keys() and all(one.keys() == self.names.keys() for one in rows)
 
     def _in_order(self, features: Mapping[str, Any]) -> list[Any]:
@@ -222,7 +222,9 @@ def _encoded(encoding: Encoding, rows: Sequence[Mapping[str, Any]]) -> Any:
 
     table = {}
     for name in (
-        column.name for column in encoding.used if any(column.name in row for row in rows)
+        column.name
+        for column in encoding.feature_columns
+        if any(column.name in row for row in rows)
     ):
         cells = [row.get(name) for row in rows]
         cells = [

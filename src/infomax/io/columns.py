@@ -168,8 +168,8 @@ class Columns:
         self, names: Sequence[str], encoding: Encoding | None, gaps: Sequence[float] = ()
     ) -> Self:
         """The columns that make the features of these names, as they were learnt from those of an earlier graph."""
-        used = names if encoding is None else [column.name for column in encoding.used]
-        called = {"name": encoding.called} if encoding and encoding.called else {}
+        used = names if encoding is None else [column.name for column in encoding.feature_columns]
+        called = {"name": encoding.name_column} if encoding and encoding.name_column else {}
         earlier = {**self.earlier, **called}
         found = dataclasses.replace(
             self, features=tuple(used), encoding=encoding, learns=False, earlier=earlier

@@ -11,7 +11,7 @@ from infomax.errors import InputError, shorten, warn
 from infomax.io.column_names import listed
 from infomax.io.columns import Columns
 from infomax.io.encoding.cells import MISSING
-from infomax.io.encoding.column_statistics import Fault, tells_label
+from infomax.io.encoding.column_types import Fault, tells_label
 from infomax.io.encoding.kinds import EXPECTED
 from infomax.io.encoding.survey import Survey
 
@@ -36,27 +36,28 @@ def learnt(columns: Columns, survey: Survey, path: Path, names: Sequence[str]) -
     encoding, faults = survey.finish()
     if faults:
         _refuse(str(path), faults)
-    called = columns.name_among(names) or survey.called
-    used = [column.name for column in encoding.used]
+    called = columns.name_among(names) or survey.name_column
+    used = [column.name for column in encoding.feature_columns]
     warn_of_labels(path, used, survey.labels)
     lost = [column for column in encoding.columns if column.name != called]
     if lost and not used:
         told = ", ".join(
-            f"{shorten(one.name)} ({'one value' if one.distinct == 1 else one.kind})"
+            f"{shorten(one.name)} ({'one value' if one.distinct == 1 else one.column_type})"
             for one in lost
         )
         warn(
             f"{path}: no column becomes features: {told}. To say what a column is: --column NAME=KIND."
         )
     chosen = used if called in used else [name for name in columns.features or () if name in used]
-    unused = (column.name for column in encoding.columns if column.name not in {*used, called})
+    kept = {*used, called}
+    unused = (column.name for column in encoding.columns if column.name not in kept)
     return replace(
         columns,
         name=called,
         ignore=(*columns.ignore, *unused),
         features=tuple(chosen) or None,
         kinds={},
-        encoding=replace(encoding, called=called) if used else None,
+        encoding=replace(encoding, name_column=called) if used else None,
         learns=False,
     )
 

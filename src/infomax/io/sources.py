@@ -263,7 +263,7 @@ class Source:
         for block in self._blocks(self._node_columns):
             chosen = self.chosen
             seen = self._there(block)
-            if not survey.found:
+            if not survey.columns:
                 keys = self.columns.keys(chosen.features)
                 mixed = self.columns.mixed
                 survey = Survey(

@@ -22,6 +22,7 @@ from infomax.arrays.scaling import Scaler
 from infomax.arrays.sparsity import dense
 from infomax.arrays.structural_features import structural_features_named
 from infomax.arrays.times import DAY, UNKNOWN
+from infomax.io.encoding.date import DateColumn
 from infomax.io.record import Record
 from infomax.kernels import Backend
 from infomax.training.health import spread
@@ -130,10 +131,10 @@ class History:
         """Own columns and ages, then what is pooled over the events, and over those of the rows they refer to."""
         node_type = self.graph.node_type
         yield self.column_names[node_type], self.tables[node_type][rows]
-        for name, column, centre, deviation in self._dates:
-            days = self._raw(column)[rows] * deviation + centre
+        for column, feature in self._dates:
+            days = column.days(self._raw(feature)[rows])
             yield (
-                [f"age: {name}"],
+                [f"age: {column.name}"],
                 ((moments / DAY - 10_957 - days) / YEAR).astype(np.float32)[:, None],
             )
         found, latest = self._pooled(node_type, rows, moments)
@@ -249,15 +250,15 @@ class History:
         return found
 
     @cached_property
-    def _dates(self) -> list[tuple[str, int, float, float]]:
-        """Own columns that are dates: the name, the feature, and the centre and deviation in days since 2000."""
-        own, found = self.graph.own, list[tuple[str, int, float, float]]()
-        for column in own.encoding.used if own.encoding else ():
-            if column.kind == "date" and "time" in column.learnt["parts"]:
-                learnt, at = column.learnt, own.feature_names.index(f"{column.name}: time")
-                spread = float(learnt["deviation"]) * len(learnt["parts"]) ** 0.5
-                found.append((column.name, at, float(learnt["centre"]), spread))
-        return found
+    def _dates(self) -> list[tuple[DateColumn, int]]:
+        """Own columns that are dates, each with the position of the feature of its time."""
+        own = self.graph.own
+        columns = own.encoding.feature_columns if own.encoding else ()
+        return [
+            (column, own.feature_names.index(column.value_names[0]))
+            for column in columns
+            if isinstance(column, DateColumn)
+        ]
 
     def _raw(self, column: int) -> NDArray[np.float64]:
         """A feature of all rows of the graph's type, as it is encoded."""

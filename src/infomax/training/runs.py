@@ -98,7 +98,9 @@ def describe(graph: Graph) -> dict[str, Any]:
         "columns": dict(graph.table_columns),
     }
     described |= (
-        {"kinds": {one.name: one.kind for one in graph.encoding.used}} if graph.encoding else {}
+        {"kinds": {one.name: one.column_type for one in graph.encoding.feature_columns}}
+        if graph.encoding
+        else {}
     )
     return described | ({"type": graph.node_type} if graph.node_type else {})
 

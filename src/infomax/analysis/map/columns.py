@@ -11,7 +11,11 @@ from numpy.typing import NDArray
 from infomax.arrays.sparsity import dense
 from infomax.errors import InputError, meant, shorten
 from infomax.graphs.graph import Graph
-from infomax.io.encoding.encoding import Column
+from infomax.io.encoding.boolean import BooleanColumn
+from infomax.io.encoding.category import CategoryColumn
+from infomax.io.encoding.column import FeatureColumn
+from infomax.io.encoding.date import DateColumn
+from infomax.io.encoding.number import NumberColumn
 
 Columns = Mapping[str, NDArray[Any]]
 """Name -> ``[N]``: text objects ("" = unknown), or numbers (NaN = unknown)."""
@@ -65,40 +69,36 @@ def node_columns(
     tabled = [column for column in _readable(graph) if column.name not in columns]
     table: Any = graph.table[some] if single or tabled else None
     for column in tabled:
-        first = graph.feature_names.index(column.features[0])
-        columns[column.name] = _cells(column, dense(table[:, first : first + len(column.features)]))
+        first = graph.feature_names.index(column.feature_names[0])
+        columns[column.name] = _cells(
+            column, dense(table[:, first : first + len(column.feature_names)])
+        )
     for name in single:
         columns.setdefault(name, dense(table[:, [graph.feature_names.index(name)]]).ravel())
     return columns
 
 
-def _readable(graph: Graph) -> list[Column]:
+def _readable(graph: Graph) -> list[FeatureColumn]:
     """The columns of the node table whose cells are known from their features."""
     encoding = graph.encoding
     if encoding is None or encoding.raw:
         return []
     return [
         column
-        for column in encoding.used
-        if column.kind in ("category", "boolean", "number", "date")
+        for column in encoding.feature_columns
+        if isinstance(column, CategoryColumn | BooleanColumn | NumberColumn | DateColumn)
     ]
 
 
-def _cells(column: Column, features: NDArray[Any]) -> NDArray[Any]:
+def _cells(column: FeatureColumn, features: NDArray[Any]) -> NDArray[Any]:
     """What stood in a column ``[N]``, from its features ``[N, F]``; dates are years."""
-    learnt, missing = (
-        column.learnt,
-        features[:, -1] > 0 if column.missing else np.zeros(len(features), bool),
-    )
-    if column.kind == "category":
-        names = np.array(["", *learnt["values"], "the rest"], dtype=object)
-        block = features[:, : len(features[0]) - bool(column.missing)]
-        return np.asarray(names[np.where(block.any(axis=1), block.argmax(axis=1) + 1, 0)])
-    centre, deviation = (np.ravel(learnt[name])[0] for name in ("centre", "deviation"))
-    values = features[:, 0] * np.sqrt(len(learnt.get("parts", "1"))) * deviation + centre
-    if column.kind == "boolean":
-        return np.where(missing, "", np.where(values > 0.5, "yes", "no")).astype(object)
-    return np.where(missing, np.nan, 2000 + values / 365.25 if column.kind == "date" else values)
+    if isinstance(column, DateColumn):
+        return column.years(features)
+    cells = column.inverse_transform(features)
+    if isinstance(column, NumberColumn):
+        return cells.astype(np.float64)  # None becomes NaN
+    words = {True: "yes", False: "no", None: ""}
+    return np.array([words.get(cell, cell) for cell in cells.tolist()], dtype=object)
 
 
 def _around(clusters: NDArray[np.int64], names: NDArray[Any], degree: NDArray[Any]) -> NDArray[Any]:

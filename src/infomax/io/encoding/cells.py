@@ -193,6 +193,21 @@ def matched(values: Any, pattern: str) -> NDArray[np.bool_]:
     return found
 
 
+def are_padded(values: Any) -> bool:
+    """Whether a column, if it is text, has a cell that begins with a zero and another digit."""
+    import pyarrow as pa
+    from pyarrow import types
+
+    if not types.is_large_string(values.type) and not types.is_string(values.type):
+        return False
+    if isinstance(values, pa.ChunkedArray):
+        values = values.combine_chunks()
+    starts, letters = utf8(values.cast("large_string"))
+    begins = starts[:-1][np.diff(starts) > 1]
+    second = letters[begins + 1]
+    return bool(((letters[begins] == ord("0")) & (second >= ord("0")) & (second <= ord("9"))).any())
+
+
 def wordy(values: Any) -> bool:
     """Whether a plain column is text that never begins as numbers and times do."""
     return str(values.type) == "large_string" and not matched(values, r"^[0-9+.-]").any()
@@ -312,3 +327,21 @@ def hours(values: Any) -> NDArray[np.float64]:
 def offsets(lengths: NDArray[Any]) -> NDArray[np.int64]:
     """Where each of n spans of these lengths ``[n]`` begins, and where the last one ends, ``[n + 1]``."""
     return np.concatenate([[0], np.cumsum(lengths)])
+
+
+def lists(values: Any, width: int) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Lists of numbers ``[n, W]``, NaN where there is none; and a mask ``[n]`` of lists of another length."""
+    from pyarrow import compute, types
+
+    known = values.is_valid().to_numpy(zero_copy_only=False)
+    found = np.full((len(values), width), np.nan)
+    if not types.is_large_list(values.type) or types.is_large_string(values.type.value_type):
+        return found, known
+    lengths = compute.fill_null(compute.list_value_length(values), -1).to_numpy(
+        zero_copy_only=False
+    )
+    right = lengths == width
+    found[right] = values.filter(right).flatten().to_numpy(zero_copy_only=False).reshape(-1, width)
+    right[right] = (np.abs(found[right]) <= LARGEST).all(axis=1)
+    found[~right] = np.nan
+    return found, known & ~right

@@ -17,6 +17,12 @@ _LETTERS = bytes(ord(chr(at).lower()) if chr(at).isalnum() else 32 for at in ran
     range(128, 256)
 )
 _LONG = 64
+WIDTH = 256
+"""Features that the words of a text are hashed into. The inner product of two texts is then off by about 1/16 of their
+lengths (the square root of 1/256), and a text takes 1 kB per node where rows are dense, as in a batch."""
+BUCKETS = 4096
+"""Buckets in which the documents of a word are counted: more than features, so that a rare word seldom shares one with
+a frequent word; few enough to be read in a JSON file."""
 
 
 class Words:

@@ -1,0 +1,90 @@
+"""Categories: a feature for each frequent value, and one for the rest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from infomax.errors import number_of
+from infomax.io.encoding import cells
+from infomax.io.encoding.column import FeatureColumn, described, few_entries
+from infomax.io.encoding.column_statistics import ColumnStatistics
+from infomax.io.encoding.kinds import EXPECTED
+
+REST = "the rest"
+"""What a value is decoded to that has no feature of its own."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CategoryColumn(FeatureColumn):
+    """A column of values, each of which is 1 in its own feature, and 0 in the others.
+
+    Attributes:
+        values: the values that have features of their own.
+        has_rest: whether the other values share one more feature.
+    """
+
+    types: ClassVar[tuple[str, ...]] = ("category",)
+    values: tuple[str, ...]
+    has_rest: bool
+
+    @classmethod
+    def fit(cls, statistics: ColumnStatistics, *, raw: bool = False, note: str = "") -> Self:
+        """Learn which values are frequent."""
+        frequent_values = statistics.frequent_values()
+        return cls(
+            **described(statistics, "category", note),
+            values=tuple(frequent_values),
+            has_rest=len(frequent_values) < statistics.merged,
+        )
+
+    @classmethod
+    def from_learnt(cls, described: dict[str, Any], learnt: dict[str, Any]) -> Self:
+        """The column as `to_json` wrote it."""
+        return cls(**described, values=tuple(learnt["values"]), has_rest=bool(learnt["rest"]))
+
+    @property
+    def learnt(self) -> dict[str, Any]:
+        """The values, and whether there are others."""
+        return {"values": list(self.values), "rest": self.has_rest}
+
+    @property
+    def value_names(self) -> list[str]:
+        """``NAME=VALUE`` for each value, and ``NAME: rest``."""
+        names = [f"{self.name}={value}" for value in self.values]
+        return [*names, f"{self.name}: rest"] if self.has_rest else names
+
+    @property
+    def value_parts(self) -> list[str]:
+        """The number of values, and whether there are others."""
+        count = number_of(len(self.values), "value")
+        return [count, REST] if self.has_rest else [count]
+
+    def encode(self, values: Any) -> tuple[sparse.csr_array, NDArray[np.bool_]]:
+        """One entry for each cell that is there, and which cells are missing."""
+        import pyarrow as pa
+        from pyarrow import compute
+
+        distinct, codes = cells.distinct(cells.single(values, EXPECTED["category"]))
+        known = pa.array(self.values, pa.large_string())
+        positions = compute.index_in(cells.texts(distinct), known)
+
+        # The position after the last is that of the rest, and of no feature where there is none.
+        # The one after that is for missing cells.
+        width = len(known) + self.has_rest
+        of_distinct = compute.fill_null(positions, len(known)).to_numpy()
+        of_codes = np.append(of_distinct, np.int32(len(known) + 1))
+        columns = of_codes[codes.fill_null(len(of_distinct)).to_numpy()][:, None]
+        block = few_entries(columns < width, columns, width)
+        return block, codes.is_null().to_numpy(zero_copy_only=False)
+
+    def decode(self, features: NDArray[Any]) -> NDArray[Any]:
+        """The values ``[n]``; None where no feature is set."""
+        names = np.array([None, *self.values, REST], dtype=object)
+        return np.asarray(
+            names[np.where(features.any(axis=1), features.argmax(axis=1) + 1, 0)], object
+        )

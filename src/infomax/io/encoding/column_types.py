@@ -1,0 +1,134 @@
+"""What the cells of a column say about its type, and what is wrong about them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import numpy as np
+
+from infomax.errors import shorten
+from infomax.io.encoding import cells
+from infomax.io.encoding.column_statistics import MANY_WORDS, RARE_SHARE, ColumnStatistics
+from infomax.io.encoding.kinds import EXPECTED, FEATURES
+
+FEW_VALUES = 8
+"""Values up to which a column may hold two words, written as true, True, TRUE, ..."""
+CODE_NOTE = (
+    "it looks like an identifier or a code: --column {}; as numbers and dates are read 1200.50 "
+    "and 2025-12-31"
+)
+OTHER_TYPES_OF_CODES = {"category": ("ignore",), "id": ("category",)}
+"""What a column that looks like a code may be instead, by what it is; an id is no feature already."""
+LABEL_NAMES = {"label", "labels", "target", "outcome"}
+
+Fault: TypeAlias = tuple[str, str, str]
+"""Where a cell is wrong, what is expected, and what is found there."""
+
+
+def guess_column_type(column: ColumnStatistics) -> str:
+    """The type of a column by its cells."""
+    if not column.present:
+        return "ignore"
+    if column.holds_lists:
+        return "tokens" if column.documents else "numbers"
+    if column.is_key and column.number_cells == column.present:
+        return "id"
+    if _holds_yes_and_no(column):
+        return "boolean"
+    if column.is_dictionary and column.number_cells == column.present:
+        return "category"  # as pandas calls numbers that are codes
+    # Mostly numbers, or mostly dates: the others are faults, which are told.
+    if column.number_cells >= column.least_share * column.present:
+        return "number"
+    if column.date_cells >= column.least_share * column.present:
+        return "date"
+    if 2 * column.separated >= column.present:
+        return "tokens"
+    return _guess_text_type(column)
+
+
+def _holds_yes_and_no(column: ColumnStatistics) -> bool:
+    values = column.values() if column.merged <= FEW_VALUES else {}
+    words = {value.lower() for value in values}
+    return bool(words) and any(words <= set(pair) for pair in cells.PAIRS)
+
+
+def _guess_text_type(column: ColumnStatistics) -> str:
+    """The type of a column of words: text, a category, names, or codes that tell rows apart."""
+    words_per_text = column.words / max(1, column.documents)
+    # A word, or a code or an address: these have parts, and no spaces.
+    is_word = words_per_text <= 1.5 or 2 * column.spaced < column.documents
+    if words_per_text >= MANY_WORDS and not is_word:
+        return "text"
+    if column.tells_apart or (is_word and column.are_different):
+        if re.search(r"names?$", column.name, re.IGNORECASE):
+            return "name"
+        return "id" if is_word else "text"
+    is_repeated = 2 * column.merged <= column.present
+    return "category" if is_repeated or words_per_text < 2 or is_word else "text"
+
+
+def find_fault(column: ColumnStatistics, column_type: str) -> Fault | None:
+    """The first cell that is not of the column type; None: there is none."""
+    if "type" in column.first_others:
+        location, found = column.first_others["type"]
+        return location, EXPECTED["type"], found
+    if column.said_type == "category" and column.merged and not column.frequent_values():
+        found = f"{column.merged:,} different ones in {column.rows:,} rows"
+        expected = f"values that one row in {RARE_SHARE:,} has, or more"
+        return f'column "{column.name}"', expected, found
+
+    location, found = column.first_others.get(
+        column_type, ("", "lists" if column.holds_lists else "other values")
+    )
+    right_cells = column.present
+    if column_type in ("number", "numbers"):
+        right_cells = column.number_cells
+    elif column_type == "date":
+        right_cells = column.date_cells
+    elif column_type == "boolean" and column.present:
+        values = list(column.values())
+        are_others = cells.truths(values)[1] if values else np.ones(1, bool)
+        if are_others.any():
+            right_cells = 0
+            location = ""
+            found = shorten(values[int(np.argmax(are_others))]) if values else "many values"
+    if column.holds_lists and column_type not in ("numbers", "tokens", "text", "ignore", "name"):
+        right_cells = -1
+    if right_cells == column.present:
+        return None
+    expected = EXPECTED.get(column_type, f"a {column_type}")
+    return location or f'column "{column.name}"', expected, found
+
+
+def find_note(column: ColumnStatistics, column_type: str, labels: Sequence[str]) -> str:
+    """What looks wrong about a column; nothing where nothing does."""
+    if column.missing >= 0.99 * column.rows:
+        return f"{100 * column.missing // max(1, column.rows)} % of its values are missing"
+    if column.distinct == 1 and not column.missing:
+        return "it has one value only, so it is no feature"
+    if _looks_like_code(column, column_type) and not column.said_type and not column.is_key:
+        other_types = OTHER_TYPES_OF_CODES.get(column_type, ("ignore", "category"))
+        return CODE_NOTE.format(", or ".join(f"{column.name}={other}" for other in other_types))
+    if column_type in FEATURES and tells_label(column.name, labels):
+        return "by its name it may tell a label"
+    return ""
+
+
+def _looks_like_code(column: ColumnStatistics, column_type: str) -> bool:
+    if column_type != "number":
+        has_parts = column_type == "id" and column.words > 1.5 * column.documents
+        return column.is_letterless or has_parts
+    if column.are_padded:
+        return True
+    are_many = column.distinct is None or column.distinct > 0.99 * column.present
+    is_huge = bool(column.numbers.low[0] >= 2**24)
+    return column.are_whole and column.present >= 10 and (is_huge or are_many)
+
+
+def tells_label(name: str, labels: Sequence[str]) -> bool:
+    """Whether a column that is no label is called like one, or after one of the labels."""
+    words = set(re.split(r"[^a-z0-9]+", name.lower()))
+    return not words.isdisjoint({*LABEL_NAMES, *map(str.lower, labels)})
