@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import networkx
 import pytest
 from test_faults import told
 from test_prepare import tabled
@@ -46,7 +47,14 @@ def given(folder: Path, kind: str) -> Path:
             (folder / "types" / name).parent.mkdir(parents=True)
             tabled(folder / "types" / f"{name}.csv", columns)
         return folder / "types"
-    names = {"npz": "g.npz", "npzs": "g.npz", "graphml": "g.graphml", "graph": "g.graph"}
+    names = {"npz": "g.npz", "npzs": "g.npz", "graph": "g.graph"}
+    if kind == "graphml":
+        network = networkx.Graph(list(zip(EDGES["source"], EDGES["target"], strict=True)))
+        for name in ("year", "size"):
+            values = dict(zip(NODES["id"], map(float, NODES[name]), strict=True))
+            networkx.set_node_attributes(network, values, name)
+        networkx.write_graphml(network, folder / "g.graphml")
+        return folder / "g.graphml"
     if kind in names:
         graph = read_graph(tables, ignore=["note", "g"])
         graph.save(folder / names[kind])

@@ -22,7 +22,6 @@ from infomax.io import rows
 
 NAMES = [
     "g.npz",
-    "g.graphml",
     "e.csv,n.csv",
     "e.tsv.gz,n.txt",
     "e.parquet,n.parquet",
@@ -94,7 +93,7 @@ def odd_graphs(draw: Any) -> Graph:
 
 
 def columns_of(graph: Graph, name: str) -> dict[str, list[str]]:
-    """The labels of a graph by their text; of tables and GraphML the first, -1, is unknown."""
+    """The labels of a graph by their text; of tables the first, -1, is unknown."""
     if name in ("g.npz", "g.graph"):
         return {key: list(map(str, column)) for key, column in graph.labels.items()}
     return {
@@ -115,7 +114,7 @@ def test_a_written_graph_is_read_back_or_refused(name: str, graph: Graph) -> Non
         except InputError:
             assert not list(Path(place).iterdir())
             return
-        found = read_graph(path, directed=None if name == "g.graphml" else graph.directed).loaded()
+        found = read_graph(path, directed=graph.directed).loaded()
     assert found.directed == graph.directed
     assert list(map(str, found.ids)) == list(map(str, graph.ids))
     assert found.feature_names == graph.feature_names
@@ -165,7 +164,6 @@ def test_odd_but_ordinary_text_is_kept(
         ("e.csv,n.csv", {"feature_names": ("x ", "y")}, ["columns", "outer white space", ".npz"]),
         ("tables", {"feature_names": ("x", "x")}, ["tables: ", "each column name once"]),
         ("e.parquet,n.parquet", {"feature_names": ("__index_level_0__", "y")}, ["__index_level_"]),
-        ("g.graphml", {"feature_names": ("__index_level_0__", "y")}, ["__index_level_"]),
         ("e.csv,n.csv", {"ids": np.array(["", "b"], dtype=object)}, ["ids: ", "not empty"]),
         (
             "e.parquet,n.parquet",
@@ -199,25 +197,12 @@ def sparse_words(n: int, width: int, each: int) -> Graph:
     )
 
 
-def test_graphml_holds_only_what_is_not_zero(tmp_path: Path) -> None:
-    graph, told_so_far = sparse_words(2000, 500, 4), []
-    graph.save(
-        tmp_path / "g.graphml",
-        progress=lambda done, note="", total=None: told_so_far.append((done, note, total)),
-    )
-    assert (tmp_path / "g.graphml").read_text(encoding="utf-8").count("<data") == graph.features.nnz
-    assert told_so_far == [(0, "nodes", 2000), (1000, "nodes", 2000)]
-    assert_same(read_graph(tmp_path / "g.graphml"), graph)
-    some = read_graph(tmp_path / "g.graphml", features=["x0", "x3"])
-    np.testing.assert_array_equal(dense(some.features), graph.features.toarray()[:, [0, 3]])
-
-
 def test_a_poor_choice_of_format_is_pointed_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(rows, "_MANY_CELLS", 50_000)
     graph = sparse_words(200, 500, 4)
-    for name, poor in (("g.graphml", False), ("g.npz", False), ("tables", True)):
+    for name, poor in (("g.npz", False), ("tables", True)):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             graph.save(tmp_path / name)

@@ -280,7 +280,7 @@ def convert(
         str,
         option(
             "NAME",
-            "What to write: g.npz, g.graphml, edges.csv,nodes.csv (or .tsv, .txt, .parquet, .csv.gz), a folder "
+            "What to write: g.npz, edges.csv,nodes.csv (or .tsv, .txt, .parquet, .csv.gz), a folder "
             "for tables (of several types also NAME.parquet), or a graph folder: NAME.graph",
         ),
     ],

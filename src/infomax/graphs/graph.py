@@ -290,7 +290,7 @@ class Graph(Record):
     def save(self, path: str | Path, progress: Progress = silent) -> None:
         """Write the graph under a name that `infomax.read_graph` reads: the extension tells the format.
 
-        >>> graph.save("g.npz")  # or g.graphml, edges.csv,nodes.csv, a folder of tables, or a graph folder: big.graph
+        >>> graph.save("g.npz")  # or edges.csv,nodes.csv, a folder of tables, or a graph folder: big.graph
 
         Args:
             path: the file, the two tables or the folder.

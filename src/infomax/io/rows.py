@@ -88,7 +88,7 @@ def id_name(graph: Record) -> str:
 
 
 def refuse_unwritable(graph: Record, where: str, kind: str) -> None:
-    """Refuse what would not be read back as it is; kind is npz, graph, graphml, parquet or text."""
+    """Refuse what would not be read back as it is; kind is npz, graph, parquet or text."""
     texts: dict[str, Iterable[str]] = {"names of labels and splits": [*graph.labels, *graph.splits]}
     if kind == "npz":
         _refuse(texts, "names without NUL characters, in UTF-8", "[\0\ud800-\udfff]")
@@ -97,10 +97,7 @@ def refuse_unwritable(graph: Record, where: str, kind: str) -> None:
     columns |= {f"label {shorten(name)}": column for name, column in graph.labels.items()}
     texts["feature names"] = graph.feature_names
     texts |= {name: column.tolist() for name, column in columns.items() if column.dtype == object}
-    xml = "[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
-    _refuse(
-        texts, "characters that the file can hold", xml if kind == "graphml" else "[\ud800-\udfff]"
-    )
+    _refuse(texts, "characters that the file can hold", "[\ud800-\udfff]")
     if kind == "graph":
         return
     special = f"({LABEL}|{SPLIT}|{GROUPS}$|{NAME}$|{TIME}$)"
@@ -116,7 +113,7 @@ def refuse_unwritable(graph: Record, where: str, kind: str) -> None:
             {"columns": names}, "names without NUL characters and outer white space", r"\0|^\s|\s$"
         )
         _refuse({"ids": texts.get("ids", ())}, "ids that are not empty", "^$")
-    else:  # frames, by which GraphML is read as well, may hold an index under such a name
+    else:  # frames may hold an index under such a name
         _refuse({"columns": names}, f"names that do not begin with {INDEX}", f"^{INDEX}")
     check_column_names(where, names)
 
@@ -131,10 +128,9 @@ def _refuse(texts: dict[str, Any], expected: str, wrong: str) -> None:
                 raise InputError(where, expected, shorten(repr(word)), remedy)
 
 
-def refuse_too_many(graph: Record, where: str, kind: str) -> None:
+def refuse_too_many(graph: Record, where: str) -> None:
     """Refuse more features than text can hold in a file of some gigabytes; warn of many, which another format suits."""
-    sparse_cells = kind == "graphml" and sparse.issparse(graph.features)
-    cells = graph.features.nnz if sparse_cells else graph.num_nodes * graph.num_features
+    cells = graph.num_nodes * graph.num_features
     if cells > _MOST_CELLS:
         found = f"{graph.num_nodes:,} x {graph.num_features:,}"
         raise InputError(

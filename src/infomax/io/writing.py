@@ -18,7 +18,6 @@ from infomax.io.atomic import make_folder, refuse_existing, replacing, writable
 from infomax.io.columns import GROUPS, NAME, TIME
 from infomax.io.features import matrix_names
 from infomax.io.folder import write_folder
-from infomax.io.graphml import write_graphml
 from infomax.io.npz import write_npz
 from infomax.io.record import Record
 from infomax.io.rows import (
@@ -34,7 +33,7 @@ from infomax.io.sources import EXTENSIONS
 from infomax.io.unite import without_features, without_structural_features
 from infomax.progress import Progress, followed, silent
 
-NAMES = "a .npz, a .graphml, edges.csv,nodes.csv (or .tsv, .txt, .parquet), a folder for tables, or NAME.graph"
+NAMES = "a .npz, edges.csv,nodes.csv (or .tsv, .txt, .parquet), a folder for tables, or NAME.graph"
 _BLOCK_CELLS = 1 << 23
 
 
@@ -64,14 +63,12 @@ def write_graph(graph: Record, path: str | Path, progress: Progress = silent) ->
         _write_whole(place, lambda work: _write_typed(graph, work, suffix or ".csv", progress))
     elif suffix == "":
         _write_in_folder(graph, place, progress)
-    elif suffix in (".npz", ".graphml", ".graph"):
+    elif suffix in (".npz", ".graph"):
         refuse_unwritable(graph, name, suffix[1:])
         if suffix == ".npz":
             write_npz(graph, place)
-        elif suffix == ".graph":
-            _write_whole(place, lambda work: write_folder(graph, work))
         else:
-            write_graphml(graph, place, progress)
+            _write_whole(place, lambda work: write_folder(graph, work))
     elif suffix in EXTENSIONS:
         remedy = f"Name both: {place},{place.with_name(f'nodes{suffix}')}."
         raise InputError(name, "an edge table and a node table", "one of them", remedy)
@@ -103,7 +100,7 @@ def _write_in_folder(graph: Record, folder: Path, progress: Progress) -> None:
 
 def how_to_read(graph: Record, path: str | Path) -> str:
     """The option that a file needs to be read as the same graph, or nothing."""
-    tells = Path(path).suffix.lower() in (".npz", ".graph", ".graphml") and "," not in str(path)
+    tells = Path(path).suffix.lower() in (".npz", ".graph") and "," not in str(path)
     return " --directed" if graph.directed and not tells else ""
 
 
@@ -133,7 +130,7 @@ def _write_typed(graph: Record, folder: Path, suffix: str, progress: Progress) -
             one = one.replace(**vars(without_features(one.own)))
         refuse_unwritable(one, str(folder), "parquet" if suffix == ".parquet" else "text")
         if suffix != ".parquet":
-            refuse_too_many(one, str(folder), "text")
+            refuse_too_many(one, str(folder))
         _write_nodes(one, folder / "nodes" / f"{node_type}{suffix}", suffix, progress)
     for ends, columns in relation_columns(graph).items():
         text.write_tables(
@@ -151,7 +148,7 @@ def _write_tables(graph: Record, edges: Path, nodes: Path, progress: Progress) -
     for path, node_type in zip((edges, nodes), kinds, strict=True):
         refuse_unwritable(graph, str(path), "parquet" if node_type == ".parquet" else "text")
     if kinds[1] != ".parquet":
-        refuse_too_many(graph, str(nodes), "text")
+        refuse_too_many(graph, str(nodes))
     # Both are moved to their places only when both are whole.
     with replacing(edges) as first, replacing(nodes) as second:
         text.write_tables(first, kinds[0], iter([arrow_edges(edge_columns(graph))]))
