@@ -46,7 +46,7 @@ def prepare(
     """Make a graph folder from tables that need not fit into memory.
 
     Tables are .parquet, .csv, .tsv or .txt, the last three also packed (.gz). Every command takes the folder as a
-    GRAPH. An interrupted prepare goes on with the same command.
+    GRAPH.
     """
     from infomax.graphs.graph import Graph
     from infomax.io.prepare import prepare as write
@@ -58,7 +58,7 @@ def prepare(
         runs.check(run)
         known = runs.read_training_graph(run)
     size = None if memory is None else _bytes(memory)
-    with show.Steps("prepare", None, "Go on with the same command.") as steps:
+    with show.Steps("prepare", None) as steps:
         write(
             edges, nodes, out=out, labels=labels or (), directed=directed, half=half, memory=size, like=known,
             progress=steps.at, **tables,

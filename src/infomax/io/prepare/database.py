@@ -1,4 +1,4 @@
-"""The database that sorts and joins on disk, and remembers which stages are done."""
+"""The database that sorts and joins, in memory or on disk."""
 
 from __future__ import annotations
 
@@ -29,7 +29,6 @@ THREADS = 4
 BATCH = 1 << 18
 SECONDS = 0.1
 """Seconds between two looks at whether a query has ended."""
-ANEW = "The work files are removed: the same command starts anew."
 
 
 def _batch(columns: dict[str, Any]) -> Any:
@@ -100,9 +99,6 @@ class Database:
                 self.connection = _connect(
                     str(self.folder / "work.duckdb"), str(self.folder / "spill"), **limit
                 )
-                self.connection.execute(
-                    "CREATE TABLE IF NOT EXISTS done (stage VARCHAR, note VARCHAR)"
-                )
         except duckdb.Error as error:
             raise self.explained(error) from error
 
@@ -117,20 +113,17 @@ class Database:
         self.connection.close()
         self.thread.shutdown()
 
-    def stage(self, name: str, work: Callable[[], str]) -> str:
-        """Do a stage unless it is done, as one transaction; returns its note. In memory each is done once anyway."""
+    def stage(self, work: Callable[[], T]) -> T:
+        """Do a stage, on disk as one transaction; returns its note."""
         try:
             if self.folder is None:
                 return work()
-            if done := self.row("SELECT note FROM done WHERE stage = ?", [name]):
-                return str(done[0])
             self.execute("BEGIN")
             try:
                 note = work()
             except InputError:
                 self.execute("ROLLBACK")
                 raise
-            self.execute("INSERT INTO done VALUES (?, ?)", [name, note])
             self.execute("COMMIT")
             self.execute("CHECKPOINT")
         except self.failure as error:
@@ -211,25 +204,17 @@ class Database:
             cursor.close()
 
     def explained(self, error: Exception) -> InputError:
-        """An error of DuckDB in plain words; raised here where going on is of no use, and work files are removed."""
+        """An error of DuckDB in plain words."""
         message = one_line(error)
         memory = "out of memory" in message.lower()
+        remedy = ""
         if self.folder is None:
-            remedy = (
-                "Make a graph folder of them, which needs less memory: infomax prepare."
-                if memory
-                else ""
-            )
-            raise InputError(
-                "tables", "what DuckDB can read and join in memory", message, remedy
-            ) from None
-        full = FULL.search(message)
+            if memory:
+                remedy = "Make a graph folder of them, which needs less memory: infomax prepare."
+            return InputError("tables", "what DuckDB can read and join in memory", message, remedy)
+        if memory or FULL.search(message):
+            remedy = "Raise --memory, or make room on the disk."
         expected = "tables and work files that DuckDB can read, sort and join"
-        if not memory and not full:
-            raise InputError(str(self.folder.parent), expected, message, ANEW) from None
-        remedy = (
-            "Raise --memory, or make room on the disk; the same command goes on where it stopped."
-        )
         return InputError(str(self.folder.parent), expected, message, remedy)
 
     def _heeding_signals(self, work: Callable[[], T], interrupt: Callable[[], None]) -> T:

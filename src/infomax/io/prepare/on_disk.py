@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import os
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -32,33 +28,15 @@ GRAPH = "graph"
 
 
 class Preparation(Stages):
-    """The stages that end in a graph folder; those that are done stay so when a preparation is interrupted."""
+    """The stages that end in a graph folder."""
 
     def __init__(self, work: Path, tables: Tables, directed: bool, half: bool, memory: int) -> None:
-        sources = [*tables.edges.values(), *tables.nodes.values()]
-        files = [
-            file
-            for source in sources
-            for file in (*source.files, source.columns.matrix)
-            if file is not None
-        ]
-        stamps = [
-            [str(file.resolve()), file.stat().st_size, file.stat().st_mtime_ns]
-            for file in files
-            if file.exists()
-        ]
-        # Of tables in no file of their own, see `infomax.io.database`; of those of a server nothing is known.
-        frames = [source.frame for source in sources if source.frame is not None]
-        stamps += [getattr(frame, "stamp", None) or [os.urandom(8).hex()] for frame in frames]
-        counts = [len(source.files) for source in sources]
-        asked = json.dumps([stamps, counts, asdict(tables.columns), directed, half], default=str)
-        _keep_if_same(work, asked)
         self.folder, self.half = work / GRAPH, half
-        self.folder.mkdir(exist_ok=True)
+        self.folder.mkdir()
         super().__init__(tables, Database(work, memory), directed=directed)
 
     def run(self, progress: Progress) -> None:
-        """Do all stages that are not done yet."""
+        """Do all stages."""
         self.progress = progress
         try:
             self._run()
@@ -199,13 +177,3 @@ def _refuse_unstorable(rows: NodeTable) -> None:
                 "lists",
                 "Give each label its column.",
             )
-
-
-def _keep_if_same(work: Path, asked: str) -> None:
-    """Empty a work folder that was begun for other tables or with other options, or whose graph was moved away."""
-    note = work / "asked.json"
-    if note.exists() and note.read_bytes() == asked.encode() and (work / GRAPH).exists():
-        return
-    for path in work.iterdir():
-        shutil.rmtree(path) if path.is_dir() else path.unlink()
-    note.write_bytes(asked.encode())

@@ -5,7 +5,6 @@ A graph of one type of nodes is one of several types that has one type and one r
 
 from __future__ import annotations
 
-import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
@@ -83,7 +82,7 @@ class Stages(ABC):
         """Keep the edges of a relation, table pairs; returns a note."""
 
     def _run(self) -> None:
-        """Do all stages that are not done yet."""
+        """Do all stages but those that a subclass adds."""
         for at in range(len(self.edges)):
             self._do("edges", at, "reading edges", partial(self._read_edges, at))
         for node_type in self.nodes:
@@ -106,7 +105,7 @@ class Stages(ABC):
             self._do("rows", at, "sorting edges", partial(self._end_edges, link))
 
     def _do(self, stage: str, of: object, title: str, work: Callable[[], Any]) -> Any:
-        """Do a stage, of a type, a table or a relation, unless it is done; returns its note."""
+        """Do a stage, of a type, a table or a relation; returns its note."""
         total = (
             len(self.edges)
             + len(self.nodes)
@@ -115,9 +114,8 @@ class Stages(ABC):
             + 3
         )
         self.progress(len(self.notes), title, max(total, len(self.notes) + 1))
-        name = f"{stage} {of}"
-        self.notes[name] = json.loads(self.database.stage(name, lambda: json.dumps(work())))
-        return self.notes[name]
+        note = self.notes[f"{stage} {of}"] = self.database.stage(work)
+        return note
 
     def _table(self, node_type: str) -> str:
         """The table of the nodes of a type: node, number, id, and labels, splits, names and times as l0, l1, ..."""
