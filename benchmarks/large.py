@@ -89,12 +89,10 @@ def main(words: list[str] | None = None) -> None:
         vectors, node = folder / "vectors", "user-0"
         stages |= {
             "evaluate parts": ["evaluate", vectors, "--labels", f"{graph}:kind"],
-            "neighbours": ["neighbours", vectors, node, "--exact"],
+            "neighbours": ["neighbours", vectors, node],
             "cluster": ["cluster", run, "--out", folder / "clusters.parquet"],
             "map": ["map", run, "--out", folder / "map.html"],
             "analyse": ["analyse", run, "--out", folder / "report"],
-            "index": ["neighbours", vectors, node, "--index"],
-            "indexed": ["neighbours", vectors, node],
         }
     rows = []
     for name, command in stages.items():

@@ -16,7 +16,7 @@ from pydantic import BaseModel, Field
 
 from infomax import DGI, InputError
 from infomax.errors import visible
-from infomax.index import LIMIT, open_index
+from infomax.index import EXACT_NODES, NeighbourIndex, has_faiss
 from infomax.io.column_names import called
 from infomax.training.runs import types_of, vectors_of_run
 
@@ -55,11 +55,8 @@ def make_app(run: str | Path) -> FastAPI:
     model = DGI.load(run, device="cpu")
     graph = model.graph_
     known = vectors_of_run(Path(run), graph) or model.transform(graph)
-    index = (
-        open_index(Path(run), graph.ids, lambda: known, graph.node_names)
-        if len(known) > LIMIT
-        else known
-    )
+    use_index = len(known) > EXACT_NODES and has_faiss()
+    index = NeighbourIndex.of(known) if use_index else known
     model.vectors_of(
         [dict.fromkeys(model.feature_names_, 0)], [{}]
     )  # so that no request waits for it

@@ -7,6 +7,7 @@ import pytest
 
 from infomax import index
 from infomax.embeddings import Embeddings
+from infomax.errors import InputError
 from infomax.neighbours.of_all import nearest
 
 pytest.importorskip("faiss", reason="the index is made with it")
@@ -34,19 +35,18 @@ def exact_share(rows, vectors, nodes, k=10):
     )
 
 
-@pytest.mark.parametrize("half", [False, True])
-def test_the_recall_is_what_it_says_on_other_nodes_as_well(half):
+def test_the_recall_is_what_it_says_on_other_nodes_as_well():
     """Among vectors of no clusters, where one list in sixteen holds half of the neighbours."""
     vectors = np.random.default_rng(0).normal(size=(20_000, 12)).astype(np.float32)
-    lists, recall = index.build(vectors, half=half)
+    lists, recall = index.build(vectors)
     nodes = np.random.default_rng(5).permutation(len(vectors))[:400]
-    rows, _ = index.nearest_found(lists, vectors.__getitem__, vectors[nodes], nodes, 10)
+    rows, _ = index.nearest_found(lists, vectors, vectors[nodes], nodes, 10)
     assert recall >= 0.95
     assert exact_share(rows, vectors, nodes) == pytest.approx(recall, abs=0.02)
     lists.nprobe = 1  # so few lists would not do, and the recall says so
-    few = index.measure_recall(lists, vectors, *index.sampled(vectors))
+    few = index.measure_recall(lists, vectors, *index.exact_neighbours_of_sample(vectors))
     assert few < 0.7
-    rows, _ = index.nearest_found(lists, vectors.__getitem__, vectors[nodes], nodes, 10)
+    rows, _ = index.nearest_found(lists, vectors, vectors[nodes], nodes, 10)
     assert exact_share(rows, vectors, nodes) == pytest.approx(few, abs=0.05)
 
 
@@ -72,23 +72,45 @@ def test_with_all_lists_searched_it_is_exact_however_many_are_asked_for(n, k):
     assert exact.shape == (n, min(k, n - 1))
     lists, _ = index.build(vectors)
     lists.nprobe = lists.nlist
-    found, similar = index.NeighbourIndex(lists, np.arange(n), 1.0).nearest(np.arange(n), k)
+    found, similar = index.NeighbourIndex(vectors, np.arange(n), None, lists, 1.0).nearest(
+        np.arange(n), k
+    )
     np.testing.assert_array_equal(np.sort(found, axis=1), np.sort(exact, axis=1))
     np.testing.assert_allclose(similar, cosines, atol=1e-6)
     rows, similar, _ = index.nearest_of_all(vectors, k)
     assert (rows.shape, similar.shape) == (exact.shape, exact.shape)
     assert (rows >= 0).all()
     lists.nprobe = 1
-    found, _ = index.NeighbourIndex(lists, np.arange(n), 1.0).nearest(np.arange(n), k)
+    found, _ = index.NeighbourIndex(vectors, np.arange(n), None, lists, 1.0).nearest(
+        np.arange(n), k
+    )
     assert (found >= 0).all()
     one = Embeddings(vectors, np.arange(n)).neighbours(0, k)
     assert [row for row, _ in one] == exact[0].tolist()
 
 
-def test_without_faiss_all_vectors_are_searched_and_a_warning_says_so(monkeypatch, tmp_path):
+def test_an_index_answers_as_exact_search_does_and_says_how_nearly():
+    vectors = clusters(1500, d=16, groups=20)
+    vectors[7] = 0
+    exact = Embeddings(vectors, np.arange(10, 1510))
+    found = index.NeighbourIndex.of(exact)
+    assert 0.9 < found.recall <= 1
+    said = f"of 77 lists of similar nodes searched, recall@10 {found.recall:.2f} against exact, on 400 sampled nodes"
+    assert str(found) == f"index: {found.lists.nprobe} {said}"
+    agreeing = [
+        found.neighbours(node, 5)[0] == exact.neighbours(node, 5)[0] for node in range(100, 200)
+    ]
+    assert np.mean(agreeing) > 0.9
+    assert all(len(found.neighbours(node, 5)) == 5 for node in (10, 17))
+    cosines = [0.0, 0.5, 0.9, 0.99]
+    assert found.standing(cosines).tolist() == exact.standing(cosines).tolist()
+    with pytest.raises(InputError, match="one of 1,500 ids"):
+        found.neighbours(9)
+
+
+def test_without_faiss_a_warning_says_that_all_vectors_are_searched(monkeypatch):
     monkeypatch.setattr(index, "find_spec", lambda name: None)
-    embeddings = Embeddings(clusters(), np.arange(90))
     with pytest.warns(
         UserWarning, match=r"without faiss all vectors are searched.*infomax\[search\]"
     ):
-        assert index.open_index(tmp_path, embeddings.ids, lambda: embeddings) is embeddings
+        assert not index.has_faiss()

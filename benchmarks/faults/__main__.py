@@ -33,9 +33,7 @@ def main(arguments: list[str] | None = None) -> None:
     )
     parser.add_argument("--files", type=int, default=72_000, help="mutated files")
     parser.add_argument("--tables", type=int, default=500, help="sets of mixed tables")
-    parser.add_argument(
-        "--vectors", type=int, default=3_000, help="damaged parts of vectors, and indices of them"
-    )
+    parser.add_argument("--vectors", type=int, default=3_000, help="damaged parts of vectors")
     parser.add_argument(
         "--folders", type=int, default=30, help="kills, and full disks, per stage of a graph folder"
     )

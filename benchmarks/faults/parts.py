@@ -1,4 +1,4 @@
-"""Damaged parts of vectors and indices of neighbours: read as they were, refused, or written again as they were."""
+"""Damaged parts of vectors: read as they were, refused, or written again as they were."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from scipy import sparse
 
 from benchmarks.faults.children import Trials, run
 from benchmarks.faults.mutations import mutate
-from infomax import DGI, Embeddings, Graph, InputError, index
+from infomax import DGI, Embeddings, Graph, InputError
 from infomax.embeddings import StoredEmbeddings
 from infomax.training import embed as engine
 from infomax.training import vectors as embedding
@@ -29,7 +29,7 @@ _NODE = 7
 
 
 def write(folder: Path, nodes: int = 120) -> DGI:
-    """Write a graph folder, the vectors of a model in three parts, and an index of them where one can be built."""
+    """Write a graph folder, and the vectors of a model in three parts."""
     embedding.PART, engine.BLOCK_ON_DISK = 50, {"cpu": 20}
     rng = np.random.default_rng(0)
     features = rng.normal(size=(nodes, 6)).astype(np.float32)
@@ -38,28 +38,19 @@ def write(folder: Path, nodes: int = 120) -> DGI:
     )
     model = DGI(dim=4, epochs=1, preset="batches", device="cpu").fit(Graph.open(folder / "g.graph"))
     model.write_vectors(model.graph_, folder / "vectors")
-    index.open_stored_index(
-        folder / "vectors", StoredEmbeddings.open(folder / "vectors"), make=True
-    )
     return model
 
 
 def answers(vectors: Path) -> dict[str, Callable[[], Any]]:
     """What is read of a folder of parts."""
-
-    def indexed() -> Any:
-        found = index.open_stored_index(vectors, StoredEmbeddings.open(vectors), make=False)
-        return None if found is None else found.neighbours(_NODE, 3)
-
     disk = StoredEmbeddings.open
-    read = {
+    return {
         "all rows": lambda: Embeddings.read(vectors).vectors.tolist(),
         "blocks": lambda: [block.tolist() for block in disk(vectors).vectors.blocks()],
         "some rows": lambda: disk(vectors).vectors[[3, 60, 119]].tolist(),
         "ids": lambda: disk(vectors).ids.tolist(),
         "neighbours": lambda: disk(vectors).neighbours(_NODE, 3),
     }
-    return read | {"index": indexed}
 
 
 def examine(folder: Path, seed: int, first: int, last: int) -> list[str]:
@@ -80,8 +71,7 @@ def examine(folder: Path, seed: int, first: int, last: int) -> list[str]:
             (folder / "number").write_text(str(number))
             where = f"file {number} of seed {seed} ({path.name})"
             for name, read in answers(vectors).items():
-                allowed = (expected[name], None) if name == "index" else (expected[name],)
-                found += _told(f"{where}, {name}", read, allowed)
+                found += _told(f"{where}, {name}", read, (expected[name],))
             found += _told(where, partial(_embed, model, vectors, contents, path), ([],))
             for place, content in contents.items():
                 if place.read_bytes() != content:
@@ -91,7 +81,7 @@ def examine(folder: Path, seed: int, first: int, last: int) -> list[str]:
 
 
 def _embed(model: DGI, vectors: Path, contents: dict[Path, bytes], path: Path) -> list[str]:
-    """Embed again; names of files that are not as they were then, but for a damaged index or its notes.
+    """Embed again; names of files that are not as they were then.
 
     A footer may keep a byte that nobody reads: then the vectors are compared.
     """
@@ -100,11 +90,10 @@ def _embed(model: DGI, vectors: Path, contents: dict[Path, bytes], path: Path) -
         model.write_vectors(model.graph_, vectors)
     except InputError:
         refused = True
-    indices = {vectors / f"_{index.INDEX}", vectors / f"_{index.NOTES}"}
-    wanted = {place: content for place, content in contents.items() if place not in indices}
+    wanted = dict(contents)
     if refused and path in wanted:
         wanted[path] = damaged
-    found = {place: place.read_bytes() for place in vectors.iterdir() if place not in indices}
+    found = {place: place.read_bytes() for place in vectors.iterdir()}
     differ = [place for place in wanted | found if wanted.get(place) != found.get(place)]
     return sorted(
         place.name

@@ -116,7 +116,7 @@ def test_embed_writes_a_damaged_part_again(
 def test_readers_refuse_a_damaged_part(place: Path, vectors: Path, damage: str) -> None:
     (vectors / DAMAGED).write_bytes(DAMAGES[damage]((vectors / DAMAGED).read_bytes()))
     for words in (
-        ("neighbours", vectors, "Z", "--exact"),
+        ("neighbours", vectors, "Z"),
         ("evaluate", vectors, "--labels", f"{place / 'g.graph'}:kind"),
     ):
         refused(infomax(*words), DAMAGED, "infomax embed")
@@ -139,7 +139,7 @@ def test_a_row_is_read_without_the_others(vectors: Path) -> None:
 def test_commands_on_a_run_write_a_damaged_part_again(place: Path, tmp_path: Path) -> None:
     run = shutil.copytree(place / "run", tmp_path / "run")
     for number, words in enumerate(
-        (("neighbours", run, "Z", "--exact"), ("cluster", run, "-k", 2))
+        (("neighbours", run, "Z"), ("cluster", run, "-k", 2))
     ):
         part, expected = run / "vectors" / f"part-0000{number}.parquet", infomax(*words)
         assert expected.code == 0, expected.err

@@ -261,11 +261,6 @@ def test_neighbours_are_searched_on_disk(
     for source in (place / "run", place / "run" / "vectors"):
         assert infomax("neighbours", source, "007", "-k", 3).out == expected.out
     refused(infomax("neighbours", place / "run", "008"), "one of 60 ids", "Did you mean")
-    pytest.importorskip("faiss")
-    indexed = infomax("neighbours", place / "run", "007", "-k", 3, "--index")
-    assert "recall@10" in indexed.out
-    assert infomax("neighbours", place / "run", "007", "-k", 3).out == indexed.out
-    assert infomax("neighbours", place / "run", "007", "-k", 3, "--exact").out == expected.out
 
 
 def test_vectors_that_a_run_holds_are_read_where_nothing_can_be_written(
@@ -273,7 +268,7 @@ def test_vectors_that_a_run_holds_are_read_where_nothing_can_be_written(
 ) -> None:
     """A container may mount the run so."""
     run = shutil.copytree(place / "run", tmp_path / "run", ignore=shutil.ignore_patterns("vectors"))
-    searched = "neighbours", run, "007", "-k", 3, "--exact"
+    searched = "neighbours", run, "007", "-k", 3
     expected = infomax(*searched)
     assert expected.code == 0, expected.err
 

@@ -159,7 +159,7 @@ def test_what_neighbours_cannot_do_is_refused_at_once(
     (tmp_path / "empty.txt").write_text("\n")
     assert "a node in every line" in refused("neighbours", run, "--nodes", tmp_path / "empty.txt")
     assert "Springfield" in refused("neighbours", run, 3, "Springfield")
-    assert "Did you mean" in refused("neighbours", run, "Newrak Liberty Intl", "--exact")
+    assert "Did you mean" in refused("neighbours", run, "Newrak Liberty Intl")
     for k in ("0", "25", "-1", "many"):
         assert f"auto, or a number from 1 to 24, found {k}" in refused(
             "cluster", run, "-k", k, "--device", "cpu"
@@ -232,11 +232,9 @@ def test_a_graph_folder_keeps_names_from_its_tables_to_its_vectors(
     assert read_graph(tmp_path / "back.npz").node_names.tolist() == graph.node_names[:].tolist()
 
 
-def test_an_index_finds_names(run: Path, tmp_path: Path) -> None:
-    pytest.importorskip("faiss", reason="large graphs are searched in its index")
-    shown = done("neighbours", run, "Newark Liberty Intl", "-k", 3, "--index").out
-    assert shown.startswith(done("neighbours", run, 3, "-k", 3, "--exact").out)
-    assert "recall@10" in shown
+def test_the_exact_search_of_some_nodes_needs_no_option(run: Path) -> None:
+    told = refused("neighbours", run, 3, "--exact")
+    assert "--exact: expected --all" in told
 
 
 def test_a_node_table_may_stand_beside_the_edge_table(run: Path, tmp_path: Path) -> None:

@@ -69,7 +69,7 @@ SURFACE = {
     "compare": {"--json"},
     "update": {"--out", "--vectors", "--train", "--align", "--labels", "--device"},
     "evaluate": {"--labels", "--id", "--dataset", "--probe", "--edges", "--json", "--raw"},
-    "neighbours": {"-k", "--index"},
+    "neighbours": {"-k"},
     "info": {"--labels", "--directed", "--groups", *COLUMNS},
     "convert": {"--out", "--labels", "--directed", "--groups", *COLUMNS},
     "datasets": set(),

@@ -35,13 +35,9 @@ All = Annotated[
         help="Of all nodes, for --out: exact up to 100,000 nodes and on a GPU, else by an index (faiss).",
     ),
 ]
-UseIndex = Annotated[
-    bool | None,
-    typer.Option(
-        "--index/--exact",
-        help="Build an index, and keep it; or search all vectors.",
-        show_default=False,
-    ),
+Exact = Annotated[
+    bool,
+    typer.Option("--exact", help="With --all, compare all pairs, rather than build an index."),
 ]
 Why = Annotated[
     bool,
@@ -61,7 +57,7 @@ def neighbours(
     vector: VectorFile = None,
     everything: All = False,
     out: ResultFile = None,
-    use_index: UseIndex = None,
+    exact: Exact = False,
     why: Why = False,
     device: Device = "auto",
     type: OfType = None,
@@ -72,7 +68,6 @@ def neighbours(
     share.
     """
     from infomax.cli import searching
-    from infomax.index import NeighbourIndex
     from infomax.io.result_files import write_result
 
     wanted = [*(nodes or ()), *([] if file is None else searching.nodes_in(file))]
@@ -85,8 +80,11 @@ def neighbours(
     if why and (vector is not None or out is not None):
         found = "--out" if vector is None else "--vector"
         raise InputError("--why", "nodes of the run, and no file: shares are printed", found)
-    search = searching.Search.of(source, wanted, vector, False if everything else use_index)
-    blocks = search.all(k, use_index, device) if everything else search.nearest(k)
+    if exact and not everything:
+        remedy = "Leave it out: the search for some nodes is exact."
+        raise InputError("--exact", "--all, the neighbours of all nodes", "some nodes", remedy)
+    search = searching.Search.of(source, wanted, vector)
+    blocks = search.all(k, device, exact=exact) if everything else search.nearest(k)
     if out is None:
         for part in blocks:
             search.show(*part, why=why)
@@ -95,5 +93,3 @@ def neighbours(
         each = number_of(min(k, len(search.searched) - 1), "neighbour")
         many = len(search.searched) if everything else len(search.nodes or search.asked)
         show.wrote(f"{out} ({each} of {number_of(many, 'node' if vector is None else 'vector')})")
-    if isinstance(search.searched, NeighbourIndex):
-        show.out.print(str(search.searched))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,6 @@ from infomax.cli import show
 from infomax.cli.runs import vectors
 from infomax.embeddings import Embeddings, Searched, StoredEmbeddings, rows_of
 from infomax.errors import InputError, shorten
-from infomax.graphs.graph import Graph
 from infomax.io import text
 from infomax.io.column_names import called
 from infomax.io.columns import Columns
@@ -39,27 +37,25 @@ Found = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]
 
 @dataclass(frozen=True)
 class Search:
-    """What is searched, in memory, on disk or by an index; and what is asked for: nodes of it, or all of others."""
+    """What is searched, in memory or on disk; and what is asked for: nodes of it, or all of others."""
 
     searched: Searched
     asked: Searched
     nodes: list[str]
 
     @classmethod
-    def of(
-        cls, source: Path, wanted: list[str], vector: Path | None, use_index: bool | None
-    ) -> Search:
+    def of(cls, source: Path, wanted: list[str], vector: Path | None) -> Search:
         """Read the vectors of a run, of a file or of parts; nodes of another type are asked for by their positions."""
         source, wanted, other = _of_one_type(source, wanted)
         searched: Searched
         if other is not None:
             return cls(_positions(other, []), _positions(source, wanted), wanted)
         if has_parts(source):
-            searched = _of_parts(source, StoredEmbeddings.open(source), use_index)
+            searched = StoredEmbeddings.open(source)
+        elif source.is_file():
+            searched = Embeddings.read(source)
         else:
-            searched = (
-                Embeddings.read(source) if source.is_file() else _of_run(source, use_index, wanted)
-            )
+            searched = _of_run(source, wanted)
         return cls(searched, searched if vector is None else Embeddings.read(vector), wanted)
 
     def nearest(self, k: int) -> Iterator[Found]:
@@ -70,7 +66,7 @@ class Search:
         else:
             yield (np.arange(len(self.asked)), *self.searched.nearest(self.asked.vectors, k))
 
-    def all(self, k: int, use_index: bool | None, device: str) -> Iterator[Found]:
+    def all(self, k: int, device: str, *, exact: bool) -> Iterator[Found]:
         """The neighbours of all nodes, some nodes at a time; says how they were searched."""
         from infomax.kernels.device import choose_device
         from infomax.neighbours.of_all import nearest
@@ -83,9 +79,7 @@ class Search:
         )
         vectors = self.searched.vectors[:]
         with show.Steps("neighbours", n) as steps:
-            exact = use_index is False or (
-                use_index is None and (n <= EXACT or chosen.type == "cuda")
-            )
+            exact = exact or n <= EXACT or chosen.type == "cuda"
             if exact or not index.has_faiss():
                 rows, cosines = nearest(vectors, k, device=chosen, progress=steps.at)
                 show.out.print("all pairs compared: exact")
@@ -225,7 +219,7 @@ def _type_of_nodes(run: Path, kinds: Sequence[str], pairs: Sequence[tuple[str, s
 
 def _positions(run: Path, nodes: Sequence[str]) -> Embeddings:
     """The positions of some nodes of a run, or of all, in the space that all types share."""
-    found = _with_parts(_of_run(run, False, nodes))
+    found = _with_parts(_of_run(run, nodes))
     if "positions" not in found.parts:
         remedy = "Only positions stand in one space: train with them, by the default --vectors."
         raise InputError(str(run), "vectors with positions", ",".join(found.parts), remedy)
@@ -237,51 +231,15 @@ def _positions(run: Path, nodes: Sequence[str]) -> Embeddings:
 def _with_parts(searched: Searched) -> Embeddings:
     """The vectors, if they are in memory and have parts."""
     if not isinstance(searched, Embeddings) or not searched.parts:
-        found = (
-            "the encoder's alone"
-            if isinstance(searched, Embeddings)
-            else "an index, or vectors on disk"
-        )
-        raise InputError(
-            "--why", "vectors of several parts, in memory", found, "Leave it out, or take --exact."
-        )
+        in_memory = isinstance(searched, Embeddings)
+        found = "the encoder's alone" if in_memory else "vectors on disk"
+        raise InputError("--why", "vectors of several parts, in memory", found, "Leave it out.")
     return searched
 
 
-def _of_parts(folder: Path, stored: StoredEmbeddings, use_index: bool | None) -> Searched:
-    """The vectors of a folder of parts, which stay on disk, or the index beside them."""
-    indexed = None
-    if use_index is not False:
-        with show.Steps("indexing", len(stored)) as steps:
-            indexed = index.open_stored_index(
-                folder, stored, make=bool(use_index), progress=steps.at
-            )
-    if indexed is None and use_index is None and len(stored) > index.LIMIT:
-        show.log.print(
-            f"searching all {len(stored):,} vectors; --index builds an index for faster answers"
-        )
-    return indexed or stored
-
-
-def _of_run(run: Path, use_index: bool | None, nodes: Sequence[str]) -> Searched:
-    """The vectors of a run, or their index. Those of a graph folder are written into the run folder once."""
+def _of_run(run: Path, nodes: Sequence[str]) -> Searched:
+    """The vectors of a run. Those of a graph folder are written into the run folder once."""
     runs.check(run)
     graph = runs.read_training_graph(run)
     rows_of(graph.ids, graph.node_names, nodes)  # refuses a node that is not there before the work
-    if not graph.table.mapped and (
-        graph.num_nodes > index.LIMIT if use_index is None else use_index
-    ):
-        return index.open_index(
-            run, graph.ids, partial(vectors, run, graph), graph.node_names, partial(_tell, graph)
-        )
-    found = vectors(run, graph)
-    return (
-        _of_parts(run / "vectors", found, use_index)
-        if isinstance(found, StoredEmbeddings)
-        else found
-    )
-
-
-def _tell(graph: Graph, builds: bool) -> None:
-    why = "an index is built only once" if builds else "no index can be kept in the run folder"
-    show.log.print(f"searching {graph.num_nodes:,} vectors; {why}")
+    return vectors(run, graph)

@@ -9,7 +9,6 @@ health.json             the report on the training
 metrics.jsonl           the loss of every epoch, one JSON object per line, written while it trains
 README.md               a page about the run; scores.json has the scores on it
 checkpoint.safetensors  the state of an unfinished training
-neighbours.*            the index of `infomax neighbours`, made when it is first needed
 .lock                   held while a process writes the folder
 
 Runs of several types or seeds are folders of one folder, whose runs.json lists all of them, so that one that is
