@@ -138,9 +138,7 @@ def test_a_row_is_read_without_the_others(vectors: Path) -> None:
 
 def test_commands_on_a_run_write_a_damaged_part_again(place: Path, tmp_path: Path) -> None:
     run = shutil.copytree(place / "run", tmp_path / "run")
-    for number, words in enumerate(
-        (("neighbours", run, "Z"), ("cluster", run, "-k", 2))
-    ):
+    for number, words in enumerate((("neighbours", run, "Z"), ("cluster", run, "-k", 2))):
         part, expected = run / "vectors" / f"part-0000{number}.parquet", infomax(*words)
         assert expected.code == 0, expected.err
         part.write_bytes(b"")

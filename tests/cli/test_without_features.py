@@ -110,17 +110,6 @@ def test_other_formats_hold_what_was_made(edges, tmp_path):
         assert next(csv.reader(file))[1] == "degree 0-0"
 
 
-def test_several_graphs_get_degrees(edges, tmp_path):
-    (tmp_path / "many").mkdir()
-    for name in ("a", "b"):
-        read_graph(edges).save(tmp_path / "many" / f"{name}.npz")
-    many, counted = read_graph(tmp_path / "many"), read_graph(edges, features="degrees")
-    assert many.feature_names == counted.feature_names
-    np.testing.assert_array_equal(
-        dense(many.features)[: counted.num_nodes], dense(counted.features)
-    )
-
-
 def test_an_unknown_kind_is_refused(edges):
     outcome = infomax("info", edges, "--features", "hashes")
     assert (outcome.code, "features" in outcome.err) == (2, True)

@@ -87,20 +87,6 @@ def test_a_gap_is_the_mean_of_its_type(tmp_path: Path) -> None:
     assert dense(later.features).tolist() == [*([year] for year in YEARS[:5]), [MEAN]]
 
 
-def test_the_order_of_members_changes_no_features(tmp_path: Path) -> None:
-    found = []
-    for name, order in (("one", (0, 1)), ("two", (1, 0))):
-        folder = tmp_path / name
-        folder.mkdir()
-        for member, which in zip("ab", order, strict=True):
-            written(folder / member, [YEARS, [None, *YEARS[1:]]][which])
-        graph = read_graph(folder)
-        rows = dense(graph.features).reshape(2, 6, -1)[list(order)]
-        found.append((graph.feature_names, rows.tolist()))
-    assert found[0] == found[1]
-    assert found[0][0] == ("year", "year: missing")
-
-
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
 def test_times_and_large_numbers_are_centred_before_they_are_rounded(
     tmp_path: Path, suffix: str

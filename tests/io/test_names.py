@@ -111,16 +111,6 @@ def test_new_nodes_bring_their_names(tmp_path: Path) -> None:
     assert names_of(read_graph(tmp_path / "new", attach_to=known)) == [*NAMES, ""]
 
 
-def test_many_graphs_keep_the_names_that_they_have(tmp_path: Path) -> None:
-    (tmp_path / "all").mkdir()
-    graph = read_graph(put_tables(tmp_path), name="called")
-    graph.save(tmp_path / "all" / "a.npz")
-    graph.replace(node_names=None).save(tmp_path / "all" / "b.npz")
-    assert names_of(read_graph(tmp_path / "all")) == [*NAMES, "", "", ""]
-    (tmp_path / "all" / "a.npz").unlink()
-    assert read_graph(tmp_path / "all").node_names is None
-
-
 @pytest.mark.parametrize("name", ["v.parquet", "v.npz", "v.csv", "v.tsv", "frame"])
 def test_vectors_are_written_with_names(tmp_path: Path, name: str) -> None:
     vectors = Embeddings(np.eye(3), np.array([1, 2, 3]), np.array(NAMES, dtype=object))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -31,7 +30,7 @@ EDGES = {
     "w": [1, 2, 3, 4],
     "how": ["r", "r", "s", "s"],
 }
-INPUTS = ("edges", "tables", "types", "npz", "npzs", "graphml", "graph")
+INPUTS = ("edges", "tables", "types", "npz", "graphml", "graph")
 
 
 def given(folder: Path, kind: str) -> Path:
@@ -47,7 +46,7 @@ def given(folder: Path, kind: str) -> Path:
             (folder / "types" / name).parent.mkdir(parents=True)
             tabled(folder / "types" / f"{name}.csv", columns)
         return folder / "types"
-    names = {"npz": "g.npz", "npzs": "g.npz", "graph": "g.graph"}
+    names = {"npz": "g.npz", "graph": "g.graph"}
     if kind == "graphml":
         network = networkx.Graph(list(zip(EDGES["source"], EDGES["target"], strict=True)))
         for name in ("year", "size"):
@@ -58,11 +57,6 @@ def given(folder: Path, kind: str) -> Path:
     if kind in names:
         graph = read_graph(tables, ignore=["note", "g"])
         graph.save(folder / names[kind])
-        if kind == "npzs":
-            (folder / "graphs").mkdir()
-            for name in ("one.npz", "two.npz"):
-                shutil.copy(folder / "g.npz", folder / "graphs" / name)
-            return folder / "graphs"
         return folder / names[kind]
     return tables
 

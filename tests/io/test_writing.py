@@ -256,23 +256,7 @@ def test_pyg_and_back() -> None:
         Graph.from_pyg(data)
 
 
-def test_a_folder_of_graphs_is_one_graph_with_groups(tmp_path: Path) -> None:
-    parts = [random_graph(n=20 + at, f=3, seed=at) for at in range(3)]
-    (tmp_path / "many").mkdir()
-    for at, name in enumerate(("b.npz", "a", "c.npz")):
-        parts[at].save(tmp_path / "many" / name)
-    graph = read_graph(tmp_path / "many")
-    assert graph.num_nodes == 63
-    assert graph.num_edges == sum(part.num_edges for part in parts)
-    assert graph.groups.tolist() == [0] * 20 + [1] * 22 + [2] * 21  # files first, then folders
-    assert graph.ids[[0, 20, 42]].tolist() == ["b/0", "c/0", "a/0"]
-    for group, at in enumerate((0, 2, 1)):
-        part = graph.part(graph.groups == group)
-        np.testing.assert_array_equal(part.adjacency.toarray(), parts[at].adjacency.toarray())
-        np.testing.assert_array_equal(dense(part.features), dense(parts[at].features))
-        assert list(part.labels["class"]) == list(map(str, parts[at].labels["class"]))
-    model = DGI(4, epochs=1).fit(graph)
-    assert model.preset_.views.__name__ == "ManyGraphs"
-    random_graph(f=4).save(tmp_path / "many" / "d.npz")
-    told(["d: ", "the feature names of b", '"x3"'], read_graph, tmp_path / "many")
-    told(["attach_to", "a folder of graphs"], read_graph, tmp_path / "many", attach_to=graph)
+def test_a_folder_of_graphs_is_told_to_be_one_table_of_nodes(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        random_graph(n=20, f=3).save(tmp_path / "many" / name)
+    told(["many: ", "folders of several graphs", "--groups COLUMN"], read_graph, tmp_path / "many")

@@ -32,7 +32,6 @@ def read_graph(
     >>> read_graph("edges.csv", "nodes.csv", labels="section")  # csv, tsv or txt, also packed by gzip, or parquet
     >>> read_graph("edges.csv,nodes.csv")
     >>> read_graph("folder/")  # edges.* and, if there are any, nodes.* and features.npy or features.npz
-    >>> read_graph("graphs/")  # a folder of such folders, .npz or .graphml files: many graphs
     >>> read_graph("types/")  # nodes/paper.csv, edges/author.writes.paper.csv, ...: several types of nodes
     >>> read_graph("graph.npz")
     >>> read_graph("big.graph")  # a folder that infomax prepare wrote; its arrays stay on disk

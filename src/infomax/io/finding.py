@@ -114,6 +114,12 @@ def _no_edges(folder: str, found: str) -> InputError:
     remedy = (
         "Of several types of nodes: tables nodes/TYPE.csv and edges/TYPE.RELATION.TYPE.csv in it."
     )
+    if (Path(folder) / "config.json").exists():
+        found = "a run folder"
+        remedy = f"Name the graph in it: {Path(folder) / 'graph.npz'}."
+    elif any(Path(folder).glob("*/edges.*")):
+        found = "folders of several graphs"
+        remedy = "Write them as one graph, whose node table tells the graph of each node: --groups COLUMN."
     return InputError(folder, f"a file edges with one of {', '.join(EXTENSIONS)}", found, remedy)
 
 

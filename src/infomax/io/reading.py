@@ -19,19 +19,16 @@ from infomax.errors import InputError, shorten, warn
 from infomax.io import text
 from infomax.io.attach import attach
 from infomax.io.column_names import listed
-from infomax.io.columns import DATABASE, Columns
-from infomax.io.database import is_database
+from infomax.io.columns import Columns
 from infomax.io.features import existing
-from infomax.io.finding import GRAPHS, find_tables, in_folder, pair_of_names, table_file
+from infomax.io.finding import GRAPHS, find_tables, pair_of_names, table_file
 from infomax.io.folder import open_folder
-from infomax.io.many import join
 from infomax.io.nodes import Nodes
 from infomax.io.npz import read_npz
 from infomax.io.past import as_of
 from infomax.io.prepare.in_memory import read_node_table, read_tables
 from infomax.io.record import Record
 from infomax.io.sources import EXTENSIONS, Source
-from infomax.io.typed import is_typed
 from infomax.progress import Progress, silent
 
 MEMORY_PER_BYTE = {True: 3, False: 6}
@@ -60,26 +57,6 @@ def read_record(
     if nodes is None and attach_to is None and is_folder(Path(edges)):
         columns.refuse_others(_OF_WHOLE, f"tables, rather than the graph folder {edges}")
         return _as_asked(open_folder(Path(edges)), columns, directed, str(edges))
-    several = is_typed(Path(edges)) or is_database(edges)
-    if nodes is None and not several and (members := _members(Path(edges))):
-        columns.refuse(
-            (*DATABASE, "groups"),
-            f"one graph or database, rather than the folder of graphs {edges}",
-        )
-        if attach_to is not None:
-            raise InputError(
-                "attach_to", "tables of new nodes and their edges", "a folder of graphs"
-            )
-        if columns.learns and columns.structural_features == "positions":
-            raise InputError(
-                "features", "degrees, for several graphs", "positions, which they do not share"
-            )
-        return join(
-            {
-                name: graph.loaded()
-                for name, graph in _read_members(members, columns, directed).items()
-            }
-        )
     graph, beside = pair_of_names(edges, nodes)
     if Path(graph).suffix.lower() in GRAPHS:
         if attach_to is not None:
@@ -111,26 +88,6 @@ def _read_graph(path: Path, columns: Columns, directed: bool | None) -> Record:
     from infomax.io.graphml import read_graphml
 
     return read_graphml(path, columns, directed)
-
-
-def _read_members(
-    members: Mapping[str, Path], columns: Columns, directed: bool | None
-) -> dict[str, Record]:
-    """The graphs of a folder; what their columns become is learnt from the node tables of all, if they have some."""
-    graphs = {}
-    for name, path in members.items():
-        graphs[name] = graph = read_record(path, None, columns, directed=directed)
-        if graph.encoding is not None and columns.encoding is None:
-            tables = [
-                in_folder(path, "nodes") if path.is_dir() else None for path in members.values()
-            ]
-            together = Source([table for table in tables if table is not None], columns)
-            if None not in tables and together.learn() and together.columns.encoding is not None:
-                return _read_members(members, together.columns, directed)
-            columns = columns.like(
-                graph.feature_names, graph.encoding
-            )  # else the first graph decides
-    return graphs
 
 
 def _as_asked(graph: Record, columns: Columns, directed: bool | None, where: str) -> Record:
@@ -204,30 +161,6 @@ def _bytes(source: Source) -> int:
     if source.frame is not None:
         return int(source.frame.nbytes)
     return sum(path.stat().st_size for path in source.files)
-
-
-def _members(folder: Path) -> dict[str, Path]:
-    """The graphs in a folder of graphs by their names: folders with tables, and files .npz and .graphml."""
-    if not folder.is_dir() or in_folder(folder, "edges") is not None:
-        return {}
-    if (folder / "config.json").exists() and (folder / "graph.npz").exists():
-        remedy = f"Name the graph in it: {folder / 'graph.npz'}."
-        raise InputError(str(folder), "a graph, or a folder of graphs", "a run folder", remedy)
-    entries = [path for path in sorted(folder.iterdir()) if not path.name.startswith(".")]
-    files = {path.stem: path for path in entries if path.suffix.lower() in (".npz", ".graphml")}
-    folders = {
-        path.name: path
-        for path in entries
-        if path.is_dir() and in_folder(path, "edges") is not None
-    }
-    if both := files.keys() & folders.keys():
-        raise InputError(
-            str(folder),
-            "a name for each graph",
-            f"two graphs called {shorten(min(both))}",
-            "Rename one.",
-        )
-    return files | folders
 
 
 def read_labels(
