@@ -142,7 +142,7 @@ def generate(folder: Path, n: int, edges: int, device: str = "cuda", seed: int =
         "labels": [],
         "splits": [],
         "edge_columns": None,
-        "table_columns": {},
+        "schema": None,
     }
     about |= {
         "feature_names": [f"x{column}" for column in range(FEATURES)],

@@ -76,10 +76,7 @@ def test_columns_that_were_named_stay_named_from_update_to_update(folder, tmp_pa
         told = update(tmp_path / f"run{run}", *tables, "--out", tmp_path / f"run{run + 1}")
         assert "Computed: 0 of 60 vectors." in told.out
         assert ("Its labels are not taken along: --labels kind" in told.err) == (run == 1)
-    assert (
-        DGI.load(tmp_path / "run3").graph_.table_columns
-        == DGI.load(tmp_path / "run1").graph_.table_columns
-    )
+    assert DGI.load(tmp_path / "run3").graph_.schema == DGI.load(tmp_path / "run1").graph_.schema
 
 
 def test_vectors_of_a_file_are_those_of_the_run_or_refused(run, folder, tomorrow, tmp_path):

@@ -13,6 +13,7 @@ from test_prepare import same, tabled
 
 from infomax import Graph, InputError, read_graph
 from infomax.io.prepare import prepare
+from infomax.io.schema.schema import Use
 
 EDGES = {"since": [7, 8, 9], "to": ["a", "c", "b"], "from": ["c", "b", "d"], "times": [2, 0.5, 1]}
 NODES = {
@@ -51,7 +52,7 @@ def by_both(folder: Path, suffix: str, **columns: Any) -> Graph:
     prepare(*tables, out=folder / "g.graph", **columns)
     stored = Graph.open(folder / "g.graph")
     same(stored, graph)
-    assert stored.table_columns == graph.table_columns
+    assert stored.schema == graph.schema
     assert {name: mask.tolist() for name, mask in stored.splits.items()} == {
         name: mask.tolist() for name, mask in graph.splits.items()
     }
@@ -73,9 +74,9 @@ def test_chosen_columns_make_the_graph_of_the_usual_names(
     np.testing.assert_array_equal(graph.adjacency.toarray(), usual.adjacency.toarray())
     assert graph.labels["kind"].tolist() == usual.labels["kind"].tolist()
     assert graph.edge_columns is None  # nothing was guessed
-    assert graph.table_columns == {
-        name: CHOSEN[name] for name in ("source", "target", "weight", "id")
-    }
+    edges, nodes = graph.schema.of_relation(("", "edge", "")), graph.schema.of_type("")
+    uses = {"source": edges.source, "target": edges.target, "weight": edges.weight, "id": nodes.id}
+    assert uses == {purpose: Use((CHOSEN[purpose],), "said") for purpose in uses}
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])

@@ -79,7 +79,7 @@ def test_a_graph_folder_of_a_database_is_the_graph_in_memory(tmp_path: Path) -> 
         assert one.ids.tolist() == other.ids.tolist()
         assert one.feature_names == other.feature_names
         np.testing.assert_allclose(dense(one.features), dense(other.features), atol=1e-5)
-    assert there.table_columns == here.table_columns
+    assert there.schema == here.schema
 
 
 def test_a_graph_folder_as_of_a_day_is_trained_in_memory(tmp_path: Path) -> None:
@@ -303,7 +303,7 @@ def test_times_are_found_and_inherited(tmp_path: Path) -> None:
         "as their orders"
     )
     assert graph.nodes["customers"].times is None
-    assert "orders.ordered" in graph.table_columns["time"]
+    assert graph.schema.tables["orders"].time.column == "ordered"
     with pytest.raises(InputError, match=r"orders\.ordered"):
         read_database(path, time="orders.date")
 

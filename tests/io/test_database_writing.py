@@ -22,6 +22,7 @@ from infomax.io.database.writing import (
     primary_key,
     write_into,
 )
+from infomax.io.schema.schema import Schema, TableSchema, Use
 
 duckdb = pytest.importorskip("duckdb")
 ID = {"id": "BIGINT"}
@@ -91,9 +92,9 @@ def test_addresses_say_a_database_and_a_table(said: str) -> None:
 
 
 def test_the_primary_key_is_that_of_the_type() -> None:
-    choices = {"id": "Album.AlbumId,Artist.ArtistId"}
-    assert [primary_key(choices, kind) for kind in ("Artist", "Song")] == ["ArtistId", "id"]
-    assert primary_key({"id": "paper"}, "") == "paper"
+    schema = Schema({"Artist": TableSchema(node_type="Artist", id=Use(("ArtistId",)))})
+    assert [primary_key(schema, kind) for kind in ("Artist", "Song")] == ["ArtistId", "id"]
+    assert primary_key(Schema({"nodes": TableSchema(id=Use(("paper",)))}), "") == "paper"
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "duckdb"])
@@ -101,7 +102,7 @@ def test_a_key_of_several_columns_is_written_as_these_columns(tmp_path: Path, ki
     path = {"sqlite": sqlite_file, "duckdb": duckdb_file}[kind](tmp_path / "shop.db")
     lines = read_database(path).target("lines")
     vectors = np.arange(2 * lines.num_nodes, dtype=np.float32).reshape(-1, 2)
-    key = key_columns(lines.table_columns, "lines", lines.ids)
+    key = key_columns(lines.schema, "lines", lines.ids)
     assert list(key) == ["order_id", "line"]
     for _ in range(2):
         write_into(
@@ -136,7 +137,7 @@ def test_keys_have_the_types_that_they_had(tmp_path: Path) -> None:
             "INSERT INTO b SELECT DATE '2024-01-01', row_number() OVER (), id FROM a"
         )
     graph = read_database(path)
-    choices = graph.table_columns
+    choices = graph.schema
     found = {kind: key_columns(choices, kind, graph.target(kind).ids) for kind in graph.types}
     assert found == {"a": {"id": "UUID"}, "b": {"day": "DATE", "part": "SMALLINT"}}
     tables = [
@@ -151,10 +152,9 @@ def test_keys_have_the_types_that_they_had(tmp_path: Path) -> None:
 
 
 def test_ids_that_do_not_tell_their_columns_are_one_column() -> None:
-    choices = {
-        "primary": json.dumps({"b": {"x": "VARCHAR", "y": "VARCHAR"}, "c": {"n": "BIGINT"}}),
-        "id": "b.id,c.n",
-    }
+    of_b = TableSchema(node_type="b", id=Use(("x", "y")), id_types=("VARCHAR", "VARCHAR"))
+    of_c = TableSchema(node_type="c", id=Use(("n",)), id_types=("BIGINT",))
+    choices = Schema({"b": of_b, "c": of_c})
     assert key_columns(choices, "b", np.array(["a|1", "b|2"], object)) == {
         "x": "VARCHAR",
         "y": "VARCHAR",
@@ -163,8 +163,9 @@ def test_ids_that_do_not_tell_their_columns_are_one_column() -> None:
     assert key_columns(choices, "c", np.array(["A1"], object)) == {"n": "VARCHAR"}, (
         "text in a later graph"
     )
-    assert key_columns({}, "", np.array([3])) == ID
-    assert key_columns({"id": "vector"}, "", np.array([3])) == {"vector_id": "BIGINT"}
+    assert key_columns(None, "", np.array([3])) == ID
+    of_nodes = Schema({"nodes": TableSchema(id=Use(("vector",)))})
+    assert key_columns(of_nodes, "", np.array([3])) == {"vector_id": "BIGINT"}
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "duckdb"])

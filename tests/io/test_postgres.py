@@ -186,7 +186,7 @@ def test_keys_have_the_types_that_they_had(server: str, run: Callable[..., list[
     tables = []
     for kind in ("users", "visits"):
         ids = graph.target(kind).ids
-        key = key_columns(graph.table_columns, kind, ids)
+        key = key_columns(graph.schema, kind, ids)
         tables.append(VectorTable(f"v_{kind}", ids, np.ones((5, 2), np.float32), key))
     for _ in range(2):
         write_into(destination(f"{server}:v"), tables)

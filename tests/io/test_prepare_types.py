@@ -20,6 +20,7 @@ from infomax.arrays.sparsity import dense
 from infomax.errors import InputError
 from infomax.io.folder import check_folder
 from infomax.io.prepare import prepare
+from infomax.io.schema.schema import TypeColumns
 from infomax.io.union import union, union_rows
 
 pytest.importorskip("duckdb", reason="prepare sorts with it")
@@ -50,7 +51,7 @@ def same(stored: Graph, graph: Graph) -> None:
         np.testing.assert_allclose(dense(first.features), dense(second.features), atol=1e-5)
         assert first.encoding == second.encoding
         assert dict(first.dropped) == dict(second.dropped)
-        assert dict(first.table_columns) == dict(second.table_columns)
+        assert first.schema == second.schema
         names = [
             None if one.node_names is None else one.node_names[:].tolist()
             for one in (first, second)
@@ -150,7 +151,7 @@ def test_rows_that_are_nodes_are_so_on_disk(tmp_path: Path, own: bool) -> None:
     prepare(edges, out=tmp_path / "g.graph", **chosen)
     stored = Graph.open(tmp_path / "g.graph")
     same(stored, read_graph(edges, **chosen))
-    assert dict(stored.table_columns) == {"types": "payer,payee", "edges_as": "payment"}
+    assert stored.schema.type_columns == TypeColumns(("payer", "payee"), edges_as="payment")
 
 
 def test_a_later_folder_of_several_types_is_encoded_like_an_earlier_graph(tmp_path: Path) -> None:

@@ -83,7 +83,7 @@ def map_folder(path: Path) -> tuple[dict[str, Any], MappedAdjacency, dict[str, A
         told = {
             "dropped": dict(about["dropped"]),
             "edge_columns": about["edge_columns"] and tuple(about["edge_columns"]),
-            "table_columns": dict(about["table_columns"]),
+            "schema": about.get("schema"),  # as JSON
             "folder": path.resolve(),
         }
         return _map_nodes(path, about, features), MappedAdjacency(senders, about["directed"]), told

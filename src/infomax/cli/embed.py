@@ -95,14 +95,14 @@ def _is_asked(described: Mapping[str, Any], given: Mapping[str, Any]) -> bool:
     """Whether questions are about a type, the only one of the run or the one whose ids a column has."""
     from infomax.io.column_names import listed
     from infomax.io.questions import id_column, opened
-    from infomax.training.runs import types_of
+    from infomax.training.runs import schema_of, types_of
 
     kinds = types_of(given["run"])
     if given["at"] is None or len(kinds) < 2:
         return True
     names = opened(given["at"]).names
-    choices = described.get("columns", {})
-    asked = [node_type for node_type in kinds if id_column(names, node_type, choices)]
+    schema = schema_of({"graph": described}, given["run"])
+    asked = [node_type for node_type in kinds if id_column(names, node_type, schema)]
     if len(asked) != 1:
         found = f"columns with ids of {listed(asked)}" if asked else f"the columns {listed(names)}"
         raise InputError(
@@ -255,10 +255,10 @@ def _save(found: Embeddings, out: Path) -> None:
 def _table(into: str, run: Path, found: Searched) -> VectorTable:
     """The table of a database for the vectors of a run."""
     from infomax.io.database.writing import VectorTable, destination, key_columns
-    from infomax.training.runs import check
+    from infomax.training.runs import check, schema_of
 
-    described = check(run)["graph"]
-    key = key_columns(described.get("columns", {}), described.get("type", ""), found.ids)
+    config = check(run)
+    key = key_columns(schema_of(config, run), config["graph"].get("type", ""), found.ids)
     return VectorTable(destination(into).table, found.ids, found.vectors, key)
 
 

@@ -109,12 +109,14 @@ def read_source(
 
     Ids are in the column ``id``; else, where there is such a column, as in the tables of a run's graph.
     """
-    known = {} if graph is None else graph.table_columns
     if is_table(source):
-        ids, labels = read_labels(source, columns, id, known)
+        schema = None if graph is None else graph.schema
+        known_table = None if schema is None or graph is None else schema.of_type(graph.node_type)
+        ids, labels = read_labels(source, columns, id, known_table)
         return LabelSource(list(map(str, ids)), {column: labels[column] for column in columns}, {})
     if source:
-        graph = open_graph(source, list(columns), None, {"id": id} if id else {}, earlier=known)
+        options = {"id": id} if id else {}
+        graph = open_graph(source, list(columns), None, options, labels_like=graph)
     unknown = [label for label in columns if graph is None or label not in graph.labels]
     if graph is None or unknown:
         raise InputError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial, wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
@@ -242,11 +243,11 @@ def open_graph(
     *,
     nodes: str | None = None,
     like: Graph | None = None,
-    earlier: Mapping[str, str] | None = None,
+    labels_like: Graph | None = None,
 ) -> Graph:
     """Read the graph that GRAPH and NODES name, with the columns that a person chose, or as those of another graph.
 
-    With those of an ``earlier`` graph, which are taken where tables have them, no features are read.
+    For labels of the nodes of a known graph, ``labels_like``, no features are read.
     """
     from infomax.datasets import DATASETS, load_dataset
     from infomax.graphs.graph import Graph
@@ -256,11 +257,11 @@ def open_graph(
 
     path = Path(name)
     if path.exists() or path.suffix or "," in name or "://" in name or nodes is not None:
-        chosen = Columns.of(labels or (), earlier=earlier or {}, **columns)
+        chosen = Columns.of(labels or (), **columns)
         if like is not None:
             chosen = like_known(chosen, like)
-        elif earlier is not None:
-            chosen = chosen.like((), None)
+        elif labels_like is not None:
+            chosen = replace(chosen, schema=labels_like.schema).like((), None)
         with show.Steps("reading", None) as steps:
             graph = Graph.of(read_record(name, nodes, chosen, directed=directed, progress=steps.at))
     elif name.lower() not in DATASETS:

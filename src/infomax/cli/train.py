@@ -120,9 +120,7 @@ def _targets(given: Mapping[str, Any], tables: Mapping[str, Any]) -> dict[str, G
 
 def _without_facts(source: Graph) -> list[str]:
     """The types to train where none is named: all but the facts of a database, if there are others."""
-    from infomax.io.database.roles import facts_among
-
-    facts = facts_among(source.table_columns)
+    facts = [] if source.schema is None else source.schema.facts
     trained = [node_type for node_type in source.types if node_type not in facts] or list(
         source.types
     )

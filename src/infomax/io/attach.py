@@ -109,7 +109,7 @@ class _Attachment(InMemory):
                     [*map(".".join, self.relations)],
                 )
             if self._relation(link).edges.weighted and not self._weighted(link):
-                column = shorten(source.columns.earlier.get("weight", "weight"))
+                column = shorten(source.columns.remembered("weight") or "weight")
                 expected = f"a column {column}, as edges of the known graph have weights"
                 raise InputError(str(source.path), expected, "none")
         return links

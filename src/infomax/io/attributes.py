@@ -15,6 +15,8 @@ from infomax.io.columns import Columns
 from infomax.io.encoding.kinds import EXPECTED
 from infomax.io.prepare.in_memory import read_node_table
 from infomax.io.record import Record
+from infomax.io.schema.resolved import node_table
+from infomax.io.schema.schema import Schema, Use
 from infomax.io.sources import Source
 
 
@@ -60,7 +62,7 @@ def from_attributes(
         )
     return replace(
         record,
-        table_columns={word: name for word, name in source.columns.named().items() if word != "id"},
+        schema=Schema({"nodes": replace(node_table(source, ""), id=Use())}),
     )
 
 

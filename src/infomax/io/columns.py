@@ -9,12 +9,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self, TypeAlias
 
+from infomax.arrays.relations import RELATION
 from infomax.arrays.structural_features import StructuralFeatures, asked_structural_features
 from infomax.errors import InputError, meant, place, shorten
 from infomax.io.choices import Choices
 from infomax.io.column_names import EdgeColumns, NodeColumns, keys, listed, several, warn_unused
 from infomax.io.encoding.encoding import Encoding
 from infomax.io.encoding.kinds import FEATURES, kinds_said
+from infomax.io.schema.schema import Ends, Schema, TableSchema, Use
 
 LABEL, SPLIT, GROUPS, NAME, TIME = "label:", "split:", "graph:name", "node:name", "node:time"
 """Columns and attributes of nodes whose names begin so are labels and splits; others are the graph,
@@ -60,8 +62,10 @@ class Columns:
     """Rows of a later time are left out, and nothing is learnt from them."""
     matrix: Path | None = None
     """A file that holds the features, in place of columns."""
-    earlier: Mapping[str, str] = field(default_factory=dict)
-    """What was named for an earlier graph, as `named` returns it: taken where a table has such a column."""
+    schema: Schema | None = None
+    """What the tables of an earlier graph, or of a schema that a person wrote, are."""
+    known_table: TableSchema | None = None
+    """Of the schema, the table that these columns are of: its columns are taken where the table has them."""
     types: tuple[str, ...] = ()
     """The types of the nodes where edges begin, and where they end."""
     edge_type: str | None = None
@@ -113,7 +117,7 @@ class Columns:
                 listed(ends),
             )
         for word in names:
-            if word not in (*Choices.__annotations__, "earlier", *DATABASE):
+            if word not in (*Choices.__annotations__, "schema", *DATABASE):
                 known = ("features", *Choices.__annotations__)
                 raise InputError(
                     f"argument {word}", f"one of {', '.join(known)}", "another", meant(word, known)
@@ -169,11 +173,7 @@ class Columns:
     ) -> Self:
         """The columns that make the features of these names, as they were learnt from those of an earlier graph."""
         used = names if encoding is None else [column.name for column in encoding.feature_columns]
-        called = {"name": encoding.name_column} if encoding and encoding.name_column else {}
-        earlier = {**self.earlier, **called}
-        found = dataclasses.replace(
-            self, features=tuple(used), encoding=encoding, learns=False, earlier=earlier
-        )
+        found = dataclasses.replace(self, features=tuple(used), encoding=encoding, learns=False)
         return dataclasses.replace(found, gaps=tuple(gaps))
 
     def keys(self, names: Iterable[str]) -> list[str]:
@@ -190,36 +190,52 @@ class Columns:
         """Whether they make a graph of several types of nodes."""
         return any(getattr(self, word) for word in TYPES)
 
-    def named(self) -> dict[str, str]:
-        """The columns of ids, edges and names that are named, by "id" and so on, and the choices of `TYPES`.
+    def of_edge_table(self, ends: Ends | None = None) -> Self:
+        """The same columns for the table of the edges of a relation, or for that of all edges."""
+        known = None
+        if self.schema is not None:
+            one_type = ("", RELATION, "")
+            known = self.schema.of_relation(ends) or self.schema.of_relation(one_type)
+        return dataclasses.replace(self, known_table=known)
 
-        Those that were named for an earlier graph stay, so that a graph read like it can be gone on from as well.
-        """
-        words = ("id", "source", "target", "weight", "name", "time", *TYPES)
-        named = {word: ",".join(several(name)) for word in words if (name := getattr(self, word))}
-        return {
-            **self.earlier,
-            **named,
-            **{word: "\n".join(said) for word in DATABASE if (said := getattr(self, word))},
-        }
+    def of_node_table(self, node_type: str) -> Self:
+        """The same columns for the table of the nodes of a type."""
+        known = None if self.schema is None else self.schema.of_type(node_type)
+        return dataclasses.replace(self, known_table=known)
+
+    def remembered(self, purpose: str) -> str | None:
+        """The column that the known table uses for a purpose, by "id", "source" and so on."""
+        known = self.known_table
+        if known is None:
+            return None
+        if purpose == "time":
+            return known.time.column or None if known.time is not None else None
+        use: Use = getattr(known, {"edge_type": "relation"}.get(purpose, purpose))
+        return use.column if len(use.columns) == 1 else None
 
     def as_before(self, *words: str) -> Self:
-        """The same with an earlier graph's choices about types (`TYPES`, or these words), unless some are made here."""
-        found: dict[str, Any] = {
-            word: self.earlier[word] for word in words or TYPES if word in self.earlier
+        """The same with the schema's choices about types (`TYPES`, or these words), unless some are made here."""
+        if self.schema is None or self.typed:
+            return self
+        known = self.schema.type_columns
+        choices: dict[str, Any] = {
+            "types": known.ends or (),
+            "edge_type": known.edge_type or None,
+            "node_type": known.node_type or None,
+            "edges_as": known.edges_as or None,
         }
-        if "types" in found:
-            found["types"] = tuple(found["types"].split(","))
-        return self if self.typed else dataclasses.replace(self, **found)
+        return dataclasses.replace(self, **{word: choices[word] for word in words or TYPES})
 
-    def refuse(self, words: Sequence[str], expected: str, found: str = "") -> None:
+    def refuse(
+        self, words: Sequence[str], expected: str, found: str = "", remedy: str = ""
+    ) -> None:
         """Refuse these choices where they were made; by default the message shows what was chosen."""
         for word in words:
             given = getattr(self, word)
             # What a model was trained on may be positions or degrees, which are in no table.
             if given and not (word == "features" and self.structural_features):
                 where = {"matrix": "features", "kinds": "columns"}.get(word, word)
-                raise InputError(where, expected, found or listed(several(given)))
+                raise InputError(where, expected, found or listed(several(given)), remedy)
 
     def refuse_others(self, allowed: Collection[str], expected: str) -> None:
         """Refuse all choices but those that are allowed."""
@@ -260,7 +276,7 @@ class Columns:
 
     def counts(self, names: Sequence[str]) -> bool:
         """Whether an edge weighs as much as it has rows: ``weight`` is "count", and no column is called so."""
-        return (self.weight or self.earlier.get("weight")) == COUNT and COUNT not in names
+        return (self.weight or self.remembered("weight")) == COUNT and COUNT not in names
 
     def warn_unused(self, path: Path, names: Sequence[str]) -> None:
         """Name the columns of an edge table that have no effect, unless an earlier graph has decided about them."""
@@ -281,7 +297,7 @@ class Columns:
         """Whether the columns of source and target were found by their names, rather than by their places."""
         pairs = zip(("source", "target"), ends, strict=True)
         return all(
-            end in (getattr(self, word), self.earlier.get(word)) or end.lower() == word
+            end in (getattr(self, word), self.remembered(word)) or end.lower() == word
             for word, end in pairs
         )
 
@@ -307,7 +323,7 @@ class Columns:
         called = self.name_among(others)
         named = None if called is None else _label(path, others, called, "column of names")
         timed = self.time or next(
-            (one for one in (TIME, self.earlier.get("time")) if one in others), None
+            (one for one in (TIME, self.remembered("time")) if one in others), None
         )
         time = None if timed is None else _label(path, others, timed, "column of times")
         found = NodeColumns(identifier, [], labels, splits, groups, named, time)
@@ -343,12 +359,12 @@ class Columns:
     def name_among(self, names: Collection[str]) -> str | None:
         """The column of names: as named, else one that is marked as such, or an earlier one."""
         return self.name or next(
-            (one for one in (NAME, self.earlier.get("name")) if one in names), None
+            (one for one in (NAME, self.remembered("name")) if one in names), None
         )
 
     def find(self, path: Path, names: Sequence[str], word: str) -> str | None:
         """The column of the chosen name, else of an earlier or the usual one; None: there is none."""
-        chosen, earlier = getattr(self, word), self.earlier.get(word)
+        chosen, earlier = getattr(self, word), self.remembered(word)
         if chosen is not None:
             require(path, names, [chosen], f"column for {word}")
         elif earlier in names:

@@ -61,7 +61,7 @@ def _of_two(
     if columns.matrix is None:
         columns = replace(columns, matrix=beside)
     columns = as_known(columns, known)
-    edge_table = Source(_files(str(edges)), columns)
+    edge_table = Source(_files(str(edges)), columns.of_edge_table())
     alone = nodes is None and Path(edges).is_dir() and len(edge_table.files) == 1
     if alone and not columns.names_ends(
         edge_table.ends

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,8 @@ from infomax.io.json import to_json
 from infomax.io.nodes import Nodes
 from infomax.io.parquet import arrow_column
 from infomax.io.record import Record
+from infomax.io.schema.schema_file import from_json as schema_from_json
+from infomax.io.schema.schema_file import to_json as schema_to_json
 from infomax.io.unite import Ends
 from infomax.version import __version__
 
@@ -81,7 +84,7 @@ def write_arrays(graph: Record, folder: Path) -> dict[str, Any]:
         "splits": list(graph.splits),
         "dropped": dict(graph.dropped),
         "edge_columns": graph.edge_columns,
-        "table_columns": dict(graph.table_columns),
+        "schema": None if graph.schema is None else schema_to_json(graph.schema),
         **({} if graph.encoding is None else {"encoding": graph.encoding.to_json()}),
     }
 
@@ -189,6 +192,8 @@ def open_folder(path: Path) -> Record:
 def _map_nodes(path: Path) -> tuple[Nodes, MappedAdjacency, dict[str, Any]]:
     """The nodes in a folder, its edges, and what else it says."""
     fields, edges, about = layout.map_folder(path)
+    if about["schema"] is not None:
+        about["schema"] = schema_from_json(about["schema"], partial(_schema_location, path))
     if fields["encoding"] is not None:
         fields["encoding"] = Encoding.from_json(fields["encoding"], str(path / layout.ABOUT))
     return Nodes(**fields), edges, about
@@ -234,6 +239,11 @@ def _open_types(path: Path, about: dict[str, Any]) -> Record:
         first,
         **folders[first][2] | {"folder": path.resolve(), "node_type_is_first": True},
     )
+
+
+def _schema_location(path: Path, keys: tuple[str, ...]) -> str:
+    """Where a value of the schema is, in a message."""
+    return f"{path / layout.ABOUT}, schema {'.'.join(keys)}"
 
 
 def check_folder(path: Path) -> None:

@@ -67,7 +67,7 @@ def read_frames(
             )
         found = _by_relation(edges, nodes, chosen)
     else:
-        named = chosen.id is not None or chosen.earlier.get("id") in list(
+        named = chosen.id is not None or chosen.of_node_table("").remembered("id") in list(
             getattr(nodes, "columns", ())
         )
         if nodes is not None and not named and _has_ids_as_index(nodes):

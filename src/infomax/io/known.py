@@ -9,11 +9,12 @@ from infomax.arrays.structural_features import structural_features_named
 from infomax.io.columns import TYPES, Columns, FeaturesOfType
 from infomax.io.nodes import Nodes
 from infomax.io.record import Record
+from infomax.io.schema.schema import Schema, Use
 
 
 def like_known(columns: Columns, known: Record) -> Columns:
     """The choices with what a known graph adds: its columns, features and encodings, so that tables are read alike."""
-    columns = dataclasses.replace(columns, earlier={**known.table_columns, **columns.earlier})
+    columns = dataclasses.replace(columns, schema=known.schema)
     if known.types:
         return columns.like_types({kind: _features(nodes) for kind, nodes in known.nodes.items()})
     return columns if columns.matrix else columns.like(*_features(known.own))
@@ -48,9 +49,27 @@ def as_known(columns: Columns, known: Record | None) -> Columns:
         ("labels", "ignore", "groups", "kinds", "as_of", *last),
         "none where nodes are attached to a graph",
     )
+    columns = like_known(columns, known)
     if known.types:
-        # Where only names were read of a type, its encoding does not tell their column: the usual one is taken.
-        columns = dataclasses.replace(
-            columns, earlier={"name": "name", **known.table_columns, **columns.named()}
-        )
-    return like_known(columns, known)
+        columns = dataclasses.replace(columns, schema=_with_usual_names(known))
+    return columns
+
+
+def _with_usual_names(known: Record) -> Schema:
+    """The schema of a graph of several types, in which names are in a column ``name`` where no other one is known."""
+    schema = known.schema or Schema()
+    for node_type in known.types:
+        table = schema.of_type(node_type)
+        if table is None or schema.is_database or len(table.name.columns) != 1:
+            name = _table_name(schema, node_type)
+            schema = schema.with_table(name, node_type=node_type, name=Use(("name",)))
+    return schema
+
+
+def _table_name(schema: Schema, node_type: str) -> str:
+    """What the table of a type of nodes is called in a schema."""
+    tables = schema.tables.items()
+    return next(
+        (name for name, table in tables if table.has_nodes and table.node_type == node_type),
+        node_type,
+    )

@@ -22,13 +22,12 @@ def as_of(graph: R, when: Any) -> R:
     }
     if not timed:
         raise no_times()
+    may_leave_out = graph.schema is not None and graph.schema.is_database
     cut = graph
     for node_type, times in timed.items():
         kept = times[:] <= time
         if not kept.any():
-            raise no_rows_until(
-                node_type, time, int(times[:].min()), may_leave_out="table" in graph.table_columns
-            )
+            raise no_rows_until(node_type, time, int(times[:].min()), may_leave_out=may_leave_out)
         cut = cut if kept.all() else cut.target(node_type).part(kept)
     if cut is graph:
         return graph

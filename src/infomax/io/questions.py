@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -25,6 +25,7 @@ from infomax.io.frames import _from_arrow, frame_source
 from infomax.io.json import to_json
 from infomax.io.parts import MODEL_KEY, PARTS_KEY
 from infomax.io.record import Record
+from infomax.io.schema.schema import Schema
 from infomax.io.sources import Source
 
 TIMES = ("time", "date", "timestamp", "when", "day")
@@ -164,7 +165,7 @@ def _time_column(source: Source, time: str | None) -> str:
 
 def _column_of_ids(names: Sequence[str], graph: Record) -> str:
     """The column of ids, where it is not named: called as the primary key or the type, or id, else the first."""
-    called = id_column(names, graph.node_type, graph.table_columns)
+    called = id_column(names, graph.node_type, graph.schema)
     usual = [name for name in names if name.lower() == "id"]
     return called or next(iter([*usual, *names]), "")
 
@@ -176,9 +177,9 @@ def opened(questions: Any) -> Source:
     return frame_source(questions, "questions")
 
 
-def id_column(names: Sequence[str], node_type: str, choices: Mapping[str, str]) -> str:
+def id_column(names: Sequence[str], node_type: str, schema: Schema | None) -> str:
     """The column that has ids of a type: called as its primary key is, or after the type; "" for none."""
-    key = primary_key(choices, node_type)
+    key = primary_key(schema, node_type)
     called = (
         {spelling for word in singulars(node_type) for spelling in spellings(word)}
         if node_type

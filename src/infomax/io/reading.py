@@ -28,6 +28,7 @@ from infomax.io.npz import read_npz
 from infomax.io.past import as_of
 from infomax.io.prepare.in_memory import read_node_table, read_tables
 from infomax.io.record import Record
+from infomax.io.schema.schema import TableSchema
 from infomax.io.sources import EXTENSIONS, Source
 from infomax.progress import Progress, silent
 
@@ -164,13 +165,13 @@ def _bytes(source: Source) -> int:
 
 
 def read_labels(
-    path: str | Path, names: Sequence[str], id: str | None, earlier: Mapping[str, str]
+    path: str | Path, names: Sequence[str], id: str | None, known_table: TableSchema | None
 ) -> tuple[list[Any], dict[str, NDArray[Any]]]:
     """The ids ``[N]`` of a node table, and its labels of these names.
 
-    The ids are in the column ``id``, else in that of ``earlier``, the ``table_columns`` of a graph, if it is there.
+    The ids are in the column ``id``, else in that which the ``known_table`` of a graph has for them, if it is there.
     """
-    chosen = Columns(id, labels=tuple(names), features=(), earlier=earlier)
+    chosen = Columns(id, labels=tuple(names), features=(), known_table=known_table)
     table = read_node_table(Source([table_file(existing(Path(path)))], chosen))
     return table["ids"], table["labels"]
 

@@ -28,6 +28,7 @@ from infomax.arrays.table import Features, Table
 from infomax.errors import InputError, number_of, shorten, within
 from infomax.io.encoding.encoding import Encoding
 from infomax.io.nodes import Nodes
+from infomax.io.schema.schema import Schema
 from infomax.io.union import structural_features_of_types, whole_adjacency
 
 
@@ -55,8 +56,8 @@ class Record:
     """How many edges were left out as ``self_loops``, ``duplicates`` or ``zero_weights`` (rows of the edge table)."""
     edge_columns: tuple[str, str] | None = None
     """The columns used as source and target, where the edge table has no columns of these names."""
-    table_columns: Mapping[str, str] = field(default_factory=dict)
-    """The columns that were named when its tables were read, by "id", "source" and so on; see `Columns.named`."""
+    schema: Schema | None = None
+    """What its tables and their columns are. None: it was not made of tables."""
     node_type_is_first: bool = False
     """Whether the type that it is seen from is but the first in the alphabet, since `target` has chosen none."""
     folder: Path | None = None

@@ -44,7 +44,7 @@ def refuse_twice(nodes: Source, column: str, rows: Iterable[tuple[Any, int]]) ->
             remedy = "Remove one of the rows."
             if column.lower() != "id" and column not in (
                 nodes.columns.id,
-                nodes.columns.earlier.get("id"),
+                nodes.columns.remembered("id"),
             ):
                 remedy += " Are ids in another column? --id COLUMN (in Python: id=)."
                 remedy += " Is it the edge table? Edges come first."

@@ -108,6 +108,8 @@ class Source:
     """A column and the word in it of the rows that are read; None: all are."""
     first_id: int = 1
     """The id of the first row, where ids are the numbers of rows."""
+    columns_before_learning: Columns | None = None
+    """The columns as they were chosen, before it was learnt what those of features are."""
     tell: Callable[[float], None] = lambda share: None
     """Told how much of the work with this table is done, from 0 to 1."""
 
@@ -121,6 +123,11 @@ class Source:
     def path(self) -> Path:
         """The first file, which stands for the table in messages about all of it."""
         return self.files[0]
+
+    @property
+    def asked_columns(self) -> Columns:
+        """The columns as they were chosen."""
+        return self.columns_before_learning or self.columns
 
     @property
     def lines(self) -> bool:
@@ -144,8 +151,8 @@ class Source:
     def edges(self) -> Iterator[dict[str, Any]]:
         """The rows ``[n]`` of an edge table: number, source, target and, where they have them, weight and relation."""
         self.integers = [True, True]
-        for block in self._blocks(lambda: (list(filter(None, self._edge_columns)), [])):
-            source, target, weight, relation = self._edge_columns
+        for block in self._blocks(lambda: (list(filter(None, self.edge_columns)), [])):
+            source, target, weight, relation = self.edge_columns
             with self.readable(block.path):
                 ends = (
                     [block.ids(source), block.ids(target)]
@@ -254,6 +261,7 @@ class Source:
         columns = self.columns
         if not columns.learns or columns.encoding is not None:
             return False
+        self.columns_before_learning = columns
         self.columns = learnt(columns, self._survey(), self.path, self.names)
         return True
 
@@ -281,12 +289,12 @@ class Source:
     @property
     def ends(self) -> tuple[str, str]:
         """The names of the columns that hold the ends of edges."""
-        return self._edge_columns[:2]
+        return self.edge_columns[:2]
 
     @property
     def weighted(self) -> bool:
         """Whether edges have weights: in a column, or as rows are counted."""
-        return self._edge_columns.weight is not None or self.columns.counts(self.names)
+        return self.edge_columns.weight is not None or self.columns.counts(self.names)
 
     @property
     def feature_names(self) -> list[str]:
@@ -307,7 +315,8 @@ class Source:
             warn_of_labels(self.path, self.feature_names, list(self.chosen.labels))
 
     @property
-    def _edge_columns(self) -> EdgeColumns:
+    def edge_columns(self) -> EdgeColumns:
+        """The names of the columns of an edge table."""
         return self.columns.of_edges(self.path, self.names)
 
     def _node_columns(self) -> tuple[list[str], list[str]]:

@@ -14,6 +14,7 @@ from infomax.io.column_names import apart, listed, plain, spellings
 from infomax.io.columns import COUNT, EVENT, LABEL, MATRICES, OF_NODES, Columns
 from infomax.io.record import Record
 from infomax.io.refusals import id_unknown
+from infomax.io.schema.schema import Schema
 from infomax.io.sources import EXTENSIONS, Source
 from infomax.io.unite import Ends, check_names
 
@@ -30,6 +31,8 @@ class Tables:
     columns: Columns
     directed: frozenset[Ends] = frozenset()
     """The relations within one type whose edges have directions, whatever a person says of all edges."""
+    schema: Schema | None = None
+    """Of a database, its tables: which of them become these, and by which keys."""
 
     @property
     def sources(self) -> list[Source]:
@@ -168,7 +171,7 @@ def of_sources(
         )
     for ends, source in edges.items():
         source.apart = ends[0] != ends[2]
-        source.columns = Columns(earlier=_ends_by_type(columns, source, ends[::2]))
+        source.columns = _of_relation(columns, source, ends)
         if ends[1] == columns.edges_as:
             _add_rows(columns, source, of_nodes)
     return Tables(of_nodes, dict[Ends | None, Source](edges.items()), columns)
@@ -186,7 +189,7 @@ def refuse_between(relations: Iterable[Ends]) -> None:
 def of_two(edges: Source, nodes: Source | None, columns: Columns, known: Record | None) -> Tables:
     """An edge table and, where there is one, a node table: of one type without a name, or with columns of types."""
     columns = columns.as_before()
-    timed = columns.time or columns.earlier.get("time")
+    timed = columns.time or columns.of_node_table(EVENT).remembered("time")
     if not columns.typed and timed in edges.names and (nodes is None or timed not in nodes.names):
         columns = replace(columns, edges_as=EVENT)
     if known is None:
@@ -203,8 +206,9 @@ def of_two(edges: Source, nodes: Source | None, columns: Columns, known: Record 
         columns.refuse(
             OF_NODES, "a node table that they belong to", f"only the edge table {edges.path}"
         )
-    for source in filter(None, (edges, nodes)):
-        source.columns = columns
+    edges.columns = columns.of_edge_table()
+    if nodes is not None:
+        nodes.columns = columns.of_node_table("")
     return Tables({} if nodes is None else {"": nodes}, {("", RELATION, ""): edges}, columns)
 
 
@@ -239,9 +243,7 @@ def _of_several(edges: Source, nodes: Source | None, columns: Columns) -> Tables
         nodes.columns = _of_table(columns, node_type, nodes.names, columns.matrix)
         of_nodes = {node_type: nodes}
     edges.apart = True
-    edges.columns = replace(
-        columns, earlier=_ends_by_type(columns, edges, columns.types, strict=True)
-    )
+    edges.columns = _with_ends(columns.of_edge_table(), edges, columns.types, strict=True)
     if columns.edges_as:
         _add_rows(columns, edges, of_nodes)
     return Tables(of_nodes, {None: edges}, columns)
@@ -321,9 +323,11 @@ def _of_table(columns: Columns, node_type: str, header: list[str], matrix: Path 
             name: word for name, word in own(words).items() if name != word or name not in special
         }
 
-    features, earlier = columns.features, columns.named()
-    for word in ("id", "name", "time"):
-        earlier[word] = next(iter(own(apart(earlier.get(word, "")))), "")
+    features = columns.features
+    uses: dict[str, Any] = {
+        word: next(iter(own(apart(getattr(columns, word) or ""))), None)
+        for word in ("id", "name", "time")
+    }
     found = Columns(
         labels=tuple(chosen(columns.labels)),
         ignore=tuple(chosen(columns.ignore)),
@@ -331,39 +335,51 @@ def _of_table(columns: Columns, node_type: str, header: list[str], matrix: Path 
         if features is None or columns.structural_features
         else tuple(own(features)),
         matrix=matrix,
-        earlier=earlier,
+        schema=columns.schema,
         kinds={name: columns.kinds[word] for name, word in chosen(columns.kinds).items()},
         among=columns.among,
         mixed=columns.mixed,
         learns=columns.learns,
         as_of=columns.as_of,
-    )
+        **uses,
+    ).of_node_table(node_type)
     return found.like(*columns.of_types[node_type]) if node_type in columns.of_types else found
 
 
-def _ends_by_type(
+def _of_relation(columns: Columns, edges: Source, ends: Ends) -> Columns:
+    """The choices that concern the edge table of a relation: those columns that it has."""
+    there = {*edges.names, COUNT}
+    uses: dict[str, Any] = {}
+    for word in ("source", "target", "weight"):
+        column = getattr(columns, word)
+        uses[word] = column if column in there else None
+    of_table = Columns(schema=columns.schema, **uses).of_edge_table(ends)
+    return _with_ends(of_table, edges, ends[::2])
+
+
+def _with_ends(
     columns: Columns, edges: Source, kinds: Sequence[str], *, strict: bool = False
-) -> dict[str, str]:
-    """The columns that were named, and those of the ends that are called as these two types are.
+) -> Columns:
+    """The same choices, with the columns of the ends that are called as these two types are.
 
     Refused is a table with a column that is called so and would not be taken and, where it is ``strict``, one in which
     neither the names of types nor source and target tell both ends.
     """
-    header, named = edges.names, columns.named()
+    header = edges.names
     if len({*kinds}) != 2:
-        return named
+        return columns
     words = ("source", "target")
     by_type = {
         word: _called(node_type, header) for word, node_type in zip(words, kinds, strict=True)
     }
-    ends = by_type | {word: named[word] for word in words if named.get(word) in header}
+    known = {word: getattr(columns, word) or columns.remembered(word) for word in words}
+    ends = by_type | {word: column for word, column in known.items() if column in header}
     ends = ends if len({*ends.values()}) == 2 else by_type
     if None not in ends.values() and len({*ends.values()}) == 2:
-        return named | {word: str(end) for word, end in ends.items()}
-    chosen = Columns(earlier=named, edges_as=columns.edges_as)
-    taken = chosen.of_edges(edges.path, header)[:2]
-    if chosen.names_ends(taken):
-        return named
+        return replace(columns, source=ends["source"], target=ends["target"])
+    taken = columns.of_edges(edges.path, header)[:2]
+    if columns.names_ends(taken):
+        return columns
     if strict or any(
         end not in (None, place) for end, place in zip(ends.values(), taken, strict=True)
     ):
@@ -376,7 +392,7 @@ def _ends_by_type(
         found = f"none for {' and '.join(lost or kinds)} among {listed(header)}"
         remedy = "Name both: --source COLUMN --target COLUMN (in Python: source=, target=)."
         raise InputError(str(edges.path), expected, found, remedy)
-    return named
+    return columns
 
 
 def _called(node_type: str, header: Sequence[str]) -> str | None:

@@ -32,11 +32,12 @@ from infomax.io.parts import (
     told_parts,
 )
 from infomax.io.prepare.in_memory import read_node_table
+from infomax.io.schema.schema import TableSchema, Use
 from infomax.io.sources import Source
 from infomax.progress import Progress, followed, silent
 
 Vectors: TypeAlias = NDArray[np.float32]
-COLUMNS = Columns(earlier={"name": "name"}, learns=False)
+COLUMNS = Columns(known_table=TableSchema(name=Use(("name",))), learns=False)
 """How a table of vectors is read: a column "name" holds the names of nodes."""
 
 EXTENSIONS = (".parquet", ".npy", ".npz", ".csv", ".tsv", ".kv")

@@ -38,6 +38,9 @@ from infomax.io.archive import contents_hash
 from infomax.io.atomic import make_folder, remove_leftovers
 from infomax.io.json import RESTORE, json_hash, read_json, to_json, write_json
 from infomax.io.npz import read_npz, write_npz
+from infomax.io.schema.schema import Schema
+from infomax.io.schema.schema_file import from_json as schema_from_json
+from infomax.io.schema.schema_file import to_json as schema_to_json
 from infomax.training import checkpoints
 from infomax.training.health import CARD, SCORES, read_report
 from infomax.version import __version__
@@ -94,7 +97,7 @@ def describe(graph: Graph) -> dict[str, Any]:
     described |= {
         "directed": graph.directed,
         "labels": list(graph.labels),
-        "columns": dict(graph.table_columns),
+        "schema": None if graph.schema is None else schema_to_json(graph.schema),
     }
     described |= (
         {"kinds": {one.name: one.column_type for one in graph.encoding.feature_columns}}
@@ -229,7 +232,17 @@ def read_training_graph(folder: Path, moved_to: Path | None = None) -> Graph:
             RESTORE,
         )
     graph = Graph.of(read_npz(path)).target(described.get("type", ""))
-    return graph.replace(table_columns=described.get("columns", {}))
+    return graph.replace(schema=schema_of(config, folder))
+
+
+def schema_of(config: dict[str, Any], folder: Path) -> Schema | None:
+    """What the tables of the graph of a run are, as its config.json says; None where it was made of no tables."""
+    values = config["graph"].get("schema")
+
+    def location(keys: tuple[str, ...]) -> str:
+        return f"{folder / CONFIG}, schema {'.'.join(keys)}"
+
+    return None if values is None else schema_from_json(values, location)
 
 
 def vectors_of_run(folder: Path, graph: Graph | None = None) -> Embeddings | None:

@@ -12,7 +12,8 @@ from infomax.errors import InputError
 from infomax.io import text
 from infomax.io.column_names import apart, listed
 from infomax.io.columns import Columns
-from infomax.io.database.deciding import DatabaseChoices, decide
+from infomax.io.database.deciding import DatabaseChoices, decide, take_decisions
+from infomax.io.database.described import decisions_of
 from infomax.io.database.duckdb import attach_duckdb
 from infomax.io.database.files import copy_files, copy_frames, table_files
 from infomax.io.database.roles import Plan
@@ -133,12 +134,15 @@ def planned(name: str | Path, columns: Columns) -> Plan:
 
 
 def _plan(snapshot: Snapshot, columns: Columns) -> Plan:
-    times = columns.time or columns.earlier.get("time", "")
-    names = columns.name or columns.earlier.get("name", "")
+    schema = columns.schema
+    if schema is not None and schema.is_database:
+        remedy = "Change the schema: infomax info GRAPH --schema FILE writes it."
+        columns.refuse(("key", "table", "time", "name"), "what the schema says", remedy=remedy)
+        return take_decisions(snapshot, decisions_of(schema))
     choices = DatabaseChoices(
-        keys=_choices(columns, "key"),
-        times=[time for time in times.split(",") if time],
-        names=apart(names) if names else [],
+        keys=columns.key,
+        times=(columns.time or "").split(",") if columns.time else (),
+        names=apart(columns.name) if columns.name else [],
         used_columns=[*columns.labels, *columns.kinds, *(columns.features or ())],
     )
     plan = decide(snapshot, choices)
@@ -154,12 +158,12 @@ def _plan(snapshot: Snapshot, columns: Columns) -> Plan:
 
 
 def _roles(columns: Columns) -> dict[str, str]:
-    """The roles of tables, by name, as a person said them: status=lookup."""
-    words = (one.rpartition("=") for one in _choices(columns, "table"))
+    """The roles of tables that are known before the tables are read: ignored ones are not read at all."""
+    if columns.schema is not None and columns.schema.is_database:
+        return {
+            name: "ignore"
+            for name, table in columns.schema.tables.items()
+            if table.role == "ignored"
+        }
+    words = (one.rpartition("=") for one in columns.table)
     return {table: role for table, _, role in words}
-
-
-def _choices(columns: Columns, word: str) -> list[str]:
-    """What a person said of keys or tables, or else what was found in an earlier database."""
-    earlier = columns.earlier.get(word, "")
-    return list(getattr(columns, word)) or (earlier.split("\n") if earlier else [])

@@ -9,12 +9,12 @@ from pathlib import Path
 from infomax.errors import warn
 from infomax.io.columns import NAME, TIME, Columns
 from infomax.io.database.decisions import Key
-from infomax.io.database.keys import written
+from infomax.io.database.described import schema_of
 from infomax.io.database.roles import Plan, lookup_column, type_name
 from infomax.io.database.snapshot import Query
 from infomax.io.database.tables import Table, joined, quoted
 from infomax.io.database.times import moment, with_times
-from infomax.io.json import to_json
+from infomax.io.schema.schema import Schema, TableSchema, Use
 from infomax.io.sources import Source
 from infomax.io.typed import Tables, of_sources
 from infomax.io.unite import Ends
@@ -30,38 +30,37 @@ def tables_of(plan: Plan, columns: Columns) -> Tables:
 
     nodes: dict[str, Source] = {}
     column_types: dict[str, str] = {}
-    id_columns: list[str] = []
-    key_types = {node_type: table.key_types for node_type, table in plan.types.items()}
+    known = columns.schema or Schema()
+    of_types: dict[str, TableSchema] = {}
     for node_type, table in plan.types.items():
         query, categories = _nodes(plan, node_type, table, columns)
         nodes[node_type] = Source([_location(plan, table)], columns, query)
         column_types |= {f"{node_type}.{name}": "category" for name in categories}
-        id_columns.append(f"{node_type}.{next(iter(query.columns))}")
+        # Ids, names and times are put together by the query, whatever columns the table has for them.
+        of_types[node_type] = replace(
+            known.of_type(node_type) or TableSchema(),
+            node_type=node_type,
+            id=Use((next(iter(query.columns)),)),
+            name=Use(),
+            time=None,
+        )
     edges = {
         ends: Source([_location(plan, table)], columns, query)
         for ends, table, query in _edges(plan, columns)
     }
-    times = [
-        f"{name}.{time.column}"
-        for name, time in with_times(plan).items()
-        if time.column is not None
-    ]
-    earlier = {**columns.earlier, "id": ",".join(id_columns), "primary": to_json(key_types)}
-    if columns.name:
-        earlier["name"] = columns.name
     decided = replace(
         columns,
-        key=tuple(written(plan.tables)),
-        table=tuple(f"{name}={plan.role(name)}" for name in plan.tables),
+        key=(),
+        table=(),
         name=None,
-        time=",".join(times) or None,
+        time=None,
         kinds=column_types | dict(columns.kinds),
         mixed=True,
-        earlier=earlier,
+        schema=Schema(of_types),
     )
-    tables = of_sources(nodes, edges, replace(decided, time=None))
+    tables = of_sources(nodes, edges, decided)
     directed = frozenset(ends for ends in edges if ends[0] == ends[2])
-    return replace(tables, columns=replace(tables.columns, time=decided.time), directed=directed)
+    return replace(tables, directed=directed, schema=schema_of(plan))
 
 
 def _location(plan: Plan, table: Table) -> Path:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,6 +21,7 @@ from infomax.io.atomic import replacing
 from infomax.io.database import database_type
 from infomax.io.database.tables import quoted
 from infomax.io.parquet import arrow_column
+from infomax.io.schema.schema import Schema
 
 MARK = "|"
 """Between the columns of a key in an id."""
@@ -98,22 +98,26 @@ def destination(into: str) -> Destination:
     return Destination(scheme[1], path, table)
 
 
-def primary_key(choices: Mapping[str, str], kind: str) -> str:
-    """The column of ids of a type, of a graph that was read with these choices, its ``table_columns``."""
-    ids = choices.get("id", "").split(",")
-    named = (one.removeprefix(f"{kind}.") for one in ids if not kind or one.startswith(f"{kind}."))
-    return next(named, "") or "id"
+def primary_key(schema: Schema | None, kind: str) -> str:
+    """The column of ids of a type, of a graph whose tables are those of a schema."""
+    table = None if schema is None else schema.of_type(kind)
+    if table is None or len(table.id.columns) != 1:
+        return "id"
+    return table.id.columns[0]
 
 
-def key_columns(choices: Mapping[str, str], kind: str, ids: Any) -> dict[str, str]:
+def key_columns(schema: Schema | None, kind: str, ids: Any) -> dict[str, str]:
     """The columns of the primary key of a type, and their types in SQL; one column where ids do not tell several.
 
-    ``choices`` are those of the graph that was learnt from: ids ``[N]`` of a later one may be text where its were not.
+    The schema is that of the graph that was learnt from: ids ``[N]`` of a later one may be text where its were not.
     """
     first = ids[:1].tolist()
     are_text = not first or isinstance(first[0], str)
-    own = {primary_key(choices, kind): "VARCHAR" if are_text else "BIGINT"}
-    key: dict[str, str] = json.loads(choices.get("primary", "{}")).get(kind) or own
+    own = {primary_key(schema, kind): "VARCHAR" if are_text else "BIGINT"}
+    table = None if schema is None else schema.of_type(kind)
+    key = own
+    if table is not None and table.id_types:
+        key = dict(zip(table.id.columns, table.id_types, strict=True))
     marks = len(key) - 1
     told = all(str(row).count(MARK) == marks for row in ids[:].tolist()) if marks else True
     if not told or (not marks and are_text == ("INT" in next(iter(key.values())))):

@@ -112,11 +112,10 @@ class InMemory(Stages):
                 directed=directed,
                 structural_features=self.columns.structural_features,
             )
-        if self.several:
-            return replace(graph, table_columns=self.columns.named())
-        chosen = next(iter(self.nodes.values()), edges).columns
-        ends = None if chosen.names_ends(edges.ends) else edges.ends
-        return replace(graph, edge_columns=ends, table_columns=chosen.named())
+        ends = None
+        if not self.several and not edges.columns.names_ends(edges.ends):
+            ends = edges.ends
+        return replace(graph, edge_columns=ends, schema=self.schema())
 
     def nodes_alone(self) -> dict[str, Any]:
         """What `graph` takes of the nodes of the only type."""

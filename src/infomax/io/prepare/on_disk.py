@@ -19,6 +19,7 @@ from infomax.io.prepare.database import Database
 from infomax.io.prepare.features import EdgeFeaturesOnDisk, copy_features
 from infomax.io.prepare.stages import Link, Stages
 from infomax.io.prepare.writing import open_senders, write_entries, write_nodes, write_sides
+from infomax.io.schema.schema_file import to_json as schema_to_json
 from infomax.io.sources import NodeTable
 from infomax.io.typed import Tables
 from infomax.progress import Progress
@@ -94,6 +95,7 @@ class Preparation(Stages):
             [self.notes[f"rows {at}"] for at in range(len(self.links))],
             self._of_nodes(node_type),
         )
+        edges = self.edges[0]
         ends = tuple(self.notes["edges 0"]["ends"])
         return {
             "nodes": self.notes[f"numbers {node_type}"],
@@ -107,10 +109,8 @@ class Preparation(Stages):
                 name: sum(one[name] for one in rows)
                 for name in ("self_loops", "duplicates", "zero_weights")
             },
-            "edge_columns": None if self.several or self.columns.names_ends(ends) else ends,
-            "table_columns": nodes.get("named", {})
-            if self.nodes and not self.several
-            else self.columns.named(),
+            "edge_columns": None if self.several or edges.columns.names_ends(ends) else ends,
+            "schema": schema_to_json(self.schema()),
             **({"encoding": nodes["encoding"]} if nodes["encoding"] else {}),
         }
 

@@ -30,6 +30,9 @@ from infomax.io.refusals import (
     refuse_twice,
     refuse_two_kinds,
 )
+from infomax.io.schema.resolved import edge_table, node_table, resolved
+from infomax.io.schema.schema import Schema
+from infomax.io.schema.schema_file import table_from_json, table_to_json
 from infomax.io.sources import NodeTable, Source
 from infomax.io.typed import Tables, refuse_between
 from infomax.io.unite import Ends
@@ -158,6 +161,7 @@ class Stages(ABC):
             "integers": integers,
             "ends": source.ends,
             "named": named,
+            "table": table_to_json(edge_table(source, [*self.tables.edges][at])),
         }
 
     def _read_nodes(self, node_type: str) -> None:
@@ -198,7 +202,7 @@ class Stages(ABC):
             if not self.database.create(self._table(node_type), batches(), str(source.path)):
                 raise no_nodes(source)
         if not self._count(node_type):
-            may_leave_out = bool(self.columns.table) and not self.columns.of_types
+            may_leave_out = self.tables.schema is not None and not self.columns.of_types
             raise no_rows_until(node_type, self.columns.as_of, first, may_leave_out=may_leave_out)
         source.warn_of_nodes()
         chosen = source.chosen
@@ -211,9 +215,18 @@ class Stages(ABC):
             "splits": list(chosen.splits),
             "names": [] if chosen.name is None else [layout.NAME],
             "times": [] if chosen.time is None else [layout.TIME],
-            "named": source.columns.named(),
+            "table": table_to_json(node_table(source, node_type)),
             "encoding": encoding and encoding.to_json(),
         }
+
+    def schema(self) -> Schema:
+        """What the tables are, once they have been read."""
+        nodes = {kind: table_from_json(self._of_nodes(kind)["table"]) for kind in self.nodes}
+        edges = [
+            table_from_json(self.notes[f"edges {number}"]["table"])
+            for number in range(len(self.edges))
+        ]
+        return resolved(self.tables, nodes, edges)
 
     def _find_relations(self) -> list[Link]:
         """The edges of each relation; those of a table of several are told apart."""

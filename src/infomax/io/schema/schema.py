@@ -85,6 +85,7 @@ class TableSchema:
         node_type: of nodes and facts, their type; empty in a graph of one type.
         ends: of a table of edges, its relation; None where its cells, or its keys, tell the relation.
         id: the columns of ids, in order: the primary key. No columns: the numbers of the rows.
+        id_types: the types of these columns in words that all databases know; none of tables in files.
         name: the columns that make the names of nodes, which are shown beside ids.
         time: since when rows are there; None: always.
         source: the column where edges begin.
@@ -102,6 +103,7 @@ class TableSchema:
     node_type: str = ""
     ends: Ends | None = None
     id: Use = Use()
+    id_types: tuple[str, ...] = ()
     name: Use = Use()
     time: TimeUse | None = None
     source: Use = Use()
@@ -172,7 +174,7 @@ class Schema:
         """The types of nodes that are facts."""
         return [table.node_type for table in self.tables.values() if table.role == "facts"]
 
-    def with_table(self, name: str, **changes: Any) -> Schema:
+    def with_table(self, table_name: str, /, **changes: Any) -> Schema:
         """The same schema with some fields of one table replaced."""
-        changed = replace(self.tables.get(name, TableSchema()), **changes)
-        return replace(self, tables={**self.tables, name: changed})
+        changed = replace(self.tables.get(table_name, TableSchema()), **changes)
+        return replace(self, tables={**self.tables, table_name: changed})

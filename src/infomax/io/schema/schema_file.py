@@ -42,11 +42,12 @@ def to_json(schema: Schema) -> dict[str, Any]:
     type_columns = _to_plain(schema.type_columns)
     if type_columns:
         plain["type_columns"] = type_columns
-    plain["tables"] = {name: _table_to_plain(table) for name, table in schema.tables.items()}
+    plain["tables"] = {name: table_to_json(table) for name, table in schema.tables.items()}
     return plain
 
 
-def _table_to_plain(table: TableSchema) -> dict[str, Any]:
+def table_to_json(table: TableSchema) -> dict[str, Any]:
+    """One table as plain JSON."""
     columns = {name: _to_plain(column, "role") for name, column in table.columns.items()}
     return {**_to_plain(table, "role"), "columns": columns}
 
@@ -203,6 +204,11 @@ def from_json(values: Any, location: Callable[[JsonPath], str] = _plain_location
     type_columns = reader.plain(TypeColumns, top.get("type_columns", {}), ("type_columns",))
     is_database = reader.checked(top.get("is_database", False), bool, ("is_database",))
     return Schema(tables, type_columns, is_database)
+
+
+def table_from_json(values: Any) -> TableSchema:
+    """The table that `table_to_json` wrote."""
+    return _Reader(_plain_location).table(values, ())
 
 
 class _Reader:
