@@ -13,7 +13,7 @@ from test_prepare import same, tabled
 
 from infomax import Graph, InputError, read_graph
 from infomax.io.prepare import prepare
-from infomax.io.schema.schema import Use
+from infomax.io.schema.schema import ONLY_RELATION, Use
 
 EDGES = {"since": [7, 8, 9], "to": ["a", "c", "b"], "from": ["c", "b", "d"], "times": [2, 0.5, 1]}
 NODES = {
@@ -74,7 +74,7 @@ def test_chosen_columns_make_the_graph_of_the_usual_names(
     np.testing.assert_array_equal(graph.adjacency.toarray(), usual.adjacency.toarray())
     assert graph.labels["kind"].tolist() == usual.labels["kind"].tolist()
     assert graph.edge_columns is None  # nothing was guessed
-    edges, nodes = graph.schema.of_relation(("", "edge", "")), graph.schema.of_type("")
+    edges, nodes = graph.schema.of_relation(ONLY_RELATION), graph.schema.of_type("")
     uses = {"source": edges.source, "target": edges.target, "weight": edges.weight, "id": nodes.id}
     assert uses == {purpose: Use((CHOSEN[purpose],), "said") for purpose in uses}
 

@@ -9,14 +9,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self, TypeAlias
 
-from infomax.arrays.relations import RELATION
 from infomax.arrays.structural_features import StructuralFeatures, asked_structural_features
 from infomax.errors import InputError, meant, place, shorten
 from infomax.io.choices import Choices
 from infomax.io.column_names import EdgeColumns, NodeColumns, keys, listed, several, warn_unused
 from infomax.io.encoding.encoding import Encoding
 from infomax.io.encoding.kinds import FEATURES, kinds_said
-from infomax.io.schema.schema import Ends, Schema, TableSchema, Use
+from infomax.io.schema.schema import ONLY_RELATION, Ends, Schema, TableSchema, Use
 
 LABEL, SPLIT, GROUPS, NAME, TIME = "label:", "split:", "graph:name", "node:name", "node:time"
 """Columns and attributes of nodes whose names begin so are labels and splits; others are the graph,
@@ -194,8 +193,7 @@ class Columns:
         """The same columns for the table of the edges of a relation, or for that of all edges."""
         known = None
         if self.schema is not None:
-            one_type = ("", RELATION, "")
-            known = self.schema.of_relation(ends) or self.schema.of_relation(one_type)
+            known = self.schema.of_relation(ends) or self.schema.of_relation(ONLY_RELATION)
         return dataclasses.replace(self, known_table=known)
 
     def of_node_table(self, node_type: str) -> Self:

@@ -126,11 +126,14 @@ def _decision(table: TableSchema) -> TableDecision:
         if column.role == "ignored"
     )
     role = "ignore" if table.role == "ignored" else table.role
+    name = None
+    if table.name.columns:
+        name = NameDecision(table.name.columns, table.name.origin, table.name.reason)
     return TableDecision(
         role=RoleDecision(role, table.origin, table.reason),
         primary_key=PrimaryKey(table.id.columns, table.id.origin, table.id.reason),
         keys=keys,
-        name=NameDecision(table.name.columns, table.name.origin, table.name.reason),
+        name=name,
         time=time,
         dropped=dropped,
     )

@@ -383,9 +383,3 @@ def _holds_integers(snapshot: Snapshot, table: Table, column: str) -> bool:
     is_other = f"TRY_CAST({cell} AS BIGINT)::VARCHAR IS DISTINCT FROM {cell}"
     query = f"SELECT count(*) FROM {table.sql} WHERE {is_other} AND {cell} IS NOT NULL"
     return not snapshot.number(query)
-
-
-def written(tables: Mapping[str, Table]) -> list[str]:
-    """All keys as a person would say them, so that a later database is read with the same ones."""
-    keys = ((table.name, key) for table in tables.values() for key in table.keys)
-    return [f"{name}.{key.name}={key.table}.{'+'.join(key.target)}" for name, key in keys]

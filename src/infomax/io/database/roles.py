@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from infomax.errors import InputError, meant, number_of, shorten
@@ -92,12 +92,6 @@ class Plan:
 def type_name(table: str) -> str:
     """The type of nodes that the rows of a table are; some signs have a meaning in names of types."""
     return re.sub(r"[-.:\[\]/\\\0]", "_", table.strip())
-
-
-def facts_among(choices: Mapping[str, str]) -> list[str]:
-    """The types that are facts, of a graph that was read with these choices, its ``table_columns``."""
-    said = (one.rpartition("=") for one in choices.get("table", "").split("\n"))
-    return [type_name(name) for name, _, role in said if role == "facts"]
 
 
 def decide_roles(snapshot: Snapshot, kept: Collection[tuple[str, str]] = ()) -> Plan:

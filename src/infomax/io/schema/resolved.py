@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from infomax.io.schema.schema import (
+    ONLY_RELATION,
     ColumnSchema,
     Ends,
     Origin,
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from infomax.io.sources import Source
     from infomax.io.typed import Tables
 
-SINGLE_TYPE: Ends = ("", "edge", "")
 _REASONS = {
     "number": "numbers",
     "numbers": "lists of numbers",
@@ -90,7 +90,7 @@ def resolved(
         found[node_type or "nodes"] = table
     for table in edges:
         name = "edges"
-        if table.ends is not None and table.ends != SINGLE_TYPE:
+        if table.ends is not None and table.ends != ONLY_RELATION:
             name = ".".join(table.ends)
         while name in found:
             name += "_"
@@ -182,7 +182,7 @@ def _columns_of_nodes(source: Source, special: set[str]) -> dict[str, ColumnSche
             continue
         else:
             column = ColumnSchema("ignored", origin=_origin(name in source.asked_columns.ignore))
-        if name in known_columns and known_columns[name].role == column.role:
+        if name in known_columns and column.origin != "said":
             before = known_columns[name]
             column = replace(before, column_type=before.column_type or column.column_type)
         found[name] = column

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from infomax.arrays.relations import RELATION
+
 Origin = Literal["declared", "said", "found"]
 """Where a choice comes from: the database declares it, a person said it, or it was found from names and values."""
 ORIGINS = ("declared", "said", "found")
@@ -22,6 +24,8 @@ COLUMN_ROLES = ("feature", "label", "split", "key", "ignored")
 
 Ends = tuple[str, str, str]
 """The type of nodes where the edges of a relation begin, its name, and the type where they end."""
+ONLY_RELATION: Ends = ("", RELATION, "")
+"""The relation of a graph of one type of nodes."""
 
 
 @dataclass(frozen=True)
