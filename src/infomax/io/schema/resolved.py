@@ -20,7 +20,8 @@ from infomax.io.schema.schema import (
 
 if TYPE_CHECKING:
     from infomax.io.columns import Columns
-    from infomax.io.encoding.encoding import Column, Encoding
+    from infomax.io.encoding.column import Column
+    from infomax.io.encoding.encoding import Encoding
     from infomax.io.sources import Source
     from infomax.io.typed import Tables
 
@@ -196,15 +197,15 @@ def _origin(is_said: bool) -> Origin:
 def _learnt_column(column: Column, asked: Columns, encoding: Encoding | None) -> ColumnSchema:
     """What a column became whose values were looked at."""
     said_type = asked.kinds.get(column.name)
-    if column.features:
-        reason = _REASONS.get(column.kind, "")
-        if column.kind == "category":
+    if column.feature_names:
+        reason = _REASONS.get(column.column_type, "")
+        if column.column_type == "category":
             reason = f"{column.distinct:,} different values" if column.distinct else "codes"
         if said_type is not None:
-            return ColumnSchema("feature", column.kind, "said")
-        return ColumnSchema("feature", column.kind, reason=reason)
-    reason = column.note or _REASONS.get(column.kind, "")
-    if column.kind == "id":
+            return ColumnSchema("feature", column.column_type, "said")
+        return ColumnSchema("feature", column.column_type, reason=reason)
+    reason = column.note or _REASONS.get(column.column_type, "")
+    if column.column_type == "id":
         reason = "values that differ from row to row, or that are ids of other nodes"
     if column.distinct == 1:
         reason = "one value only"
