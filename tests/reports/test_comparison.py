@@ -24,12 +24,17 @@ def model() -> DGI:
     [
         ("Raw features", "Raw features alone score higher"),
         ("Random-Init", "The encoder before training scores higher"),
+        ("SVD of the edges", "Singular vectors of the edges score higher"),
+        ("Averaged features", "Features averaged over two hops score higher"),
     ],
 )
 def test_what_scores_higher_is_told(method, told):
+    written = ""
+    if method != "Raw features":
+        written = " To write them: infomax evaluate RUN --out FOLDER"
     other = Row(method, "accuracy", 31, 0, 1, None, 0)
     assert advice([Row("DGI", "accuracy", 30, 0, 1, None, 0), other]) == [
-        f"{told}: 31.0 against 30.0."
+        f"{told}: 31.0 against 30.0.{written}"
     ]
     assert advice([Row("DGI", "accuracy", 32, 0, 1, None, 0), other]) == []
 
@@ -70,7 +75,12 @@ def test_the_progress_counts_the_rows_and_raw_features_can_be_left_out(model, op
     )
     methods = [row.method for row in found][:-1]  # that of the majority takes no time
     total = ROW * len(methods)
-    assert told[0] == (0, "vectors", total)
+    assert told[0] == (0, "vectors")
+    alone = ["Encoder alone", "Own alone", "Pooled alone", "Positions alone"]
+    beside = ["Random-Init", "SVD of the edges", "Averaged features", "Raw features"]
+    if not options.get("raw", True):
+        beside = beside[:2]
+    assert methods == ["DGI", *alone, *beside]
     begun = [(ROW * at, name, total) for at, name in enumerate(methods)]
     assert list(dict.fromkeys(told[1:])) == begun  # one split: nothing is told within a row
     assert ("Raw features" in methods) == options.get("raw", True)

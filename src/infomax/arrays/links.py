@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from infomax.arrays.adjacency import spans
+from infomax.arrays.adjacency import Senders, spans
 from infomax.arrays.relations import Relation
 
 CHAIN = 2
@@ -64,11 +65,21 @@ class Links:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class References:
-    """To which row of a type each row of another type refers: ``[n]``, -1 for none; a chain may lie between them."""
+class Reference(NamedTuple):
+    """That each row of one type refers to at most one of another, by a relation in either direction."""
 
-    path: tuple[Relation, ...]
+    source: str
+    target: str
+    relation: Relation
+    rows: NDArray[np.int64]
+    """``[S]``, -1 for none."""
+
+
+@dataclass(frozen=True, eq=False)
+class Chain:
+    """To which row of a type each row of another type refers: ``[n]``, -1 for none; others may lie between them."""
+
+    path: tuple[Reference, ...]
     rows: NDArray[np.int64]
 
     @property
@@ -79,80 +90,81 @@ class References:
     @property
     def types(self) -> tuple[str, ...]:
         """The types on the way, this one last."""
-        return tuple(relation.target for relation in self.path)
+        return tuple(reference.target for reference in self.path)
 
-    def passes(self, other: References) -> bool:
+    def passes(self, other: Chain) -> bool:
         """Whether the chain goes on from where another ends, which then says it all."""
-        return self.path[: len(other.path)] == other.path
+        own_start = self.path[: len(other.path)]
+        return [one.relation for one in own_start] == [one.relation for one in other.path]
 
 
-def references(
-    relations: Sequence[Relation], node_type: str, most: int = CHAIN
-) -> list[References]:
-    """The rows to which rows of a type refer, by chains of up to so many references, the shortest first."""
-    found: list[References] = []
-    grown: list[References] = []
+def find_references(relations: Sequence[Relation]) -> list[Reference]:
+    """The relations between two types that are references."""
+    found = []
     for relation in relations:
-        rows = _referred_rows(relation) if relation.source == node_type else None
-        if rows is not None and not relation.within:
-            grown.append(References((relation,), rows))
-
-    for _ in range(most):
-        found += grown
-        passed_types = {node_type} | {one.node_type for one in found}
-        longer: list[References] = []
-        for before in grown:
-            for relation in relations:
-                if relation.source != before.node_type or relation.target in passed_types:
-                    continue
-                rows = _referred_rows(relation)
-                if rows is not None:
-                    path = (*before.path, relation)
-                    longer.append(References(path, _followed(before.rows, rows)))
-        grown = longer
+        if relation.within or not relation.edges.nnz:
+            continue
+        forward = _referred_rows(relation.edges.receivers)
+        backward = None if forward is not None else _referred_rows(relation.edges.senders)
+        if forward is not None:
+            found.append(Reference(relation.source, relation.target, relation, forward))
+        elif backward is not None:
+            found.append(Reference(relation.target, relation.source, relation, backward))
     return found
 
 
-def _referred_rows(relation: Relation) -> NDArray[np.int64] | None:
-    """The one row ``[S]`` to which each row of the source refers, -1 for none; None where a row refers to several."""
-    receivers = relation.edges.receivers
-    counts = np.diff(receivers.indptr)
+def _referred_rows(neighbours: Senders) -> NDArray[np.int64] | None:
+    """The one neighbour ``[S]`` of each row, -1 for none; None where a row has several."""
+    counts = np.diff(neighbours.indptr)
     if int(counts.max(initial=0)) != 1:
         return None
     rows = np.full(len(counts), -1, np.int64)
-    rows[counts > 0] = receivers.indices[:]
+    rows[counts > 0] = neighbours.indices[:]
     return rows
+
+
+def find_chains(references: Sequence[Reference], node_type: str, most: int = CHAIN) -> list[Chain]:
+    """The chains of up to so many references from a type, the shortest first."""
+    grown = [Chain((one,), one.rows) for one in references if one.source == node_type]
+    found: list[Chain] = []
+    for _ in range(most):
+        found += grown
+        passed_types = {node_type} | {chain.node_type for chain in found}
+        grown = [
+            Chain((*chain.path, further), _followed(chain.rows, further.rows))
+            for chain in grown
+            for further in references
+            if further.source == chain.node_type and further.target not in passed_types
+        ]
+    return found
 
 
 def _followed(rows: NDArray[np.int64], further: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.where(rows >= 0, further[rows], -1)
 
 
-def _refers_to_several(relations: Sequence[Relation], node_type: str) -> bool:
-    own_relations = [one for one in relations if one.source == node_type and one.edges.nnz]
-    to_one_row = [_referred_rows(relation) is not None for relation in own_relations]
-    return len(to_one_row) > 1 and all(to_one_row)
-
-
 def find_links(relations: Sequence[Relation], node_type: str) -> list[Links]:
     """The links of nodes of a type, which are ``first``, to others: those by edges before those by rows."""
-    targets = {relation.target for relation in relations}
-    facts = [name for name in joining_types(relations) if name not in targets]
+    references = find_references(relations)
+    referred_types = {one.target for one in references}
+    facts = [name for name in joining_types(relations) if name not in referred_types]
+
+    # An edge between a fact and what it refers to is half of a link, but for who looks from the fact.
+    halves = [one.relation for one in references if one.source in facts]
     found: list[Links] = []
     for relation in relations:
-        if node_type in (relation.source, relation.target) and relation.source not in facts:
+        is_half = relation in halves and node_type not in facts
+        if node_type in (relation.source, relation.target) and not is_half:
             links = links_of(relation)
             found.append(links if relation.source == node_type else links.reversed())
 
-    for fact_type in dict.fromkeys(relation.source for relation in relations):
-        referred = references(relations, fact_type)
-        if fact_type == node_type:
+    for row_type in dict.fromkeys(one.source for one in references):
+        if row_type == node_type:
             continue
-        for one, other in combinations(referred, 2):
-            if other.passes(one) or one.passes(other):
-                continue
-            if node_type in (one.node_type, other.node_type):
-                links = _joined_by_rows(fact_type, one, other)
+        for one, other in combinations(find_chains(references, row_type), 2):
+            says_no_more = other.passes(one) or one.passes(other)
+            if node_type in (one.node_type, other.node_type) and not says_no_more:
+                links = _joined_by_rows(row_type, one, other)
                 found.append(links if one.node_type == node_type else links.reversed())
     return [links for links in found if len(links)]
 
@@ -167,7 +179,7 @@ def links_of(relation: Relation) -> Links:
     return Links(relation.source, relation.target, relation.name, first, second)
 
 
-def _joined_by_rows(row_type: str, one: References, other: References) -> Links:
+def _joined_by_rows(row_type: str, one: Chain, other: Chain) -> Links:
     """The nodes to which the same row refers."""
     rows = np.flatnonzero((one.rows >= 0) & (other.rows >= 0))
     first, second = one.rows[rows], other.rows[rows]
@@ -177,9 +189,20 @@ def _joined_by_rows(row_type: str, one: References, other: References) -> Links:
 
 
 def joining_types(relations: Sequence[Relation]) -> list[str]:
-    """The types whose rows join others: each refers to one row by each of two relations or more."""
-    sources = dict.fromkeys(relation.source for relation in relations if relation.edges.nnz)
-    return [name for name in sources if _refers_to_several(relations, name)]
+    """The types whose rows join others: by each of two relations or more a row refers to one row."""
+    sources = [one.source for one in find_references(relations)]
+    joining = [name for name in dict.fromkeys(sources) if sources.count(name) > 1]
+    return [name for name in joining if sources.count(name) == _relation_count(relations, name)]
+
+
+def _relation_count(relations: Sequence[Relation], node_type: str) -> int:
+    """The relations of a type, but for those by which others refer to it."""
+    referring = [one.relation for one in find_references(relations) if one.target == node_type]
+    return sum(
+        node_type in (relation.source, relation.target) and relation.edges.nnz > 0
+        for relation in relations
+        if relation not in referring
+    )
 
 
 def hidden_links(
@@ -210,11 +233,15 @@ def hidden_links(
         first, second = hidden_edges(links.first_type, links.second_type)
         return Links(links.first_type, links.second_type, links.by, first, second)
 
+    references = find_references(relations)
     sides = []
     for path in (links.first_path, links.second_path):
         owners, referred = hidden_edges(links.by, path[0])
         for source, target in pairwise(path):
-            referred = _followed(referred, _references_between(relations, source, target))
+            further = next(
+                one for one in references if (one.source, one.target) == (source, target)
+            )
+            referred = _followed(referred, further.rows)
         sides.append((owners[referred >= 0], referred[referred >= 0]))
 
     # The links of a row are all pairs of what it refers to on both sides.
@@ -226,18 +253,6 @@ def hidden_links(
     first, second = first[owner], second[order][at]
     is_pair = (first != second) | (links.first_type != links.second_type)
     return Links(links.first_type, links.second_type, links.by, first[is_pair], second[is_pair])
-
-
-def _references_between(
-    relations: Sequence[Relation], source: str, target: str
-) -> NDArray[np.int64]:
-    """The row of one type to which each row of another refers, by the first relation that does so."""
-    for relation in relations:
-        if (relation.source, relation.target) == (source, target):
-            rows = _referred_rows(relation)
-            if rows is not None:
-                return rows
-    raise AssertionError(f"no references from {source} to {target}")  # a path has been found before
 
 
 def linked_rows(
@@ -252,8 +267,9 @@ def linked_rows(
         matrix = matrix + sparse.csr_array((ones, (links.first, links.second)), shape=sizes)
 
     # A row may refer by a chain: a track to its album, and that to its artist.
+    references = find_references(relations)
     for source, target in ((node_type, other_type), (other_type, node_type)):
-        for referred in references(relations, source):
+        for referred in find_chains(references, source):
             if referred.node_type == target and len(referred.path) > 1:
                 rows = np.flatnonzero(referred.rows >= 0)
                 pair = (rows, referred.rows[rows])

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from infomax.cli.labels import Asked
     from infomax.embeddings import Embeddings, StoredEmbeddings
     from infomax.estimator import DGI
+    from infomax.reports.compared_vectors import ComparedVectors
 
 
 def _has_labels(described: Mapping[str, Any], options: Mapping[str, Any]) -> bool:
@@ -53,6 +54,34 @@ Probe = Annotated[
 ]
 
 
+Folds = Annotated[
+    int | None,
+    option(
+        "K",
+        "Score on K stratified folds.  [default: the data set's split; 5 where there are fewer than 200 labelled nodes "
+        "per class; else 10 random splits 10/10/80]",
+    ),
+]
+Future = Annotated[
+    float | None,
+    option("SHARE", "Train on the past, and score the latest events, such a share as 0.2."),
+]
+Pair = Annotated[
+    str | None,
+    option(
+        "TYPE[:BY]",
+        "With --edges or --future, of several types: score links to this type, by this relation or these rows.",
+    ),
+]
+VectorsFolder = Annotated[
+    Path | None,
+    option(
+        "FOLDER",
+        "Write the vectors of every row there, a parquet file for each; raw features are not.",
+    ),
+]
+
+
 @app.command()
 @partial(per_run, has=_has_labels)
 def evaluate(
@@ -67,6 +96,7 @@ def evaluate(
     ] = None,
     dataset: Annotated[str | None, option("NAME", "Take labels and split of a data set.")] = None,
     probe: Probe = None,
+    folds: Folds = None,
     raw: Annotated[
         bool,
         typer.Option(
@@ -80,10 +110,9 @@ def evaluate(
             help="Score how a run tells edges from random pairs.  [default: without labels]",
         ),
     ] = False,
-    future: Annotated[
-        float | None,
-        option("SHARE", "Train on the past, and score the latest events, such a share as 0.2."),
-    ] = None,
+    future: Future = None,
+    pair: Pair = None,
+    out: VectorsFolder = None,
     json: Json = None,
     type: OfType = None,
     threads: Threads = None,
@@ -92,28 +121,42 @@ def evaluate(
 
     With labels the score is accuracy, or micro-F1 where a node may have several labels; beside accuracy stand macro-F1
     and AUC, in which rare classes count like others. Without labels it is how well the vectors separate edges from
-    random pairs of nodes. A run is scored beside parts of its vectors alone, the same encoder untrained (Random-Init),
-    and its raw features.
+    random pairs of nodes. A run is scored beside each part of its vectors alone, the same encoder untrained
+    (Random-Init), singular vectors of its edges, and its features, raw and averaged over two hops.
     """
     from infomax.cli.labels import Asked
 
     scored, model = _opened(source)
-    by_labels = bool(labels) or dataset is not None or probe is not None
-    alone = "--future" if future is not None else "--edges" if edges else ""
-    if alone and (by_labels or (edges and future is not None)):
-        raise InputError(
-            "evaluate", f"{alone} alone", "--labels, --dataset, --probe or --edges beside it"
-        )
+    names_labels = bool(labels) or dataset is not None or probe is not None or folds is not None
+    alone = ""
+    if future is not None:
+        alone = "--future"
+    elif edges:
+        alone = "--edges"
+    if alone and (names_labels or (edges and future is not None)):
+        found = "--labels, --dataset, --probe, --folds or --edges beside it"
+        raise InputError("evaluate", f"{alone} alone", found)
     if alone and model is None:
         raise InputError(alone, "a run folder, which holds the edges", f"the vectors {source}")
+
+    scores_edges = edges or (
+        model is not None and not model.graph_.labels and not names_labels and future is None
+    )
+    if pair is not None and future is None and not scores_edges:
+        raise InputError("--pair", "--edges or --future, which it is about", "none")
+    if out is not None and (model is None or future is not None or scores_edges):
+        raise InputError("--out", "a run that is scored by labels", "another score")
+
     if model is not None and future is not None:
-        _evaluate_future(source, model, future, json)
+        _evaluate_future(source, model, future, pair, json)
         return []
-    if model is not None and (edges or (not model.graph_.labels and not by_labels)):
-        _evaluate_edges(source, model, json)
+    if model is not None and scores_edges:
+        _evaluate_edges(source, model, pair, raw, json)
         return []
     asked = Asked.of(labels or [], dataset, None if model is None else model.graph_, id)
-    return _evaluate_labels(source, scored, model, asked, probe, raw, json)
+    return _evaluate_labels(
+        source, scored, model, asked, probe=probe, folds=folds, raw=raw, out=out, json=json
+    )
 
 
 def _opened(source: Path) -> tuple[DGI | Embeddings | StoredEmbeddings, DGI | None]:
@@ -135,8 +178,11 @@ def _evaluate_labels(
     scored: Any,
     model: DGI | None,
     asked: Asked,
+    *,
     probe: str | None,
+    folds: int | None,
     raw: bool,
+    out: Path | None,
     json: Path | None,
 ) -> list[Any]:
     """Print and write the scores of a probe: of a model beside what it is compared with, of vectors beside guessing."""
@@ -147,90 +193,143 @@ def _evaluate_labels(
     from infomax.training.health import add_scores
 
     if isinstance(scored, StoredEmbeddings):
-        some = asked.rows(scored.ids)  # the vectors of others are not read into memory
-        scored = Embeddings(scored.vectors[some], scored.ids[some])
-    codes, own = asked.coded(
-        scored.ids if model is None else model.graph_.ids, numbered=source.suffix == ".npy"
-    )
-    splits, split = splits_for(codes, own)
+        labelled_rows = asked.rows(scored.ids)  # the vectors of others are not read into memory
+        scored = Embeddings(scored.vectors[labelled_rows], scored.ids[labelled_rows])
+    ids = scored.ids if model is None else model.graph_.ids
+    codes, own_split = asked.coded(ids, numbered=source.suffix == ".npy")
+    splits, split_name = splits_for(codes, own_split, folds=folds)
+
     if model is not None and list(parts := model._recipe().parts) != ["positions"]:
         _warn_of_features(model, [column for _, column in asked.named.values()], own="own" in parts)
     probe = probe or ("validated" if codes.ndim == 1 else "paper")
     measure = choose_probe(probe)
     with show.Steps("evaluate", None) as steps:
-        if model is not None:
-            rows = compare(model, codes, splits, measure, raw=raw, progress=steps.at)
-        else:
+        if model is None:
             row = vectors_row(
                 str(source), scored.vectors, codes, splits, measure, progress=steps.at
             )
             rows = [row, majority(codes, splits)]
+        else:
+            keep = partial(_write_vectors, out, model) if out is not None else _keep_nothing
+            rows = compare(model, codes, splits, measure, raw=raw, keep=keep, progress=steps.at)
+
     values = [row.to_dict() for row in rows]
     labelled = number_of(int(known(codes).sum()), "labelled node")
-    title = f"{', '.join(asked.named)}: {probe} probe, {split}, {labelled}"
+    title = f"{', '.join(asked.named)}: {probe} probe, {split_name}, {labelled}"
     show.scores(title, values)
-    advised = advice(rows)
+    notes = advice(rows, str(source))
     if model is not None:
         unit = "accuracy in %" if rows[0].metric == "accuracy" else rows[0].metric
         add_scores(source, f"{title}, {unit}", {row.method: row.mean for row in rows})
         first, *others = model.graph_.labels or [""]
         if others and asked.named == {first: ("", first)}:
-            advised.append(f"Other labels: {', '.join(others)}. To score one: --labels {others[0]}")
-    for line in advised:
-        show.out.print(line)
-    found = {
+            notes.append(f"Other labels: {', '.join(others)}. To score one: --labels {others[0]}")
+    for note in notes:
+        show.out.print(note)
+    result = {
         "source": str(source),
         "labels": list(asked.named),
         "probe": probe,
-        "split": split,
+        "split": split_name,
         "rows": values,
     }
-    show.write_result(json, found)
+    show.write_result(json, result)
+    if out is not None:
+        show.wrote(f"{out}/")
     return rows
 
 
-def _evaluate_edges(source: Path, model: DGI, json: Path | None) -> None:
+def _keep_nothing(compared: ComparedVectors) -> None:
+    """Vectors are scored, and not written."""
+
+
+def _write_vectors(folder: Path, model: DGI, compared: ComparedVectors) -> None:
+    """Write the vectors of a row as a parquet file with the name of the row: ``svd-of-the-edges.parquet``."""
+    from infomax.arrays.sparsity import dense
+    from infomax.embeddings import Embeddings
+    from infomax.io.atomic import make_folder
+    from infomax.reports.compared_vectors import RAW
+
+    graph = model.graph_
+    if compared.name == RAW or compared.vectors.shape[0] != graph.num_nodes:
+        return
+    make_folder(folder)
+    names = graph.node_names
+    embeddings = Embeddings(dense(compared.vectors), graph.ids, names)
+    embeddings.save(folder / f"{compared.name.lower().replace(' ', '-')}.parquet")
+
+
+def _evaluate_edges(
+    source: Path, model: DGI, pair: str | None, raw: bool, json: Path | None
+) -> None:
     """Print and write how well the vectors of a run tell edges from random pairs of nodes."""
-    from infomax.reports.comparison import compare_links
+    from infomax.reports.edges import compare_links, edge_advice
     from infomax.training.health import add_scores
 
     with show.Steps("evaluate", None) as steps:
-        rows, count = compare_links(model, progress=steps.at)
+        scored = compare_links(model, pair, raw=raw, progress=steps.at)
     held_out = model.graph_.held_out is not None
-    node_type = "held out from training" if held_out else "seen in training"
-    title = f"{number_of(count, 'edge')}, {node_type}, against as many random pairs of nodes"
+    seen = "held out from training" if held_out else "seen in training"
+    links = f"links {scored.pair}" if scored.pair else ""
+    what = f"{scored.count:,} {links}" if links else number_of(scored.count, "edge")
+    title = f"{what}, {seen}, against as many random pairs of nodes"
     cells = (
-        (one["method"], one["score"], f"{one['auc']:.3f}", f"{one['average_precision']:.3f}")
-        for one in rows
+        (row["method"], row["score"], f"{row['auc']:.3f}", f"{row['average_precision']:.3f}")
+        for row in scored.rows
     )
-    show.table(
-        f"{source}: {title}", ("method", "score of a pair", "AUC", "average precision"), cells
-    )
-    add_scores(
-        source, f"{title}, AUC", {f"{row['method']}, {row['score']}": row["auc"] for row in rows}
-    )
-    if not held_out:
+    heads = ("method", "score of a pair", "AUC", "average precision")
+    show.table(f"{source}: {title}", heads, cells)
+    aucs = {f"{row['method']}, {row['score']}": row["auc"] for row in scored.rows}
+    add_scores(source, f"{title}, AUC", aucs)
+
+    if held_out:
+        first, second = (f"{share:.0%}" for share in scored.known_ends)
+        show.out.print(
+            f"Of the ends of these edges training knew {first} and {second} by another edge."
+        )
+    else:
         show.out.print(
             "These edges were seen in training: scores of new edges are lower. For a fair figure, train with "
             "--hold-out-edges 0.1."
         )
-    found = {"source": str(source), "edges": count, "held_out": held_out, "rows": rows}
-    show.write_result(json, found)
+    if scored.others:
+        show.out.print(f"Not scored: {', '.join(scored.others)}; another: --pair TYPE:BY")
+    if held_out:  # who has seen an edge tells it easily
+        for note in edge_advice(scored.rows, str(source)):
+            show.out.print(note)
+    result = {
+        "source": str(source),
+        "edges": scored.count,
+        "held_out": held_out,
+        "pair": scored.pair,
+        "known_ends": list(scored.known_ends),
+        "rows": [{name: row[name] for name in row if name != "command"} for row in scored.rows],
+    }
+    show.write_result(json, result)
 
 
-def _evaluate_future(source: Path, model: DGI, share: float, json: Path | None) -> None:
+def _evaluate_future(
+    source: Path, model: DGI, share: float, pair: str | None, json: Path | None
+) -> None:
     """Print and write how well vectors of the past tell later events from random pairs."""
-    from infomax.reports.future import HITS, OTHERS, score_future
+    from infomax.reports.future import HITS, RANDOM_PAIRS, score_future
     from infomax.training.health import add_scores
 
     with show.Steps("evaluate", None) as steps:
         steps.at(0, "training on the past")
-        told, scores = score_future(model, share)
-    ranked = f"hits@{HITS} of {1 + OTHERS}"
-    rows = [(name, f"{one['auc']:.3f}", f"{one['hits']:.3f}") for name, one in scores.items()]
-    show.table(f"{source}: {told}", ("score by", "AUC", ranked), rows)
-    add_scores(source, f"{told}, AUC", {name: one["auc"] for name, one in scores.items()})
-    show.write_result(json, {"source": str(source), "future": told, "rows": scores})
+        found = score_future(model, share, pair=pair)
+    rows = [
+        (name, f"{score['auc']:.3f}", f"{score['hits']:.3f}")
+        for name, score in found.scores.items()
+    ]
+    ranked = f"hits@{HITS} of {1 + RANDOM_PAIRS}"
+    show.table(f"{source}: {found.title}", ("score by", "AUC", ranked), rows)
+    for note in found.notes:
+        show.out.print(note)
+    aucs = {name: score["auc"] for name, score in found.scores.items()}
+    add_scores(source, f"{found.title}, AUC", aucs)
+    result = {"source": str(source), "future": found.title, "rows": found.scores}
+    show.write_result(json, result | {"notes": found.notes})
 
 
 def _warn_of_features(model: DGI, columns: list[str], *, own: bool) -> None:
@@ -242,16 +341,17 @@ def _warn_of_features(model: DGI, columns: list[str], *, own: bool) -> None:
     from infomax.views.steps import paths_of
 
     graph = model.graph_
-    paths = paths_of(graph, model.model_.encoder.rule).values() if graph.node_type else ()
-    if graph.node_type and not own and all(path[-1].sender != graph.node_type for path in paths):
-        return
-    features = (
-        graph.feature_names
-        if graph.encoding is None
-        else [column.name for column in graph.encoding.feature_columns]
-    )
-    if told := [column for column in columns if column in features]:
-        remedy = f"For a fair score train with --labels {told[0]}"
+    if graph.node_type and not own:
+        paths = paths_of(graph, model.model_.encoder.rule).values()
+        if all(path[-1].sender != graph.node_type for path in paths):
+            return
+
+    features = list(graph.feature_names)
+    if graph.encoding is not None:
+        features = [column.name for column in graph.encoding.feature_columns]
+    leaking = [column for column in columns if column in features]
+    if leaking:
         warn(
-            f"labels: training has had {listed(told)} as features, so the vectors know them. {remedy}."
+            f"labels: training has had {listed(leaking)} as features, so the vectors know them. "
+            f"For a fair score train with --labels {leaking[0]}."
         )

@@ -14,7 +14,7 @@ from scipy import sparse
 
 from infomax.arrays.blocks import require_room
 from infomax.arrays.held_out import draw_edges, without_edges
-from infomax.arrays.links import joining_types
+from infomax.arrays.links import Reference, find_references, joining_types
 from infomax.arrays.relations import Relation, find_paths, named_path, steps
 from infomax.arrays.structural_features import structural_features_named
 from infomax.errors import InputError, meant, number_of, whole
@@ -161,12 +161,14 @@ class Graph(Record):
         graph = self.loaded()
         first, n = graph.first_rows, sum(nodes.num_nodes for nodes in graph.nodes.values())
         joining = joining_types(graph.relations)
-        others = [one for one in graph.relations if one.source not in joining]
+        references = [one for one in find_references(graph.relations) if one.source in joining]
+        referring = [one.relation for one in references]
+        others = [one for one in graph.relations if one not in referring]
         held_out = draw_edges(
             whole_adjacency(graph.nodes, others),
             share,
             seed,
-            graph._references(joining) if joining else None,
+            graph._references(references) if references else None,
         )
         left = []
         for one in graph.relations:
@@ -178,17 +180,15 @@ class Graph(Record):
             graph, relations=tuple(left), held_out=held_out
         ).with_structural_features()
 
-    def _references(self, joining: Sequence[str]) -> sparse.csr_array:
-        """The references ``[N, N]`` of rows of some types; rows and columns are counted over all types."""
+    def _references(self, references: Sequence[Reference]) -> sparse.csr_array:
+        """Some references as a matrix ``[N, N]``, whose rows and columns are counted over all types."""
         first, n = self.first_rows, sum(nodes.num_nodes for nodes in self.nodes.values())
-        entries = [
-            (relation, relation.edges.matrix().tocoo())
-            for relation in self.relations
-            if relation.source in joining
-        ]
-        rows = np.concatenate([links.row + first[one.source] for one, links in entries])
-        columns = np.concatenate([links.col + first[one.target] for one, links in entries])
-        return sparse.csr_array((np.ones(len(rows), np.float32), (rows, columns)), shape=(n, n))
+        rows = [np.flatnonzero(one.rows >= 0) for one in references]
+        pairs = list(zip(references, rows, strict=True))
+        sources = np.concatenate([some + first[one.source] for one, some in pairs])
+        targets = np.concatenate([one.rows[some] + first[one.target] for one, some in pairs])
+        ones = np.ones(len(sources), np.float32)
+        return sparse.csr_array((ones, (sources, targets)), shape=(n, n))
 
     @classmethod
     def from_networkx(

@@ -1,10 +1,10 @@
-"""DGI beside Random-Init and raw features, on the same nodes; and several runs side by side."""
+"""Scores of a run by labels, beside its parts, Random-Init and baselines; and several runs side by side."""
 
 from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,24 +14,35 @@ from numpy.typing import NDArray
 
 from infomax.errors import InputError
 from infomax.estimator import DGI
-from infomax.evaluation import links
 from infomax.evaluation.probes import Probe, Score, score_splits
 from infomax.evaluation.results import Printed, Row, score_text, summarise
 from infomax.evaluation.splits import PARTS, Splits, encode_labels, known
 from infomax.graphs.graph import Graph
-from infomax.io.union import whole_adjacency
 from infomax.kernels.device import choose_device
-from infomax.parts.vectors import PAPER
 from infomax.progress import Progress, part, silent
+from infomax.reports.compared_vectors import (
+    AVERAGED,
+    EDGES,
+    RANDOM,
+    RAW,
+    WRITES_ALL,
+    ComparedVectors,
+    has_baselines,
+    parts_alone,
+    trained_vectors,
+    vectors_beside,
+)
+from infomax.reports.compared_vectors import untrained as untrained
 from infomax.training import runs
 from infomax.training.health import flat, read_report, read_scores
 
-RANDOM = "Random-Init"
-RAW = "Raw features"
 GUESS = "Majority class"
-ALONE = {"encoder": "Encoder alone", "positions": "Positions alone"}
-"""Parts that are scored for themselves as well, and what their rows are called."""
-_LESS = {RANDOM: "The encoder before training scores", RAW: "Raw features alone score"}
+SCORES_HIGHER = {
+    RANDOM: "The encoder before training scores",
+    RAW: "Raw features alone score",
+    EDGES: "Singular vectors of the edges score",
+    AVERAGED: "Features averaged over two hops score",
+}
 ROW = 100
 """Steps of the progress that a row of the comparison is."""
 
@@ -43,165 +54,103 @@ def compare(
     probe: Probe,
     *,
     raw: bool = True,
+    with_parts: bool = True,
+    with_baselines: bool = True,
+    keep: Callable[[ComparedVectors], None] = lambda _: None,
     progress: Progress = silent,
 ) -> list[Row]:
-    """Score a trained model on its training graph, beside parts alone, Random-Init, raw features and the majority.
+    """Score a trained model on its training graph, beside each part alone, Random-Init, baselines and the majority.
 
-    ``raw=False`` leaves raw features out.
+    Args:
+        model: the trained model.
+        codes: ``[N]``, or ``[N, C]`` of 0/1.
+        splits: the mean over these is the score.
+        probe: scores vectors on a split.
+        raw: score raw features, and averaged ones, too.
+        with_parts: score each part of the vectors alone.
+        with_baselines: score singular vectors of the edges, and averaged features.
+        keep: is given the vectors of each row, of graphs in memory.
+        progress: is told the steps done.
     """
-    graph, nodes, device = model.graph_, None, choose_device(model.device)
+    graph, device = model.graph_, choose_device(model.device)
+    nodes = None
     if graph.table.mapped:  # only the labelled nodes are read
         nodes = np.flatnonzero(known(codes))
-        codes, splits = (
-            codes[nodes],
-            [{name: mask[nodes] for name, mask in split.items()} for split in splits],
-        )
-    rows: list[Row] = []
+        codes = codes[nodes]
+        splits = [{name: mask[nodes] for name, mask in split.items()} for split in splits]
+
+    progress(0, "vectors")
     began = time.perf_counter()
-    total = ROW * (1 + len(scored_alone(model)) + 1 + raw)
-    progress(0, "vectors", total)
-    for method, vectors in vectors_by_method(model, nodes, raw=raw):
-        told = part(progress, ROW * len(rows), ROW, method, total)
-        fixed = method == RAW
+    embeddings = model.transform(graph, rows=nodes)
+    alone_count = len(parts_alone(embeddings)) if with_parts else 0
+    baseline_count = (1 + raw) if with_baselines and has_baselines(graph) else 0
+    total = ROW * (2 + alone_count + baseline_count + raw)
+
+    rows: list[Row] = []
+
+    def score(compared: ComparedVectors) -> None:
+        nonlocal began
         rows.append(
             vectors_row(
-                method,
-                vectors,
+                compared.name,
+                compared.vectors,
                 codes,
                 splits,
                 probe,
                 began=began,
-                fixed=fixed,
+                fixed=compared.name == RAW,
                 device=device,
-                progress=told,
+                progress=part(progress, ROW * len(rows), ROW, compared.name, total),
             )
         )
+        keep(compared)
         began = time.perf_counter()
+
+    for compared in trained_vectors(embeddings):
+        score(compared)
+        if not with_parts:
+            break
+    del embeddings
+    for compared in vectors_beside(model, nodes, raw=raw, with_baselines=with_baselines):
+        score(compared)
     return [*rows, majority(codes, splits)]
 
 
-def compare_links(model: DGI, *, progress: Progress = silent) -> tuple[list[dict[str, Any]], int]:
-    """How well a trained model tells edges from random pairs, as JSON values, and the number of edges to score it on.
-
-    The edges are those that its graph holds out; where it holds out none they are drawn from all, which training has
-    seen. Half of the pairs fit the regression, and all scores are of the other half. It stands beside what `compare`
-    sets beside it, and beside the number of common neighbours. Of several types, edges at nodes of the model's type are
-    scored by what nodes of all types have: positions, beside the product of degrees.
-    """
-    graph, rows = model.graph_, list[dict[str, Any]]()
-    pairs, adjacency = _drawn(graph)
-
-    def add(method: str, by: str, values: NDArray[Any]) -> None:
-        rows.append({"method": method, "score": by, **links.score(pairs, values)})
-
-    total = 1 if graph.node_type else 3 + len(scored_alone(model))
-    progress(0, "vectors", total)
-    found = vectors_by_method(model)
-    if graph.node_type:
-        found = iter(
-            [
-                (
-                    "Positions",
-                    np.concatenate(
-                        [model.positions(node_type).vectors for node_type in graph.types]
-                    ),
-                )
-            ]
-        )
-    for done, (method, vectors) in enumerate(found):
-        progress(done, method, total)
-        add(method, "cosine", links.cosines(vectors, pairs))
-        add(method, "regression", links.regression(vectors, pairs))
-    if graph.node_type:
-        add("Degrees", "product", np.diff(adjacency.indptr)[pairs.ends].prod(axis=0))
-    else:
-        add(
-            "Common neighbours",
-            "count",
-            links.common_neighbours(adjacency, pairs, directed=graph.directed),
-        )
-    return rows, int((pairs.joined & ~pairs.fitted).sum())
-
-
-def _drawn(graph: Graph) -> tuple[links.Pairs, Any]:
-    """The pairs to score, and the adjacency that they are drawn from; of several types, at nodes of the one in view."""
-    if not graph.node_type:
-        return links.draw_pairs(graph.adjacency, graph.held_out, graph.groups), graph.adjacency
-    types = np.repeat(
-        list(graph.types), [graph.nodes[node_type].num_nodes for node_type in graph.types]
-    )
-    near = [one for one in graph.relations if graph.node_type in (one.source, one.target)]
-    held_out = graph.held_out
-    if held_out is not None:
-        held_out = held_out[:, (types[held_out] == graph.node_type).any(axis=0)]
-    adjacency = whole_adjacency(graph.nodes, near)
-    return links.draw_pairs(
-        adjacency, held_out, types=np.unique(types, return_inverse=True)[1]
-    ), adjacency
-
-
-def untrained(model: DGI) -> DGI:
-    """Random-Init: the encoder with which the training of a model began, and its output alone."""
-    how: dict[str, Any] = {
-        "epochs": 0,
-        "vectors": PAPER,
-        "seed": model.seed_,
-        "device": model.device,
-    }
-    return DGI(preset=model.preset_, **how).fit(model.graph_)
-
-
-def advice(rows: Sequence[Row]) -> list[str]:
+def advice(rows: Sequence[Row], run: str = "RUN") -> list[str]:
     """What the rows of `compare` say to a user: whether less than DGI scores higher, or guessing as high.
 
-    A part alone is named where it is higher by more than its scores differ between splits.
+    A row is named where it is higher by more than its scores differ between splits, with the command that writes its
+    vectors.
     """
-    parts = {name: part for part, name in ALONE.items()}
-    ours = rows[0]
-    own = score_text(ours.mean, None, ours.metric)
+    ours, others = rows[0], rows[1:]
+    our_score = score_text(ours.mean, None, ours.metric)
     lines = []
-    for row in rows[1:]:
-        theirs = score_text(row.mean, None, row.metric)
-        if row.method == GUESS and (ours.mean <= row.mean or own == theirs):
-            ranked = (
-                f" Its AUC is {ours.beside['AUC']:.2f}, where guessing has 0.50."
-                if "AUC" in ours.beside
-                else ""
-            )
-            lines.append(
-                f"{ours.method} is no better than the majority: {own} against {theirs}.{ranked}"
-            )
-        elif row.method in _LESS and row.mean > ours.mean and theirs != own:
-            lines.append(f"{_LESS[row.method]} higher: {theirs} against {own}.")
-        elif row.method in parts and row.mean > ours.mean + row.split_std and theirs != own:
-            told = f"{row.method}: {theirs} against {own}"
-            lines.append(f"{told}. To write them: infomax embed RUN --vectors {parts[row.method]}")
+    for row in others:
+        their_score = score_text(row.mean, None, row.metric)
+        if row.method == GUESS:
+            if ours.mean <= row.mean or our_score == their_score:
+                told = f"{ours.method} is no better than the majority: {our_score} against {their_score}."
+                if "AUC" in ours.beside:
+                    told += f" Its AUC is {ours.beside['AUC']:.2f}, where guessing has 0.50."
+                lines.append(told)
+            continue
+
+        is_higher = row.mean > ours.mean + row.split_std and their_score != our_score
+        if is_higher:
+            compared = f"{their_score} against {our_score}"
+            lines.append(f"{_told_of_row(row.method, compared, run)}")
     return lines
 
 
-def scored_alone(model: DGI) -> list[str]:
-    """The parts of a model's vectors that are scored for themselves as well."""
-    parts = model._recipe().parts
-    return [name for name in ALONE if name in parts and len(parts) > 1]
-
-
-def vectors_by_method(
-    model: DGI, rows: NDArray[np.int64] | None = None, *, raw: bool = True
-) -> Iterator[tuple[str, Any]]:
-    """The vectors ``[N, d]``, or those of some rows, of a model and of what it is compared with; one at a time."""
-    yield from _trained(model, rows)
-    yield RANDOM, untrained(model).transform(model.graph_, rows=rows).vectors
-    if raw:
-        table = model.graph_.table.scaled(model.graph_.scaler(model.preset_.scale))
-        yield RAW, table[slice(None) if rows is None else rows]
-
-
-def _trained(model: DGI, rows: NDArray[np.int64] | None) -> Iterator[tuple[str, Any]]:
-    """All parts of a model's vectors ``[N, d]``, and some of them alone."""
-    found = model.transform(model.graph_, rows=rows)
-    yield "DGI", found.vectors
-    for name in scored_alone(model):
-        yield ALONE[name], found.vectors[:, found.columns[name]]
+def _told_of_row(method: str, compared: str, run: str) -> str:
+    """That a row scores higher, and what writes its vectors."""
+    if method == RAW:
+        return f"{SCORES_HIGHER[RAW]} higher: {compared}."
+    if method in SCORES_HIGHER:
+        return f"{SCORES_HIGHER[method]} higher: {compared}. To write them: {WRITES_ALL.replace('RUN', run)}"
+    name = method.removesuffix(" alone")
+    part_name = f"{name[0].lower()}{name[1:]}"
+    return f"{method}: {compared}. To write them: infomax embed {run} --vectors {part_name}"
 
 
 def vectors_row(
