@@ -19,7 +19,8 @@ from infomax.evaluation.results import Row, summarise
 from infomax.graphs.graph import Graph
 from infomax.kernels.device import choose_device
 from infomax.progress import Progress, silent
-from infomax.reports.comparison import RAW, chosen_costs, labelled, majority, vectors_row
+from infomax.reports.compared_vectors import RAW
+from infomax.reports.comparison import chosen_costs, labelled, majority, vectors_row
 from infomax_paper.experiments import EXPERIMENTS
 from infomax_paper.printed import PAPER
 

@@ -13,7 +13,8 @@ from sample_graphs import random_graph
 
 from infomax import DGI, Graph
 from infomax.evaluation.probes import PROBES, Score
-from infomax.reports.comparison import compare, vectors_by_method
+from infomax.reports.compared_vectors import vectors_beside
+from infomax.reports.comparison import compare
 from infomax_paper import protocol, table
 from infomax_paper.baselines import deepwalk
 from infomax_paper.experiments import EXPERIMENTS
@@ -47,7 +48,7 @@ def small() -> Graph:
 
 def row_of_raw_features(graph: Graph) -> Any:
     model = DGI(4, scale="columns", epochs=0).fit(graph)
-    return dict(vectors_by_method(model))["Raw features"]
+    return {row.name: row.vectors for row in vectors_beside(model)}["Raw features"]
 
 
 SCALED = {

@@ -61,7 +61,7 @@ def edge_vectors(adjacency: sparse.csr_array, width: int = SVD_WIDTH) -> NDArray
     """Singular vectors ``[N, K]``, times their values, of the normalised adjacency ``[N, M]``: what edges alone say."""
     rows, _ = singular_vectors(normalised(adjacency), width)
     values = np.linalg.norm(rows, axis=0)
-    return rows * values
+    return np.asarray(rows * values)
 
 
 def averaged_features(features: Any, adjacency: sparse.csr_array, hops: int = 2) -> Any:
