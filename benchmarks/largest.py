@@ -17,8 +17,11 @@ from benchmarks.problem import PatchProblem
 from infomax import DGI
 from infomax.datasets import generated
 from infomax.estimator import build
+from infomax.estimator.fitted_model import FittedModel
+from infomax.estimator.training_record import StoredRecord
 from infomax.graphs.graph import Graph
 from infomax.kernels.room import available_bytes
+from infomax.training.recipe import Recipe
 
 FIRST, STEPS = {"cpu": 1, "cuda": 8}, {"cpu": 5, "cuda": 500}
 
@@ -63,8 +66,12 @@ def main(arguments: list[str] | None = None) -> None:
     settings.embed_dim = settings.embed_dim or fitting(graph, settings.dim, settings.device)
     trained = settings.embed_dim == settings.dim
     if not trained:
-        model.preset_ = dataclasses.replace(model.preset_, dim=settings.embed_dim)
-        model.model_ = build(model.preset_, graph.num_features, None)
+        preset = dataclasses.replace(model.preset_, dim=settings.embed_dim)
+        untrained = build(preset, graph.num_features, None)
+        recipe = Recipe(untrained.encoder, model.scaler_)
+        model.fitted_ = dataclasses.replace(
+            model.fitted_, model=untrained, preset=preset, recipe=recipe
+        )
     vectors = stages.run("embed", nodes, lambda: model.transform(graph).vectors)
     title = f"The largest: {nodes:,} nodes, {graph.num_edges:,} edges, {settings.features} features"
     more = {
@@ -123,8 +130,18 @@ def train(stages: Stages, graph: Graph, settings: argparse.Namespace) -> tuple[D
     loss = stages.run("train", settings.steps * size, lambda: ours.train(settings.steps))
     preset = dataclasses.replace(problem.preset, vectors="paper")
     model = DGI(preset=preset, device=settings.device)
-    model.preset_, model.model_, model.scaler_ = preset, ours.training.model, problem.scaler
-    model.graph_, model.feature_names_ = graph, graph.feature_names
+    trained, recipe = ours.training.model, Recipe(ours.training.model.encoder, problem.scaler)
+    model.fitted_ = FittedModel(
+        trained,
+        preset,
+        model.seed,
+        problem.scaler,
+        graph.feature_names,
+        graph,
+        recipe,
+        None,
+        StoredRecord({}),
+    )
     return model, loss
 
 

@@ -90,7 +90,7 @@ class Attention(GCN):
     ids=["long", "short", "few epochs", "own corruption", "needs the whole graph"],
 )
 def test_auto_takes_batches_where_a_cpu_would_train_long(graph, monkeypatch, slow, options, preset):
-    monkeypatch.setattr("infomax.estimator.SLOW", slow * graph.num_nodes * 4 * USUAL)
+    monkeypatch.setattr("infomax.estimator.settings.SLOW", slow * graph.num_nodes * 4 * USUAL)
     monkeypatch.setattr(room, "available_bytes", lambda device: 1 << 30)
     assert DGI(dim=4, **options).choose_preset(graph, torch.device("cpu"))[0] == preset
     assert DGI(dim=4, **options).choose_preset(graph, torch.device("cuda"))[0] == "whole-graph"

@@ -14,6 +14,7 @@ from pyarrow import csv, parquet
 from infomax import DGI, Graph
 from infomax.arrays.times import DAY, UNKNOWN, parse_half_lives, parse_time
 from infomax.errors import InputError
+from infomax.estimator.questions import answer_in_blocks
 from infomax.io.questions import read_questions, save_answers
 from infomax.kernels.cpu_events import pool_events
 
@@ -171,7 +172,10 @@ def test_answers_keep_the_order_and_the_other_columns(model: DGI, tmp_path: Path
     for name in ("a.parquet", "a.csv"):  # some at a time
         assert (
             save_answers(
-                tmp_path / f"few-{name}", model._answers(tmp_path / "q.csv", model.graph_, most=1)
+                tmp_path / f"few-{name}",
+                answer_in_blocks(
+                    model.fitted_, tmp_path / "q.csv", model.graph_, bytes_per_block=1
+                ),
             )
             == told
         )

@@ -11,7 +11,7 @@ from scipy import sparse
 
 from infomax import DGI, Graph, InputError
 from infomax.arrays.relations import Relation
-from infomax.estimator.later import Update
+from infomax.estimator.later_graphs import Update
 from infomax.io.nodes import Nodes
 from infomax.parts.encoders import GCN, MeanPool, PathMean, SkipMeanPool
 

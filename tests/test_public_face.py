@@ -17,7 +17,7 @@ import infomax
 from infomax.io.choices import Choices
 
 ROOT = Path(__file__).parents[1]
-INNER = {"choose", "choose_preset", "prepare", "take"}
+INNER = {"choose", "choose_preset"}
 """Methods of DGI that the reference leaves out (mkdocs.yml)."""
 
 

@@ -12,6 +12,7 @@ from sklearn.metrics import f1_score
 from infomax.datasets import load_dataset
 from infomax.datasets.heco import LABELLED
 from infomax.estimator import DGI
+from infomax.estimator.together import fit_together
 from infomax.evaluation.probes import score_splits, validated_probe
 from infomax.evaluation.splits import PARTS, encode_labels
 from infomax.graphs.graph import Graph
@@ -69,8 +70,8 @@ def score_types(
         found = []
         for seed in range(runs):
             model = DGI(vectors="paper", seed=seed, device=device, **settings)
-            model.one_of_many = True
-            found.append(scores(model.fit_transform(one).vectors[: graph.num_nodes]))
+            fit_together([model], one, is_one_of_many=True)
+            found.append(scores(model.transform(one).vectors[: graph.num_nodes]))
             progress(number * runs + seed + 1, f"{method} {np.mean(found):.1f}")
         spread = np.std(found, axis=0, ddof=1) if runs > 1 else np.zeros(len(splits))
         rows.append(

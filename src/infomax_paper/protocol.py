@@ -97,9 +97,7 @@ def _encoders(
     for start in range(0, runs, together):
         seeds = range(start, min(start + together, runs))
         models = [DGI(**settings, seed=seed, device=device) for seed in seeds]
-        for model in models:
-            model.one_of_many = True
-        fit_together(models, graph)
+        fit_together(models, graph, is_one_of_many=True)
         yield from zip(seeds, vectors_of(models, graph), strict=True)
 
 

@@ -112,8 +112,8 @@ def test_constant_features_and_no_edges_give_no_number_to_trust():
 def test_a_training_computes_it_once_and_another_scale_anew(monkeypatch):
     graph, computed = Graph.from_arrays(ALIKE, FEATURES), []
     monkeypatch.setattr(
-        "infomax.estimator.vectors.resemblance",
-        lambda *of: computed.append(of[2].node_type) or resemblance(*of),
+        "infomax.estimator.training_record.resemblance",
+        lambda *of: computed.append(of[2].kind) or resemblance(*of),
     )
     reports = [
         DGI(4, epochs=0, scale=scale).fit(graph).health_["resemblance"]

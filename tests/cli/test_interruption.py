@@ -120,14 +120,14 @@ def test_what_follows_the_last_epoch_is_stopped_at_once(folder, whole, tmp_path,
     script = """
 import time
 from infomax.cli import main
-from infomax.estimator import DGI
+from infomax.estimator import fitting
 
 def held(self, *_):
     print("holding", flush=True)
     time.sleep(60)
     raise SystemExit("not stopped")
 
-DGI._recipe = held
+fitting.fit_vectors = held
 main()
 """
     run = tmp_path / "run"

@@ -85,7 +85,7 @@ def test_positions_are_computed_once_for_all_types_and_seeds(folder, run, tmp_pa
         made.append(arguments)
         return places.fit_places(*arguments)
 
-    monkeypatch.setattr("infomax.estimator.vectors.fit_places", fit_places)
+    monkeypatch.setattr("infomax.estimator.vector_parts.fit_places", fit_places)
     several = {"all": (), "seeds": ("--runs", 2, "--type", "paper"), "alone": ("--type", "author")}
     for name, words in several.items():
         settings = (
@@ -116,10 +116,9 @@ def test_positions_of_other_edges_are_not_taken(folder, tmp_path):
     graph = read_graph(folder, labels="topic")
     one = DGI(8, epochs=1).fit(graph.target("paper"))
     for later in (graph, graph.hold_out_edges(0.2)):
-        model = DGI(8, epochs=1)
-        model._beside = one
-        model.fit(later.target("author"))
-        assert (model._places is one._places) == (later is graph)
+        model = DGI(8, epochs=1).fit(later.target("author"), positions_of=one)
+        shares_positions = model.fitted_.positions is one.fitted_.positions
+        assert shares_positions == (later is graph)
 
 
 def test_every_type_is_taken_to_a_later_graph(folder, run, tmp_path):

@@ -12,6 +12,7 @@ from sample_graphs import random_graph, typed_graph
 from scipy import sparse
 
 from infomax import DGI, Graph
+from infomax.estimator.fitting import FitRequest, fit_model
 from infomax.estimator.together import fit_together, vectors_of
 from infomax.kernels import Adam, Backend
 from infomax.kernels.plain import Tree
@@ -166,6 +167,13 @@ def test_the_end_of_a_step(generator):
     ]  # the fourth epoch was the best; the seventh came too late
 
 
+def fitted(graph, *, compiled, **settings):
+    """A model that was trained as one of many where kernels should be compiled, however small the graph."""
+    model = DGI(**settings)
+    model.fitted_ = fit_model(FitRequest(graph, model.get_params(), is_one_of_many=compiled))
+    return model
+
+
 def test_without_triton_the_results_are_the_same(monkeypatch):
     """Where nothing is drawn but the first weights and a shuffle that is not one."""
     graph = random_graph(300, 20)
@@ -174,8 +182,7 @@ def test_without_triton_the_results_are_the_same(monkeypatch):
     )
     settings = {"dim": 16, "epochs": 12, "lr": 1e-3, "device": "cuda"}
     plain = DGI(**settings).fit(graph).transform(graph).vectors
-    monkeypatch.setattr(DGI, "one_of_many", True)
-    fused = DGI(**settings).fit(graph).transform(graph).vectors
+    fused = fitted(graph, compiled=True, **settings).transform(graph).vectors
     assert not np.array_equal(fused, plain)
     np.testing.assert_allclose(fused, plain, rtol=1e-2, atol=1e-4 * abs(plain).max())
 
@@ -220,12 +227,11 @@ def test_trees(generator):
 @pytest.mark.parametrize("compiled", [True, False])
 def test_replayed_training_is_the_plain_one(preset, compiled, monkeypatch):
     """Bit for bit: the same kernels in the same order, whether Python launches them or the graph."""
-    monkeypatch.setattr(DGI, "one_of_many", compiled)
     graph = random_graph(300, 20, dense=True)
     settings = {"dim": 16, "preset": preset, "epochs": 12, "lr": 1e-3, "device": "cuda"}
-    replayed = DGI(**settings).fit(graph).transform(graph).vectors
+    replayed = fitted(graph, compiled=compiled, **settings).transform(graph).vectors
     monkeypatch.setattr("infomax.estimator.assembly.is_replayable", lambda *_: False)
-    plain = DGI(**settings).fit(graph).transform(graph).vectors
+    plain = fitted(graph, compiled=compiled, **settings).transform(graph).vectors
     np.testing.assert_array_equal(replayed, plain)
 
 
@@ -261,13 +267,11 @@ def groups_of(graph, sizes):
     return graph.replace(adjacency=adjacency, groups=groups)
 
 
-def test_a_seed_gives_the_same_encoder_whatever_ran_before(monkeypatch):
+def test_a_seed_gives_the_same_encoder_whatever_ran_before():
     graph = random_graph(200, 20)
     model = partial(DGI, dim=16, epochs=5, device="cuda")
     first = model().fit_transform(graph).vectors
-    with monkeypatch.context() as patch:
-        patch.setattr(DGI, "one_of_many", True)
-        model().fit(graph)
+    fitted(graph, compiled=True, **model.keywords)
     DGI(preset="batches", dim=16, epochs=2, device="cuda").fit(graph)  # batches are always compiled
     np.testing.assert_array_equal(model().fit_transform(graph).vectors, first)
 

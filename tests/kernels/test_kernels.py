@@ -12,6 +12,7 @@ import torch
 from sample_graphs import random_graph
 
 from infomax import DGI, kernels
+from infomax.estimator.together import fit_together
 from infomax.io.npz import write_npz
 from infomax.kernels import Adam, Backend, plain
 from infomax.training.loop import Ledger
@@ -78,8 +79,9 @@ def test_a_small_graph_counts_as_large_in_one_of_many_models(monkeypatch):
             Backend, name, lambda device, work, *step: numbers.append(work) or Backend(device)
         )
     model = DGI(dim=4, epochs=2, device="cpu", vectors="paper")
-    for model.one_of_many in (False, True):
-        model.fit(graph).transform(graph)
+    for is_one_of_many in (False, True):
+        fit_together([model], graph, is_one_of_many=is_one_of_many)
+        model.transform(graph)
     assert numbers == [30 * 4 * 2, 30 * 4, math.inf, 30 * 4]
 
 

@@ -76,8 +76,10 @@ def test_a_type_whose_paths_lead_to_no_times_has_plain_means() -> None:
 
 
 def test_means_are_those_of_questions_asked_after_the_last_event(model: DGI) -> None:
-    raw = model._given(model.graph_, model._recipe())["pooled"][np.arange(7)]
-    parts = model._recipe().parts
+    raw = model.fitted_.parts_outside_embedder(model.graph_, model.fitted_.recipe)["pooled"][
+        np.arange(7)
+    ]
+    parts = model.fitted_.recipe.parts
     names = [name for life in LIVES.split(",") for name in parts[f"pooled {life}"]]
     asked = pa.table({"id": np.arange(7), "time": ["2030-01-01"] * 7})
     answers = model.at(asked)
@@ -94,7 +96,7 @@ def test_vectors_as_of_a_day_are_those_of_the_rows_up_to_then(model: DGI) -> Non
     full = _shop(like=model.graph_).target("customer")
     day = int(np.sort(full.nodes["order"].times)[39])
     cut, fewer = full.as_of(day), _shop(40, like=model.graph_).target("customer")
-    aged = [name for name in model._recipe().parts if name.startswith("pooled")]
+    aged = [name for name in model.fitted_.recipe.parts if name.startswith("pooled")]
     found = [model.transform(graph, vectors="pooled") for graph in (cut, fewer, full)]
     assert list(found[0].parts) == aged == [f"pooled {life}" for life in LIVES.split(",")]
     assert found[0].vectors.tobytes() == found[1].vectors.tobytes()
@@ -170,10 +172,11 @@ def test_rows_without_times_count_for_ever_alone() -> None:
     assert np.isfinite(model.transform(graph).vectors).all()
     some = graph.target("order").part(np.arange(60) % 2 == 1).target("customer")
     aged, known = (
-        model._given(one, model._recipe())["pooled"][np.arange(7)] for one in (graph, some)
+        model.fitted_.parts_outside_embedder(one, model.fitted_.recipe)["pooled"][np.arange(7)]
+        for one in (graph, some)
     )
     names = ["mean of price over order, latest", "mean of price over order, 365d"]
-    parts = model._recipe().parts
+    parts = model.fitted_.recipe.parts
     columns = [[*parts["pooled latest"], *parts["pooled 365d"]].index(name) for name in names]
     dated = some.relations[0].edges.strength(np.arange(7)) > 0
     np.testing.assert_allclose(aged[dated][:, columns], known[dated][:, columns], atol=1e-5)

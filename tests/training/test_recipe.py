@@ -89,7 +89,7 @@ def test_positions_are_eigenvectors_of_the_normalised_graph_as_hops_weigh_them(g
     scale = 1 / np.sqrt(a.sum(1) + 0.1 * a.sum(1).mean())
     values, vectors = (one[..., ::-1] for one in np.linalg.eigh(scale[:, None] * a * scale))
     model = DGI(4, epochs=0, vectors="positions").fit(graph)
-    places = model._places
+    places = model.fitted_.positions
     np.testing.assert_allclose(places.values[1:], values[: places.width], atol=1e-3)
     first = vectors[:, :5] * sum(values[:5] ** power for power in range(2, 25))
     np.testing.assert_allclose(np.abs(places.of_type("")[:, :5]), np.abs(first), atol=1e-3)
@@ -117,7 +117,7 @@ def test_all_types_stand_in_one_space():
     )
     normalised = scale[:40, None] * rated.T * scale[40:]
     np.testing.assert_allclose(
-        normalised @ v[40:], v[:40] * models[0]._places.values[1:9], atol=1e-3
+        normalised @ v[40:], v[:40] * models[0].fitted_.positions.values[1:9], atol=1e-3
     )
 
 

@@ -266,6 +266,7 @@ def _answer(
     run: Path, questions: Path, out: Path | None, columns: dict[str, Any], given: dict[str, Any]
 ) -> None:
     """Write one vector per question."""
+    from infomax.estimator.questions import answer_in_blocks
     from infomax.io.questions import check_answers, save_answers
 
     if out is None:
@@ -281,7 +282,15 @@ def _answer(
     model, source = open_run(run, given["graph"], columns, nodes=given["nodes"], positions=False)
     with show.Steps("embed", None) as steps:
         steps.at(0, "answers")
-        found = model._answers(questions, source, given["half_life"], own, times[0], ANSWERS)
+        found = answer_in_blocks(
+            model.fitted_,
+            questions,
+            source,
+            half_life=given["half_life"],
+            id_column=own,
+            time_column=times[0],
+            bytes_per_block=ANSWERS,
+        )
         told = save_answers(out, found)
     show.wrote(f"{out} ({told})")
 
@@ -300,6 +309,7 @@ def open_run(
     """Read a run and the graph to embed: its own, another, or its own with new nodes; ``positions`` may be used."""
     from infomax.arrays.structural_features import structural_features_named
     from infomax.estimator import DGI
+    from infomax.estimator.same_features import check_same_features
     from infomax.graphs.reading import read_graph
     from infomax.io.columns import MATRICES
 
@@ -320,7 +330,7 @@ def open_run(
         source = options.open_graph(
             graph, labels, known.directed, columns, nodes=nodes, like=known
         ).target(known.node_type)
-        model._check_features(source)
+        check_same_features(source, known)
     except InputError as error:
         whole = f"It must be the whole graph. If it has only new nodes: infomax embed {run} {graph} --attach."
         remedy = f"{error.remedy} {whole}".strip()

@@ -199,7 +199,7 @@ def _evaluate_labels(
     codes, own_split = asked.coded(ids, numbered=source.suffix == ".npy")
     splits, split_name = splits_for(codes, own_split, folds=folds)
 
-    if model is not None and list(parts := model._recipe().parts) != ["positions"]:
+    if model is not None and list(parts := model.fitted_.recipe.parts) != ["positions"]:
         _warn_of_features(model, [column for _, column in asked.named.values()], own="own" in parts)
     probe = probe or ("validated" if codes.ndim == 1 else "paper")
     measure = choose_probe(probe)

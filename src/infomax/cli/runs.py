@@ -236,11 +236,4 @@ def sampled_rows(
 
 def in_memory(model: DGI) -> None:
     """Read the graph of a run into memory where it is a graph folder, if there is room for it and its vectors."""
-    from infomax import memory
-    from infomax.kernels import room
-    from infomax.kernels.device import choose_device
-
-    if model.graph_.table.mapped:
-        cpu = choose_device("cpu")
-        room.require(memory.embedding_bytes(model.graph_, model.model_.encoder.out_dim, cpu), cpu)
-        model.graph_ = model.graph_.loaded()
+    model.fitted_ = model.fitted_.in_memory()

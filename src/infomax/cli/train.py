@@ -58,7 +58,7 @@ def _train_all(given: Mapping[str, Any], tables: Mapping[str, Any], ranks: Ranks
         targets = _targets(given, tables)
         folders = [Path(node_type, name) for node_type in targets for name in names]
         refuse_hidden(out, folders)
-    beside: DGI | None = None
+    earlier_model: DGI | None = None
     with listing(out, folders) if ranks.rank == 0 and folders != [Path()] else nullcontext():
         for node_type, one in targets.items():
             models = {
@@ -71,9 +71,12 @@ def _train_all(given: Mapping[str, Any], tables: Mapping[str, Any], ranks: Ranks
                 _train_together(models, announced)
                 continue
             for folder, model in models.items():
-                model._beside = beside  # whose positions are those of all types
-                _train(model, announced, folder, given["resume"], ranks)
-                beside = model
+                # Positions are those of the whole graph: they are computed once for all types and seeds.
+                is_trained = _train(
+                    model, announced, folder, given["resume"], ranks, positions_of=earlier_model
+                )
+                if is_trained:
+                    earlier_model = model
 
 
 def _targets(given: Mapping[str, Any], tables: Mapping[str, Any]) -> dict[str, Graph]:
@@ -159,11 +162,9 @@ def _train_together(models: Mapping[Path, DGI], graph: Graph) -> None:
     show.start_clock()
     for folder in models:
         refuse_model(folder, runs_below=False)
-    first = next(iter(models.values()))
     with show.Steps("train", len(models)) as steps:
         fit_together(list(models.values()), graph)
         for done, (folder, model) in enumerate(models.items(), start=1):
-            model._beside = first  # whose positions are those of all seeds
             model.save(folder)
             steps.at(done, f"loss {model.health_['loss']:.4f}" if "loss" in model.health_ else "")
     verdicts = {model.health_["verdict"]["verdict"] for model in models.values()}
@@ -172,8 +173,19 @@ def _train_together(models: Mapping[Path, DGI], graph: Graph) -> None:
     )
 
 
-def _train(model: DGI, graph: Graph, out: Path, resume: bool, ranks: Ranks) -> None:
-    """Train on a graph, or on one of its types; write the run folder, and say what came of it."""
+def _train(
+    model: DGI,
+    graph: Graph,
+    out: Path,
+    resume: bool,
+    ranks: Ranks,
+    *,
+    positions_of: DGI | None,
+) -> bool:
+    """Train on a graph, or on one of its types; write the run folder, and say what came of it.
+
+    Returns whether it was trained; a run that is finished already is not trained again.
+    """
     from infomax.training import runs
     from infomax.training.resuming import refuse_other_run
     from infomax.training.verdict import words
@@ -189,14 +201,15 @@ def _train(model: DGI, graph: Graph, out: Path, resume: bool, ranks: Ranks) -> N
         if resume and (out / runs.MODEL).exists():
             refuse_other_run(out, graph, preset.describe(), model.seed)
             show.out.print(f"{out} holds a finished run already: nothing to resume.")
-            return
+            return False
     unit = "steps" if preset.name in settings.BATCHES else "epochs"
     total = preset.epochs if preset.patience is None else min(preset.epochs, preset.patience + 1)
     with show.training_progress(
         unit, "Go on with the same command and --resume.", total
     ) as progress:
-        model.fit(graph, run=out, progress=progress)
+        model.fit(graph, run=out, progress=progress, positions_of=positions_of)
     if ranks.rank == 0:
         show.health(model.health_)
         show.wrote(f"{out}/")
         show.out.print(words(model.health_["verdict"]))
+    return True

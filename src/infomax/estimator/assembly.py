@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import torch
 
 from infomax import memory
@@ -32,51 +31,60 @@ def assemble(
 ) -> tuple[Training, Scaler]:
     """Make the model, the views and the training; raise InputError for settings that do not fit the graph.
 
-    ``numbers`` is how many numbers it computes, which decides about kernels; None: by the preset. ``scaler`` is that of
-    a training that goes on.
+    Args:
+        graph: the graph.
+        preset: the settings, filled in and fitted to the graph.
+        seed: seed of the initial weights and of all other random draws.
+        device: where to train.
+        ranks: the processes that share the training.
+        numbers: how many numbers the training computes, which decides about kernels; None: by the preset.
+        scaler: the scaler of a training that goes on; None: one is fitted.
     """
-    smaller = "--dim or --batch" if preset.regime in (Batches, Patches) else "--dim"
+    in_batches = preset.regime in (Batches, Patches)
+    smaller = "--dim or --batch" if in_batches else "--dim"
     remedy = f"Lower {smaller}, or allow more memory."
     room.require(preset.bytes(graph, device), device, ranks.on_this_host, remedy)
-    if not graph.splits.get("seen", np.True_).any():
-        raise InputError(
-            "splits['seen']", "at least one node", "none", "Mark the nodes that training may see."
-        )
-    model = build(preset, graph.num_features, generators(seed, device)[0]).to(device)
-    if model.encoder.whole and preset.regime in (Batches, Patches):
-        where, remedy = f"encoder {type(model.encoder).__name__}", 'Pass preset="whole-graph".'
-        raise InputError(
-            where, "views of the whole graph, which it needs", preset.regime.__name__, remedy
-        )
-    replayable = is_replayable(
-        preset.corruption, graph.table.sparse
-    ) and preset.make_method().is_fused(model)
+    if "seen" in graph.splits and not graph.splits["seen"].any():
+        remedy = "Mark the nodes that training may see."
+        raise InputError("splits['seen']", "at least one node", "none", remedy)
+
+    weights_generator, _ = generators(seed, device)
+    model = build(preset, graph.num_features, weights_generator).to(device)
+    if model.encoder.whole and in_batches:
+        location = f"encoder {type(model.encoder).__name__}"
+        expected, found = "views of the whole graph, which it needs", preset.regime.__name__
+        raise InputError(location, expected, found, 'Pass preset="whole-graph".')
+    method = preset.make_method()
+    replayable = is_replayable(preset.corruption, graph.table.sparse) and method.is_fused(model)
+
     source = graph if preset.regime.reads_folders else graph.loaded()
-    seen, scaler = source.seen(), scaler or source.scaler(preset.scale)
-    if not graph.table.mapped and ranks.rank == 0:  # all vectors come after it
+    seen = source.seen()
+    if scaler is None:
+        scaler = source.scaler(preset.scale)
+    if not graph.table.mapped and ranks.rank == 0:
+        # All vectors are computed after the training: what lacks the memory is refused before it.
         room.require(memory.embedding_bytes(seen, model.encoder.out_dim, device), device)
     scaled = seen.scaled(scaler)
     warn_if_zero(scaled.table, scaler)
+
     work = preset.work(seen.num_nodes) if numbers is None else numbers
-    backend = Backend.of_training(device, work, preset.per_step(seen.num_nodes, seen.num_features))
+    work_per_step = preset.per_step(seen.num_nodes, seen.num_features)
+    backend = Backend.of_training(device, work, work_per_step)
     views = preset.views(scaled, model.encoder.rule, watched(preset.corruption), backend)
     views.prepare(model.encoder.depth)
     if ranks.count > 1:
         views.divide(ranks)
         if not replayable:
+            location = f"training in {ranks.count} processes"
             expected = "the paper's encoder, shuffle, readout, discriminator and objective"
-            raise InputError(
-                f"training in {ranks.count} processes",
-                expected,
-                "others",
-                "Start it without torchrun.",
-            )
+            raise InputError(location, expected, "others", "Start it without torchrun.")
     return _training(model, views, preset, seed, backend, ranks, replayable), scaler
 
 
 def another(training: Training, preset: Preset, model: Model, seed: int) -> Training:
     """A training that differs from another in its seed only, and shares its views; the model is that of the seed."""
-    model, replayable = model.to(training.device), training.replay is not None
+    model = model.to(training.device)
+    replayable = training.replay is not None
     return _training(
         model, training.views, preset, seed, training.backend, training.ranks, replayable
     )
@@ -91,6 +99,7 @@ def _training(
     ranks: Ranks,
     replayable: bool,
 ) -> Training:
+    _, draws_generator = generators(seed, backend.device)
     return Training(
         model,
         views,
@@ -98,7 +107,7 @@ def _training(
         lr=preset.lr,
         epochs=preset.epochs,
         patience=preset.patience,
-        generator=generators(seed, backend.device)[1],
+        generator=draws_generator,
         replayable=replayable,
         backend=backend,
         ranks=ranks,
@@ -107,11 +116,5 @@ def _training(
 
 def build(preset: Preset, in_dim: int, generator: torch.Generator) -> Model:
     """Build the encoder and the other parts of the method, with initial weights from a generator."""
-    return preset.make_method().build(preset.build_encoder(in_dim, generator), generator)
-
-
-def check_graph(graph: object) -> None:
-    """Raise InputError if the argument is not a Graph."""
-    if not isinstance(graph, Graph):
-        remedy = "Make one: Graph.from_frames, from_arrays, from_scipy, from_networkx or from_pyg, or read_graph(path)."
-        raise InputError("graph", "a Graph", type(graph).__name__, remedy)
+    encoder = preset.build_encoder(in_dim, generator)
+    return preset.make_method().build(encoder, generator)

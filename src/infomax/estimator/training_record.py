@@ -1,0 +1,82 @@
+"""How a training went, and the report on it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from infomax.arrays.resemblance import resemblance
+from infomax.arrays.structural_features import structural_features_named
+from infomax.embeddings import columns_in_words
+from infomax.graphs.graph import Graph
+from infomax.parts.vectors import PAPER
+from infomax.training.health import health, spread
+from infomax.training.recipe import Recipe
+from infomax.training.vectors import embed
+
+
+@dataclass(frozen=True)
+class StoredRecord:
+    """The report on a training that was read from its run folder."""
+
+    report: dict[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingRecord:
+    """How a training of this process went.
+
+    Its report is computed when it is first read, since it needs the vectors of the encoder and their spectrum.
+    """
+
+    course: Mapping[str, Any]
+    """What the loop says: epochs, losses, seconds, memory."""
+    graph: Graph
+    """The graph that was trained on; the report is about the nodes that training saw."""
+    recipe: Recipe
+    device: str
+    resemblance: float | None = None
+    """How alike neighbours are, where it was computed for the length of the own part."""
+
+    @cached_property
+    def report(self) -> dict[str, Any]:
+        """The report on the training, as JSON values; the spectrum in it is that of the encoder's vectors."""
+        seen_graph = self.graph.seen()
+        facts = self._vector_facts() | self._feature_facts(seen_graph)
+        encoder_vectors = embed(
+            self.recipe.only(PAPER), seen_graph, self.device, rows=spread(seen_graph.num_nodes)
+        )
+        return health({**self.course, **facts}, encoder_vectors, seen_graph)
+
+    def _vector_facts(self) -> dict[str, Any]:
+        """What vectors are made of: the width and the columns of each part."""
+        parts = self.recipe.parts
+        if not parts:
+            return {}
+        return {
+            "parts": {name: len(columns) for name, columns in parts.items()},
+            "columns": {name: columns_in_words(columns) for name, columns in parts.items()},
+        }
+
+    def _feature_facts(self, seen_graph: Graph) -> dict[str, Any]:
+        """What becomes of the features of the nodes. Positions are no features, and are always alike."""
+        if structural_features_named(seen_graph.feature_names):
+            return {}
+        facts: dict[str, Any] = {}
+        is_pooled = seen_graph.node_type in self.recipe.ends
+        if "own" not in self.recipe.parts and not is_pooled:
+            facts["columns_lost"] = seen_graph.num_features
+        if not seen_graph.node_type:
+            facts["resemblance"] = self.resemblance
+            if self.resemblance is None:
+                facts["resemblance"] = resemblance_of(seen_graph, self.recipe)
+        return facts
+
+
+def resemblance_of(graph: Graph, recipe: Recipe) -> float | None:
+    """How alike the scaled features of neighbours are; None in a graph of several types."""
+    if graph.node_type:
+        return None
+    return resemblance(graph.table, graph.edges, recipe.scaler)
