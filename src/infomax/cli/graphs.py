@@ -10,6 +10,7 @@ import typer
 from infomax.cli import show
 from infomax.cli.app import Grouped, app
 from infomax.cli.options import (
+    TABLE_OPTIONS,
     Directed,
     GraphArgument,
     Labels,
@@ -17,6 +18,7 @@ from infomax.cli.options import (
     open_graph,
     option,
     reads_tables,
+    writable,
 )
 from infomax.errors import InputError, number_of
 
@@ -36,7 +38,7 @@ app.add_typer(datasets, name="datasets")
 
 
 @app.command(cls=Grouped)
-@reads_tables()
+@reads_tables(*(name for name in TABLE_OPTIONS if name != "schema"))
 def info(
     graph: GraphArgument,
     nodes: NodesArgument = None,
@@ -51,6 +53,14 @@ def info(
     kinds: Annotated[
         list[str] | None,
         option("NAME", "Of several types of nodes, describe this one. May be repeated.", "--type"),
+    ] = None,
+    schema: Annotated[
+        Path | None,
+        option(
+            "FILE",
+            "Write what all tables and columns are, and why. Change it, and train or prepare by it.",
+            callback=writable,
+        ),
     ] = None,
     *,
     tables: dict[str, Any],
@@ -70,9 +80,12 @@ def info(
     if trained:
         found = runs.read_training_graph(run)
     else:
-        if not kinds and nodes is None and _is_database(graph, tables):
+        if not kinds and schema is None and nodes is None and _is_database(graph, tables):
             return
         found = open_graph(graph, labels, directed, tables, nodes=nodes)
+    if schema is not None:
+        _write_schema(found, graph, schema)
+        return
     if found.types:
         _show_types(graph, found, trained, kinds or ())
     elif kinds:
@@ -84,6 +97,17 @@ def info(
         }
         show.table(graph, ("", ""), ((name, text) for name, text in rows.items() if text))
         _show_columns(found)
+
+
+def _write_schema(graph: Graph, name: str, path: Path) -> None:
+    """Write what the tables of a graph are to a file."""
+    from infomax.io.schema.schema_file import write_schema
+
+    if graph.schema is None:
+        raise InputError("--schema", "a graph that was made of tables", f"{name}, which was not")
+    write_schema(graph.schema, path)
+    count = number_of(len(graph.schema.tables), "table")
+    show.wrote(f"{path} ({count}); to obey it: infomax train {name} --schema {path} --out RUN")
 
 
 def _described(graph: Graph, trained: bool, dim: int) -> dict[str, str]:

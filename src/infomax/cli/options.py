@@ -160,6 +160,11 @@ TABLE_OPTIONS = {
     "ignore": _column(
         list[str], "COLUMN", "A column of the node table to ignore. May be repeated."
     ),
+    "schema": _column(
+        str,
+        "FILE",
+        "What all tables and columns are; infomax info GRAPH --schema FILE writes it.",
+    ),
     "key": _column(
         list[str],
         "TABLE.COLUMN=TABLE",

@@ -15,6 +15,7 @@ from infomax.io.columns import Columns
 from infomax.io.database import is_database
 from infomax.io.known import read_like
 from infomax.io.reading import read_record
+from infomax.io.schema.schema import Schema
 
 
 def read_graph(
@@ -76,6 +77,7 @@ def read_database(
     ignore: str | Sequence[str] = (),
     name: str | None = None,
     columns: Mapping[str, str] | Sequence[str] = (),
+    schema: Schema | str | Path | None = None,
     as_of: str | None = None,
     like: Graph | None = None,
 ) -> Graph:
@@ -101,12 +103,21 @@ def read_database(
         ignore: names of columns that are not read.
         name: columns of names that are shown beside ids, as ``"Track.Name"``.
         columns: what columns are, as in `read_graph`.
+        schema: what all tables and columns are, as in `read_graph`.
         as_of: leave out rows of a later time, as in `read_graph`.
         like: an earlier graph, by which tables are read and columns become features.
     """
     said = {"key": as_said(keys), "table": as_said(tables)}
     chosen = Columns.of(
-        labels, None, ignore, columns=columns, name=name, time=time, as_of=as_of, **said
+        labels,
+        None,
+        ignore,
+        columns=columns,
+        name=name,
+        time=time,
+        as_of=as_of,
+        schema=schema,
+        **said,
     )
     chosen, _ = read_like(chosen, like, None)
     if not is_database(source):

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TypedDict
+
+from infomax.io.schema.schema import Schema
 
 
 class Choices(TypedDict, total=False):
@@ -42,6 +45,8 @@ class Choices(TypedDict, total=False):
             a folder of several types, the name of such a relation.
         columns: what columns of the node table are, by their names: number, boolean, category, date, text, tokens,
             name, label, id or ignore. Others are found from their values.
+        schema: what all tables and columns are: a `Schema`, as ``graph.schema``, or the file of one, which
+            ``infomax info GRAPH --schema FILE`` writes. Nothing is guessed then.
     """
 
     labels: str | Sequence[str]
@@ -59,3 +64,4 @@ class Choices(TypedDict, total=False):
     node_type: str | None
     edges_as: str | None
     columns: Mapping[str, str] | Sequence[str]
+    schema: Schema | str | Path | None

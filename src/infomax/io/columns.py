@@ -16,6 +16,7 @@ from infomax.io.column_names import EdgeColumns, NodeColumns, keys, listed, seve
 from infomax.io.encoding.encoding import Encoding
 from infomax.io.encoding.kinds import FEATURES, kinds_said
 from infomax.io.schema.schema import ONLY_RELATION, Ends, Schema, TableSchema, Use
+from infomax.io.schema.schema_file import location_in, read_schema
 
 LABEL, SPLIT, GROUPS, NAME, TIME = "label:", "split:", "graph:name", "node:name", "node:time"
 """Columns and attributes of nodes whose names begin so are labels and splits; others are the graph,
@@ -32,7 +33,7 @@ DATABASE = ("key", "table")
 """Choices about the tables of a database."""
 OF_NODES = ("labels", "features", "matrix", "ignore", "id", "groups", "name", "time", "kinds")
 """Choices about the columns of node tables."""
-_SAID = (*OF_NODES, "source", "target", "weight", "as_of", *TYPES, *DATABASE)
+_SAID = (*OF_NODES, "source", "target", "weight", "as_of", "obeys_schema", *TYPES, *DATABASE)
 
 
 FeaturesOfType: TypeAlias = tuple[Sequence[str], Encoding | None, Sequence[float]]
@@ -63,6 +64,10 @@ class Columns:
     """A file that holds the features, in place of columns."""
     schema: Schema | None = None
     """What the tables of an earlier graph, or of a schema that a person wrote, are."""
+    obeys_schema: bool = False
+    """Whether the schema is one that a person gave: nothing that it says is decided otherwise."""
+    schema_path: Path | None = None
+    """The file of the schema, for messages."""
     known_table: TableSchema | None = None
     """Of the schema, the table that these columns are of: its columns are taken where the table has them."""
     types: tuple[str, ...] = ()
@@ -102,6 +107,7 @@ class Columns:
         ignore: str | Iterable[str] = (),
         types: str | Sequence[str] = (),
         columns: Mapping[str, str] | Sequence[str] = (),
+        schema: Schema | str | Path | None = None,
         **names: Any,
     ) -> Self:
         """The columns of these names; one name stands for a list of one, and one file for all features.
@@ -116,7 +122,7 @@ class Columns:
                 listed(ends),
             )
         for word in names:
-            if word not in (*Choices.__annotations__, "schema", *DATABASE):
+            if word not in (*Choices.__annotations__, *DATABASE):
                 known = ("features", *Choices.__annotations__)
                 raise InputError(
                     f"argument {word}", f"one of {', '.join(known)}", "another", meant(word, known)
@@ -153,6 +159,24 @@ class Columns:
             matrix=files[0] if files else None,
             types=tuple(end.strip() for end in ends),
             **names,
+        )._with_schema(schema)
+
+    def _with_schema(self, schema: Schema | str | Path | None) -> Self:
+        """The same choices, with a schema that a person gave, or the file of one."""
+        if schema is None:
+            return self
+        path = Path(schema) if isinstance(schema, str | Path) else None
+        if isinstance(schema, str | Path):
+            schema = read_schema(schema)
+        labels = self.labels
+        if schema.is_database:  # which leaves out the edges of a key that is a label
+            labels += tuple(
+                f"{table.node_type}.{column}"
+                for table in schema.tables.values()
+                for column in table.with_role("label")
+            )
+        return dataclasses.replace(
+            self, schema=schema, obeys_schema=True, schema_path=path, labels=labels
         )
 
     def like_types(self, types: Mapping[str, FeaturesOfType]) -> Self:
@@ -232,8 +256,10 @@ class Columns:
             given = getattr(self, word)
             # What a model was trained on may be positions or degrees, which are in no table.
             if given and not (word == "features" and self.structural_features):
-                where = {"matrix": "features", "kinds": "columns"}.get(word, word)
-                raise InputError(where, expected, found or listed(several(given)), remedy)
+                options = {"matrix": "features", "kinds": "columns", "obeys_schema": "schema"}
+                where = options.get(word, word)
+                given = "one" if given is True else listed(several(given))
+                raise InputError(where, expected, found or given, remedy)
 
     def refuse_others(self, allowed: Collection[str], expected: str) -> None:
         """Refuse all choices but those that are allowed."""
@@ -250,6 +276,14 @@ class Columns:
                 f"tables of {told[not several]}, as the earlier graph has",
                 told[several],
             )
+
+    def refuse_schema_of_others(self, *, is_database: bool) -> None:
+        """Refuse the schema of a database for other tables, and the other way round."""
+        schema = self.schema
+        if self.obeys_schema and schema is not None and schema.is_database != is_database:
+            told = {True: "tables with keys, as a database has", False: "tables without keys"}
+            where = location_in(self.schema_path, ("is_database",))
+            raise InputError(where, f"the schema of {told[is_database]}", told[not is_database])
 
     def of_edges(self, path: Path, names: Sequence[str]) -> EdgeColumns:
         """The columns of source, target and weight: as named, else those of these names in any case.

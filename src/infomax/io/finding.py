@@ -32,7 +32,9 @@ def find_tables(
                 "attach_to", "tables of new nodes and their edges", "a database", remedy
             )
         columns.refuse_other_types(edges, several=True)
+        columns.refuse_schema_of_others(is_database=True)
         return of_database(edges, columns)
+    columns.refuse_schema_of_others(is_database=False)
     columns.refuse(DATABASE, f"a database or a folder of tables with keys, rather than {edges}")
     if is_typed(Path(edges)):
         if nodes is not None:

@@ -36,7 +36,9 @@ def read_like(
     """As `like_known`, if there is one, where the caller has chosen no features; and whether edges have directions."""
     if known is None:
         return columns, directed
-    columns.refuse(("features", "kinds"), "none where features are those of another graph")
+    columns.refuse(
+        ("features", "kinds", "obeys_schema"), "none where features are those of another graph"
+    )
     return like_known(columns, known), known.directed if directed is None else directed
 
 
@@ -46,7 +48,7 @@ def as_known(columns: Columns, known: Record | None) -> Columns:
         return columns
     last = ("matrix",) if known.types else TYPES
     columns.refuse(
-        ("labels", "ignore", "groups", "kinds", "as_of", *last),
+        ("labels", "ignore", "groups", "kinds", "as_of", "obeys_schema", *last),
         "none where nodes are attached to a graph",
     )
     columns = like_known(columns, known)

@@ -14,9 +14,10 @@ from infomax.io.encoding.cells import MISSING
 from infomax.io.encoding.column_types import Fault, tells_label
 from infomax.io.encoding.kinds import EXPECTED
 from infomax.io.encoding.survey import Survey
+from infomax.io.schema.obeying import schema_location
 
 
-def _refuse(path: str, faults: Sequence[Fault]) -> None:
+def _refuse(path: str, faults: Sequence[Fault], columns: Columns) -> None:
     """Refuse columns of a table that cannot become features, all in one message."""
     remedy = (
         "Correct it, or leave the cell empty where nothing is known; or say what the column is: "
@@ -25,6 +26,12 @@ def _refuse(path: str, faults: Sequence[Fault]) -> None:
     remedy += "Numbers are written as 1200.50, dates as 2025-12-31; of codes the kind is category."
     if all(expected == EXPECTED["type"] for _, expected, _ in faults):
         remedy = "Turn it into one of these, or leave it out: --column NAME=ignore (in Python: ignore=NAME)."
+    known = columns.known_table
+    if columns.obeys_schema and known is not None:
+        # A fault names its column in its place, in quotes.
+        wrong = [name for name in known.columns if f'column "{name}"' in faults[0][0]]
+        where = schema_location(columns, "columns", *wrong[:1])
+        remedy = f"Correct it, or change what the schema says of it: {where}."
     if len(faults) == 1:
         raise InputError(*faults[0], remedy)
     told = "; ".join(f"{where}: {found}, not {expected}" for where, expected, found in faults)
@@ -35,8 +42,10 @@ def learnt(columns: Columns, survey: Survey, path: Path, names: Sequence[str]) -
     """The choices with what was learnt: an encoding, and columns to ignore. All faults are in one message."""
     encoding, faults = survey.finish()
     if faults:
-        _refuse(str(path), faults)
-    called = columns.name_among(names) or survey.name_column
+        _refuse(str(path), faults, columns)
+    called = columns.name_among(names)
+    if called is None and not columns.obeys_schema:
+        called = survey.name_column
     used = [column.name for column in encoding.feature_columns]
     warn_of_labels(path, used, survey.labels)
     lost = [column for column in encoding.columns if column.name != called]

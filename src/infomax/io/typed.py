@@ -14,6 +14,7 @@ from infomax.io.column_names import apart, listed, plain, spellings
 from infomax.io.columns import COUNT, EVENT, LABEL, MATRICES, OF_NODES, Columns
 from infomax.io.record import Record
 from infomax.io.refusals import id_unknown
+from infomax.io.schema.obeying import obeying
 from infomax.io.schema.schema import Schema
 from infomax.io.sources import EXTENSIONS, Source
 from infomax.io.unite import Ends, check_names
@@ -149,6 +150,8 @@ def of_sources(
     edges: Mapping[Ends, Source],
     columns: Columns,
     matrices: Mapping[str, Path] | None = None,
+    *,
+    is_database: bool = False,
 ) -> Tables:
     """Node tables by type and edge tables by relation; a column that is named need only be in one of them."""
     headers = {node_type: source.names for node_type, source in nodes.items()}
@@ -169,9 +172,12 @@ def of_sources(
         source.columns = _of_table(
             columns, node_type, source.names, (matrices or {}).get(node_type)
         )
+        source.columns = obeying(source.columns, source.path, source.names)
     for ends, source in edges.items():
         source.apart = ends[0] != ends[2]
         source.columns = _of_relation(columns, source, ends)
+        if not is_database:
+            source.columns = obeying(source.columns, source.path, source.names)
         if ends[1] == columns.edges_as:
             _add_rows(columns, source, of_nodes)
     return Tables(of_nodes, dict[Ends | None, Source](edges.items()), columns)
@@ -206,9 +212,9 @@ def of_two(edges: Source, nodes: Source | None, columns: Columns, known: Record 
         columns.refuse(
             OF_NODES, "a node table that they belong to", f"only the edge table {edges.path}"
         )
-    edges.columns = columns.of_edge_table()
+    edges.columns = obeying(columns.of_edge_table(), edges.path, edges.names)
     if nodes is not None:
-        nodes.columns = columns.of_node_table("")
+        nodes.columns = obeying(columns.of_node_table(""), nodes.path, nodes.names)
     return Tables({} if nodes is None else {"": nodes}, {("", RELATION, ""): edges}, columns)
 
 
@@ -231,6 +237,7 @@ def _of_several(edges: Source, nodes: Source | None, columns: Columns) -> Tables
             chosen = replace(
                 chosen, ignore=tuple(dict.fromkeys([*chosen.ignore, *unused, columns.node_type]))
             )
+            chosen = obeying(chosen, nodes.path, nodes.names)
             of_nodes[node_type] = Source(
                 nodes.files, chosen, nodes.frame, only=(columns.node_type, node_type)
             )
@@ -241,9 +248,11 @@ def _of_several(edges: Source, nodes: Source | None, columns: Columns) -> Tables
             raise InputError(str(nodes.path), expected, "none", remedy)
         (node_type,) = kinds
         nodes.columns = _of_table(columns, node_type, nodes.names, columns.matrix)
+        nodes.columns = obeying(nodes.columns, nodes.path, nodes.names)
         of_nodes = {node_type: nodes}
     edges.apart = True
-    edges.columns = _with_ends(columns.of_edge_table(), edges, columns.types, strict=True)
+    of_edges = obeying(columns.of_edge_table(), edges.path, edges.names)
+    edges.columns = _with_ends(of_edges, edges, columns.types, strict=True)
     if columns.edges_as:
         _add_rows(columns, edges, of_nodes)
     return Tables(of_nodes, {None: edges}, columns)
@@ -336,6 +345,8 @@ def _of_table(columns: Columns, node_type: str, header: list[str], matrix: Path 
         else tuple(own(features)),
         matrix=matrix,
         schema=columns.schema,
+        obeys_schema=columns.obeys_schema,
+        schema_path=columns.schema_path,
         kinds={name: columns.kinds[word] for name, word in chosen(columns.kinds).items()},
         among=columns.among,
         mixed=columns.mixed,
@@ -353,7 +364,11 @@ def _of_relation(columns: Columns, edges: Source, ends: Ends) -> Columns:
     for word in ("source", "target", "weight"):
         column = getattr(columns, word)
         uses[word] = column if column in there else None
-    of_table = Columns(schema=columns.schema, **uses).of_edge_table(ends)
+    given: dict[str, Any] = {
+        "obeys_schema": columns.obeys_schema,
+        "schema_path": columns.schema_path,
+    }
+    of_table = Columns(schema=columns.schema, **given, **uses).of_edge_table(ends)
     return _with_ends(of_table, edges, ends[::2])
 
 

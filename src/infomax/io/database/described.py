@@ -27,8 +27,11 @@ from infomax.io.schema.schema import (
 )
 
 
-def schema_of(plan: Plan) -> Schema:
-    """The schema of a database; the columns of nodes are added once they have been read."""
+def schema_of(plan: Plan, known: Schema) -> Schema:
+    """The schema of a database; the columns of nodes are added once they have been read.
+
+    Tables that are left out are not looked at: of these stays what was ``known``.
+    """
     tables: dict[str, TableSchema] = {}
     for name, decision in plan.decisions().items():
         table = plan.tables[name]
@@ -41,7 +44,7 @@ def schema_of(plan: Plan) -> Schema:
         else:
             tables[name] = described
     for name in sorted(plan.snapshot.left_out):
-        tables[name] = TableSchema("ignored", origin="said")
+        tables[name] = known.tables.get(name, TableSchema("ignored", origin="said"))
     return Schema(tables, is_database=True)
 
 

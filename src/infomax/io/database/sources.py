@@ -22,7 +22,18 @@ from infomax.io.unite import Ends
 
 def tables_of(plan: Plan, columns: Columns) -> Tables:
     """The tables of the graph, with all choices among the columns, so that a later database is read alike."""
-    allowed = ("labels", "features", "ignore", "name", "time", "as_of", "kinds", "key", "table")
+    allowed = (
+        "labels",
+        "features",
+        "ignore",
+        "name",
+        "time",
+        "as_of",
+        "kinds",
+        "key",
+        "table",
+        "obeys_schema",
+    )
     location = plan.snapshot.location
     expected = f"tables with keys, rather than the database {location}: see --key, --table"
     columns.refuse_others(allowed, expected)
@@ -58,9 +69,9 @@ def tables_of(plan: Plan, columns: Columns) -> Tables:
         mixed=True,
         schema=Schema(of_types),
     )
-    tables = of_sources(nodes, edges, decided)
+    tables = of_sources(nodes, edges, decided, is_database=True)
     directed = frozenset(ends for ends in edges if ends[0] == ends[2])
-    return replace(tables, directed=directed, schema=schema_of(plan))
+    return replace(tables, directed=directed, schema=schema_of(plan, known))
 
 
 def _location(plan: Plan, table: Table) -> Path:

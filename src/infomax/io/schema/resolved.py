@@ -120,7 +120,13 @@ def _with_columns(schema: Schema, nodes: Mapping[str, TableSchema]) -> Schema:
                 for column, about in read.columns.items()
                 if not column.startswith("node:")
             }
-            tables[name] = replace(table, columns={**own, **table.columns})
+            for key in table.keys:
+                column = key.table if key.table in own else "+".join(key.columns)
+                if column in own and schema.tables[key.table].role == "lookup":
+                    reason = f"the values of the lookup {key.table}"
+                    own[column] = ColumnSchema("feature", own[column].column_type, reason=reason)
+            labels = {name: about for name, about in own.items() if about.role == "label"}
+            tables[name] = replace(table, columns={**own, **table.columns, **labels})
     return replace(schema, tables=tables)
 
 
@@ -181,13 +187,24 @@ def _columns_of_nodes(source: Source, special: set[str]) -> dict[str, ColumnSche
             column = ColumnSchema("feature", list_type, reason=_REASONS[list_type])
         elif name in special or name == source.chosen.name:
             continue
+        elif source.only is not None:
+            column = ColumnSchema("ignored", reason="it tells the type, or is empty for this one")
         else:
             column = ColumnSchema("ignored", origin=_origin(name in source.asked_columns.ignore))
-        if name in known_columns and column.origin != "said":
-            before = known_columns[name]
-            column = replace(before, column_type=before.column_type or column.column_type)
+        if name in known_columns:
+            column = _as_known(column, known_columns[name])
+        elif source.columns.obeys_schema:
+            column = ColumnSchema("ignored", reason="the schema does not name it")
         found[name] = column
     return found
+
+
+def _as_known(column: ColumnSchema, known: ColumnSchema) -> ColumnSchema:
+    """What a column is, with the origin that is known of it, unless a person has now said something else."""
+    is_same = column.role == known.role and known.column_type in ("", column.column_type)
+    if column.origin == "said" and not is_same:
+        return column
+    return replace(known, column_type=known.column_type or column.column_type)
 
 
 def _origin(is_said: bool) -> Origin:

@@ -7,6 +7,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, fields
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -115,12 +116,15 @@ def read_schema(path: str | Path) -> Schema:
         values = json.loads(text, object_pairs_hook=_without_repeats)
     except (ValueError, RecursionError) as error:
         raise InputError(str(path), "a schema, which is JSON", str(error), remedy) from None
-    lines = JsonLines(text)
+    return from_json(values, partial(location_in, path))
 
-    def location(keys: JsonPath) -> str:
-        return f"{path}, line {lines.of(keys)}" + (f", {dotted(keys)}" if keys else "")
 
-    return from_json(values, location)
+def location_in(path: Path | None, keys: JsonPath) -> str:
+    """Where a value is in the file of a schema, by the keys that lead to it; without a file in the schema."""
+    if path is None:
+        return f"schema, {dotted(keys)}" if keys else "schema"
+    lines = JsonLines(path.read_text(encoding="utf-8"))
+    return f"{path}, line {lines.of(keys)}" + (f", {dotted(keys)}" if keys else "")
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -182,17 +186,14 @@ class JsonLines:
         return position + 1
 
 
-def _plain_location(keys: JsonPath) -> str:
-    return "schema" + (f", {dotted(keys)}" if keys else "")
-
-
-def from_json(values: Any, location: Callable[[JsonPath], str] = _plain_location) -> Schema:
+def from_json(values: Any, location: Callable[[JsonPath], str] | None = None) -> Schema:
     """The schema that `to_json` wrote, or a person edited.
 
     Args:
         values: the JSON.
         location: names the place of a value, by the keys that lead to it, in a message.
     """
+    location = location or partial(location_in, None)
     reader = _Reader(location)
     top = reader.object(values, (), {"format", "is_database", "type_columns", "tables"})
     if top.get("format") != FORMAT:
@@ -208,7 +209,7 @@ def from_json(values: Any, location: Callable[[JsonPath], str] = _plain_location
 
 def table_from_json(values: Any) -> TableSchema:
     """The table that `table_to_json` wrote."""
-    return _Reader(_plain_location).table(values, ())
+    return _Reader(partial(location_in, None)).table(values, ())
 
 
 class _Reader:
