@@ -39,6 +39,6 @@ def test_info_writes_a_schema_that_train_obeys(tmp_path: Path) -> None:
     assert columns["about"]["role"] == "ignored"
     values["tables"]["nodes"]["columns"]["age"]["role"] = "featur"
     path.write_text(json.dumps(values, indent=1))
-    told = infomax("train", tmp_path / "g", "--schema", path, *options)
+    told = infomax("train", tmp_path / "g", "--schema", path, *options[:-1], tmp_path / "run2")
     assert told.code == 2
     assert "tables.nodes.columns.age.role" in told.err

@@ -49,7 +49,9 @@ def obeying(columns: Columns, path: Path, header: Sequence[str]) -> Columns:
     column_types = {
         name: known.columns[name].column_type
         for name in features
-        if known.columns[name].column_type not in ("", "numbers") and name not in columns.labels
+        if name in header
+        and known.columns[name].column_type not in ("", "numbers")
+        and name not in columns.labels
     }
     new_labels = [label for label in labels if label not in columns.labels]
     taken = {*columns.labels, *columns.kinds}

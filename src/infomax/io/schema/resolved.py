@@ -185,8 +185,10 @@ def _columns_of_nodes(source: Source, special: set[str]) -> dict[str, ColumnSche
         elif name in raw_features:
             list_type = "numbers" if name in source.lists else "number"
             column = ColumnSchema("feature", list_type, reason=_REASONS[list_type])
-        elif name in special or name == source.chosen.name:
+        elif name in special:
             continue
+        elif name == source.chosen.name:
+            column = ColumnSchema("ignored", reason="it names the nodes")
         elif source.only is not None:
             column = ColumnSchema("ignored", reason="it tells the type, or is empty for this one")
         else:
