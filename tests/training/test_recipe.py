@@ -292,6 +292,13 @@ def test_the_own_part_is_as_long_as_actors_chameleons_and_proteins_want_it(resem
     assert {**found, "own": HALF} == LENGTHS
 
 
+def test_positions_are_as_long_as_the_encoder_between_several_types():
+    assert lengths(typed_graph(), None) == {**LENGTHS, "positions": 1.0}
+    found = DGI(4, epochs=0).fit_transform(typed_graph())
+    positions = found.vectors[:, found.columns["positions"]]
+    assert np.linalg.norm(positions, axis=1).mean() == pytest.approx(1, abs=1e-3)
+
+
 def test_what_a_graph_cannot_have_is_left_out_and_told(graph, monkeypatch):
     several = graph.replace(groups=np.zeros(40, np.int64))
     assert parts_for(several, "recipe") == (("encoder", "own", "pooled"), [])
