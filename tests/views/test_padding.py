@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 
+import numpy as np
 import pytest
 import torch
 from sample_graphs import random_graph
+from scipy import sparse
 
 from infomax import Graph
 from infomax.estimator import build
-from infomax.io.many import join
 from infomax.kernels import Backend
 from infomax.parts.corruptions import drop_features, flip_edges, is_replayable, shuffle_features
 from infomax.parts.methods import DeepGraphInfomax
@@ -23,7 +24,10 @@ SIZES = {"a": 13, "b": 21, "c": 9}
 
 def graphs(sizes=SIZES):
     """Graphs of different sizes, as one."""
-    return Graph.of(join({name: random_graph(n, 5, n, dense=True) for name, n in sizes.items()}))
+    parts = [random_graph(n, 5, n, dense=True) for n in sizes.values()]
+    adjacency = sparse.block_diag([part.adjacency for part in parts], format="csr")
+    joined = Graph.from_scipy(adjacency, np.concatenate([part.features for part in parts]))
+    return joined.replace(groups=np.repeat(np.arange(len(parts)), list(sizes.values())))
 
 
 def unchanged(view, generator):
