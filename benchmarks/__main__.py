@@ -86,6 +86,7 @@ TOYS = {
     "benchmarks.growth": Toy("--nodes 50,100 --fixed 60 --repeats 1"),
     "benchmarks.largest": Toy("--nodes 1e3 --features 5 --degree 4 --dim 4 --steps 2"),
     "benchmarks.ranks": Toy("--scale 0.005 --ranks 1 --dim 8 --batch 256 --steps 1 --repeats 1"),
+    "benchmarks.folds": Toy("cora --sizes 5 --draws 1", "planetoid", device=False),
     "benchmarks.columns": Toy(
         "--nodes 1e3 --folder FOLDER --rounds 1", device=False, library="duckdb"
     ),

@@ -43,6 +43,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("datasets", nargs="*", default=["cora", "citeseer"])
+    parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
     parser.add_argument("--draws", type=int, default=40)
     options = parser.parse_args()
 
@@ -56,7 +57,7 @@ def main() -> None:
         reference = random_splits(codes, seed=0, count=REFERENCE_SPLITS)
         with threadpool_limits(1):
             all_nodes = [score(vectors, codes, reference) for vectors in (trained, untrained)]
-            for per_class, split in itertools.product(SIZES, ("10/10/80", "5 folds")):
+            for per_class, split in itertools.product(options.sizes, ("10/10/80", "5 folds")):
                 scores = []
                 for seed in range(options.draws):
                     rows = drawn_nodes(codes, per_class, np.random.default_rng(seed))

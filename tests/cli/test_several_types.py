@@ -185,6 +185,8 @@ def test_edges_of_several_types_are_held_out_and_scored_by_positions(run, folder
     assert [(row["method"], row["score"]) for row in found["rows"]] == [
         ("Positions", "cosine"),
         ("Positions", "regression"),
+        ("SVD of the edges", "cosine"),
+        ("SVD of the edges", "regression"),
         ("Degrees", "product"),
     ]
     graph = DGI.load(out / "paper").graph_

@@ -330,7 +330,7 @@ def test_labels_of_a_table_that_holds_other_text(tmp_path: Path, suffix: str) ->
         parquet.write_table(
             pa.table({"name": ["Ann", "Bob"], "id": [1, 2], "kind": ["p", None]}), path
         )
-    ids, labels = read_labels(path, ["kind"], None, {})
+    ids, labels = read_labels(path, ["kind"], None, None)
     assert dict(zip(map(str, ids), labels["kind"], strict=True)) == {"1": "p", "2": ""}
     with pytest.raises(
         InputError, match=r'a label column "class", found the columns "name", "kind"'

@@ -76,8 +76,9 @@ def test_scaling_never_looks_at_unseen_nodes(name, small):
 
 def test_random_init_is_the_encoder_that_dgi_began_with(small):
     model, spy = DGI(4, epochs=2, seed=7).fit(small), Spy()
-    compare(model, small.labels["class"], [small.splits], spy)
-    trained, *_, untrained, _ = spy.vectors
+    rows = compare(model, small.labels["class"], [small.splits], spy)
+    vectors = dict(zip([row.method for row in rows], spy.vectors, strict=False))
+    trained, untrained = vectors["DGI"], vectors["Random-Init"]
     np.testing.assert_array_equal(
         untrained, DGI(4, epochs=0, seed=7, vectors="paper").fit_transform(small).vectors
     )

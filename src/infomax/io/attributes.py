@@ -15,6 +15,7 @@ from infomax.io.columns import Columns
 from infomax.io.encoding.kinds import EXPECTED
 from infomax.io.prepare.in_memory import read_node_table
 from infomax.io.record import Record
+from infomax.io.schema.obeying import obeying
 from infomax.io.schema.resolved import node_table
 from infomax.io.schema.schema import Schema, Use
 from infomax.io.sources import Source
@@ -87,7 +88,8 @@ def _nodes(graph: Any, ids: Any, chosen: Columns, where: Path) -> Source:
         identifier += "_"
     found = {name: _arrow(name, values, chosen) for name, values in columns.items()}
     table = pa.table({identifier: pa.array(ids), **found})
-    return Source([where], replace(chosen, id=identifier), table)
+    chosen = replace(chosen.of_node_table(""), id=identifier)
+    return Source([where], obeying(chosen, where, table.column_names), table)
 
 
 def _arrow(name: str, values: list[Any], chosen: Columns) -> Any:
