@@ -2,7 +2,7 @@
 
     python -m benchmarks.compared                                      # every row that compared.json lacks
     python -m benchmarks.compared --method pecanpy --graph cora        # one row, measured again
-    python -m benchmarks.compared --page                               # docs/compared.md from compared.json
+    python -m benchmarks.compared --page                               # docs/explanation/compared.md from compared.json
 
 Each row runs in processes of its own, one thread, one after the other: once on the whole graph (classes, neighbours,
 seconds, memory), and once without a tenth of the edges (edges). The peers are installed into an environment of their
@@ -69,7 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     options.add_argument("--memory", type=int, default=12, help="the most GB of a process")
     options.add_argument(
-        "--page", action="store_true", help="write docs/compared.md from the results"
+        "--page", action="store_true", help="write docs/explanation/compared.md from the results"
     )
     settings = options.parse_args(arguments)
     if settings.page:

@@ -1,4 +1,4 @@
-"""docs/compared.md and its picture, from the results of `benchmarks.compared`."""
+"""docs/explanation/compared.md and its picture, from the results of `benchmarks.compared`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 from benchmarks.compared_graphs import NAMES
 from benchmarks.compared_methods import METHODS, USES_EDGES_ALONE
 
-DOCS = Path(__file__).parents[1] / "docs"
+DOCS = Path(__file__).parents[1] / "docs" / "explanation"
 TITLES = {
     "svd": "TruncatedSVD of the features",
     "sgc": "SGC: features over two hops",

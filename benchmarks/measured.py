@@ -1,8 +1,8 @@
-"""The figures of docs/measured.md: every one with its command, machine and commit, measured by this one command.
+"""The figures of docs/explanation/measured.md, each with its command, machine and commit, by one command.
 
     python -m benchmarks.measured --machine H200 --device cuda    # all work of a GPU; the machine should be idle
     python -m benchmarks.measured --machine Xeon --work epoch-cora  # one row again
-    python -m benchmarks.measured --page                          # docs/measured.md from measured.json
+    python -m benchmarks.measured --page                          # docs/explanation/measured.md from measured.json
 
 A row is replaced when its work is measured again on the same machine.
 """
@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "measured.json"
-PAGE = ROOT / "docs" / "measured.md"
+PAGE = ROOT / "docs" / "explanation" / "measured.md"
 TOY = ("--scale", "0.005", "--dim", "8", "--steps", "2", "--repeats", "1")
 
 
@@ -78,7 +78,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--work", action="append", choices=[*WORK], help="some of it  [default: all]"
     )
     options.add_argument("--json", type=Path, default=RESULTS, metavar="FILE")
-    options.add_argument("--page", action="store_true", help="write docs/measured.md")
+    options.add_argument("--page", action="store_true", help="write docs/explanation/measured.md")
     options.add_argument(
         "--toy", action="store_true", help="for --work batches: at toy size, to see that it runs"
     )
@@ -167,7 +167,7 @@ TEXT = """# Measured
 Every figure with its command, its machine and a commit. The page is made from `benchmarks/measured.json` by `python -m
 benchmarks.measured --page`; `python -m benchmarks.measured --machine NAME` measures all rows of a machine again. Xeon
 is two virtual cores of a Xeon of 2.5 GHz with AVX-512, H200 one NVIDIA H200. "ours" is infomax;
-[benchmarks/README.md](../benchmarks/README.md) describes the others.
+[benchmarks/README.md](../../benchmarks/README.md) describes the others.
 
 - The commit is that of the code that was measured, by the command in the row.
 - The load is that of the machine when the row began: figures by the clock are good on an idle machine only. A row that

@@ -1,4 +1,4 @@
-"""A server of a run's vectors, to copy and change: python serve.py RUN [--type TYPE] [--port 8000]; docs/serving.md."""
+"""A server of a run's vectors, to copy and change: python serve.py RUN [--type TYPE] [--port 8000]; docs/how-to/serving.md."""
 
 from __future__ import annotations
 

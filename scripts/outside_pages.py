@@ -19,6 +19,9 @@ def on_files(files: Any, config: Any) -> None:
 
 
 def on_page_markdown(markdown: str, **about: Any) -> str:
-    """Let links between these pages and docs/, whose files are at the top of the site, lead to their place there."""
+    """Let links between these pages and docs/, whose files are at the top of the site, lead there."""
     markdown = markdown.replace("](../docs/", "](../")
-    return re.sub(rf"\]\(\.\./(?={'|'.join(map(re.escape, OUTSIDE))})", "](", markdown)
+    outside = "|".join(map(re.escape, OUTSIDE))
+
+    # The site has no folder docs/, so a link from a page in it climbs one folder less.
+    return re.sub(rf"\]\(\.\./((?:\.\./)*)(?={outside})", r"](\1", markdown)

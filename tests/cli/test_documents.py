@@ -1,4 +1,6 @@
-"""The code in README.md and docs/: blocks marked python or sh run, in order, one session per document.
+"""The pages in README.md and docs/: their code runs, and their links lead somewhere.
+
+Blocks marked python or sh run, in order, one session per document.
 
 A block that takes long says so in its first line, "Not run by the tests", and is not run. Commands of infomax in such
 blocks and in indented ones are still parsed: every option must exist. The commands in the README run as well, but for
@@ -24,9 +26,16 @@ from typer.main import get_command
 from infomax.cli import app
 
 ROOT = Path(__file__).parents[2]
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FENCED = re.compile(r"^```(python|sh)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 NEEDS = re.compile(r"# Needs (\w+)\n")
+LINK = re.compile(r"\]\((?!\w+:)([^)#\s]*)(?:#([^)\s]+))?\)")
+LINKING = [
+    *DOCUMENTS,
+    *sorted(ROOT.glob("C*.md")),
+    *sorted((ROOT / "recipes").glob("*.md")),
+    ROOT / "benchmarks/README.md",
+]
 LEFT_OUT = "Not run by the tests"
 LONG = {"map", "analyse", "prepare"}
 """Commands of the README that take long, or need more than its two tables; they have tests of their own."""
@@ -89,7 +98,9 @@ def run_in_shell(code: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", [path for path in DOCUMENTS if blocks(path)], ids=lambda path: path.name
+    "path",
+    [path for path in DOCUMENTS if blocks(path)],
+    ids=lambda path: str(path.relative_to(ROOT)),
 )
 def test_the_code_of_a_document_runs(path, tmp_path, monkeypatch):
     if path.name == "README.md":
@@ -120,7 +131,7 @@ def test_the_commands_of_the_readme_run(tmp_path, monkeypatch):
             assert outcome.code == 0, (words, outcome.err)
 
 
-@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_the_commands_of_a_document_exist(path):
     text = path.read_text(encoding="utf-8")
     inline = (" ".join(command.split()) for command in re.findall(r"`(infomax\s[^`]+)`", text))
@@ -157,3 +168,29 @@ def test_the_notebooks_have_pictures_and_no_errors():
         outputs = [output for cell in cells for output in cell.get("outputs", ())]
         assert any("image/png" in output.get("data", {}) for output in outputs), path.name
         assert not [output for output in outputs if output["output_type"] == "error"], path.name
+
+
+def anchors(path: Path) -> set[str]:
+    """The anchors of a page's headings, as Markdown makes them of their text."""
+    text = re.sub(r"^```.*?^```$", "", path.read_text(encoding="utf-8"), flags=re.DOTALL | re.M)
+    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    plain = (re.sub(r"[^\w\s-]", "", heading).strip().lower() for heading in headings)
+    return {re.sub(r"[-\s]+", "-", heading) for heading in plain}
+
+
+@pytest.mark.parametrize("path", LINKING, ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_of_a_page_lead_to_a_file_and_a_heading(path):
+    for target, anchor in LINK.findall(path.read_text(encoding="utf-8")):
+        page = (path.parent / target).resolve() if target else path
+        assert page.exists(), f"no such file: {target}"
+        if anchor and page.suffix == ".md":
+            assert anchor in anchors(page), f"no such heading: {target}#{anchor}"
+
+
+def test_the_menu_of_the_site_has_every_page_once():
+    menu = re.findall(
+        r": ([\w/.-]+\.(?:md|ipynb))$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE
+    )
+    docs = ROOT / "docs"
+    pages = [*docs.rglob("*.md"), *docs.rglob("*.ipynb")]
+    assert sorted(menu) == sorted(str(page.relative_to(docs)) for page in pages)

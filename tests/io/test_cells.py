@@ -251,7 +251,7 @@ def test_a_time_with_a_zone_is_that_of_utc() -> None:
 
 
 def test_a_word_weighs_by_its_inverse_document_frequency() -> None:
-    """ln((1 + n) / (1 + n_w)) + 1, as docs/formats.md gives it."""
+    """ln((1 + n) / (1 + n_w)) + 1, as docs/reference/formats.md gives it."""
     texts = ["alpha beta one", "alpha gamma two", "alpha beta three", "alpha delta four"]
     encoding = fitted(pa.table({"t": texts}), {"t": "text"})
     row = encoding.transform(pa.table({"t": ["alpha beta gamma"]})).toarray()[0]
