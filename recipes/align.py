@@ -1,4 +1,4 @@
-"""Is a classifier of yesterday's vectors of use today? python recipes/align.py prints the table of docs/how-to/new-rows.md.
+"""Is a classifier of yesterday's vectors of use today? The table of docs/how-to/new-rows.md.
 
     python recipes/align.py [cora] [--runs 3] [--dim 512]
 

@@ -1,4 +1,7 @@
-"""A server of a run's vectors, to copy and change: python serve.py RUN [--type TYPE] [--port 8000]; docs/how-to/serving.md."""
+"""A server of a run's vectors, to copy and change; see docs/how-to/serving.md.
+
+python serve.py RUN [--type TYPE] [--port 8000]
+"""
 
 from __future__ import annotations
 

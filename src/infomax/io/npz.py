@@ -1,6 +1,6 @@
 """A graph in one ``.npz`` file: nothing is pickled, and it is simple enough to write by hand with `numpy.savez`.
 
-``docs/reference/formats.md`` lists the keys. A graph of several types of nodes has the keys of nodes for each type, as in
+``docs/reference/formats.md`` lists the keys. A graph of several types has those of nodes for each type, as in
 ``nodes/paper/ids``, and those of edges for each relation, as in ``edges/paper.writes.author/edges``.
 
 A text column KEY is a numpy array of strings. numpy stores every string as wide as the longest, so `write_npz` writes
