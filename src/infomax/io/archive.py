@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -62,13 +60,3 @@ def read_arrays(path: Path) -> Arrays:
         where = f'{path}, key "{key}"' if key else str(path)
         raise InputError(where, "an npz file of plain arrays", found) from error
     return arrays
-
-
-def contents_hash(path: Path) -> str:
-    """SHA-256 of what an npz file says of its arrays: name, size and CRC-32 of each, which reading verifies."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            told = [(entry.filename, entry.file_size, entry.CRC) for entry in archive.infolist()]
-    except (zipfile.BadZipFile, OSError, ValueError) as error:
-        raise InputError(str(path), "an npz file", str(error)) from error
-    return hashlib.sha256(json.dumps(told).encode()).hexdigest()

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from infomax.arrays.blocks import row_blocks
-from infomax.arrays.hashes import checksum
+from infomax.arrays.hashes import file_hash
 from infomax.arrays.scaling import Scaler
 from infomax.embeddings import EmbeddingParts, Embeddings
 from infomax.errors import InputError
@@ -49,11 +49,11 @@ def keep_vectors(folder: Path, kept: Embeddings | EmbeddingParts | None) -> dict
 
 
 def _write_array(path: Path, table: Any) -> str:
-    """Write rows ``[N, d]`` as an npy, some at a time; returns a checksum."""
+    """Write rows ``[N, d]`` as an npy, some at a time; returns its hash."""
     with replacing(path) as temporary, ArrayWriter(temporary, np.float32, table.shape[1]) as writer:
         for rows in row_blocks(table):
             writer.append(rows)
-    return checksum(path)
+    return file_hash(path)
 
 
 def finish(run: Run, kept: dict[str, Any], recipe: Recipe, places: Places | None) -> None:
@@ -123,7 +123,7 @@ def take_recipe(run: Run, encoder: Encoder, graph: Graph) -> tuple[Recipe | None
 def _read_places(run: Run, graph: Graph, values: Tensor) -> Places:
     """The positions of the nodes of a run, mapped; refused where they are not those that it was written with."""
     path = run.folder / runs.POSITIONS
-    if not path.is_file() or checksum(path) != run.values.get("positions"):
+    if not path.is_file() or file_hash(path) != run.values.get("positions"):
         raise InputError(
             str(path), "the positions that the model was trained with", "others, or none", RESTORE
         )

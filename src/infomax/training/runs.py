@@ -29,12 +29,11 @@ from typing import Any
 import numpy as np
 
 from infomax.arrays.folder import folder_hash, is_folder
-from infomax.arrays.hashes import checksum
+from infomax.arrays.hashes import file_hash
 from infomax.embeddings import Embeddings
 from infomax.errors import InputError
 from infomax.graphs.graph import Graph
 from infomax.io import atomic
-from infomax.io.archive import contents_hash
 from infomax.io.atomic import make_folder, remove_leftovers
 from infomax.io.json import RESTORE, json_hash, read_json, to_json, write_json
 from infomax.io.npz import read_npz, write_npz
@@ -123,7 +122,7 @@ def begin(
 
     if graph.folder is None:
         write_npz(graph, folder / GRAPH)
-        elsewhere, content = {}, contents_hash(folder / GRAPH)
+        elsewhere, content = {}, file_hash(folder / GRAPH)
     else:
         elsewhere, content = {"graph_folder": str(graph.folder)}, folder_hash(graph.folder)
     config = {
@@ -224,7 +223,7 @@ def read_training_graph(folder: Path, moved_to: Path | None = None) -> Graph:
     path = folder / GRAPH
     if not path.is_file():
         raise InputError(str(path), "the graph of the run", "no such file", RESTORE)
-    if described["hash"] != contents_hash(path):
+    if described["hash"] != file_hash(path):
         raise InputError(
             str(path),
             "the graph that the model was trained on",
@@ -252,7 +251,7 @@ def vectors_of_run(folder: Path, graph: Graph | None = None) -> Embeddings | Non
     """
     try:
         values = load_model(folder, "np")[2]
-        if values.get("vectors") != checksum(folder / VECTORS):
+        if values.get("vectors") != file_hash(folder / VECTORS):
             return None
         read_report(folder / HEALTH)
         graph = graph or read_training_graph(folder)
