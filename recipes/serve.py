@@ -15,7 +15,7 @@ import uvicorn
 from fastapi import FastAPI, HTTPException, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from infomax import DGI, InputError
 from infomax.errors import visible
@@ -30,6 +30,8 @@ PATIENCE = 5
 
 class NewNode(BaseModel):
     """A new node: features in order or by name; ids of neighbours, or weights by id; of several types, by type."""
+
+    model_config = ConfigDict(extra="forbid")  # `neighbors` would be a node without neighbours
 
     features: list[float] | dict[str, Any] | None = None
     neighbours: list[str | int] | dict[str, float | list[str | int] | dict[str, float]] = []
@@ -113,8 +115,13 @@ def make_app(run: str | Path) -> FastAPI:
     @app.exception_handler(RequestValidationError)
     def refuse(request: Request, error: Exception) -> JSONResponse:
         first = error.errors()[0] if isinstance(error, RequestValidationError) else {}
-        words = f"{'.'.join(map(str, first['loc']))}: {first['msg']}." if first else str(error)
-        return JSONResponse({"detail": visible(words)}, 422)
+        message = f"{'.'.join(map(str, first['loc']))}: {first['msg']}." if first else str(error)
+        if first.get("type") == "extra_forbidden":
+            location, key = ".".join(map(str, first["loc"][:-1])), first["loc"][-1]
+            message = (
+                f"{location}: expected the keys {', '.join(NewNode.model_fields)}, found {key}."
+            )
+        return JSONResponse({"detail": visible(message)}, 422)
 
     app.add_middleware(limited)
     return app

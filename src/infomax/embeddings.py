@@ -17,8 +17,9 @@ from infomax.arrays import checks
 from infomax.arrays.blocks import row_blocks
 from infomax.arrays.parquet_columns import ID_ROWS, StoredRows, find_ids, stored_ids, stored_vectors
 from infomax.errors import InputError, meant, number_of, shorten
+from infomax.io import parquet
 from infomax.io import vectors as files
-from infomax.io.parts import parquet_files
+from infomax.io.parts import parquet_files, told_model
 from infomax.neighbours.of_some import BLOCK, cosines, nearest_to
 from infomax.progress import Progress, silent
 
@@ -101,6 +102,8 @@ class Searched:
     vectors: Any
     ids: Any
     node_names: Any
+    model: str = ""
+    """The hash of the model that made the vectors; "" where it is not known."""
 
     def vectors_of(self, rows: NDArray[np.int64]) -> NDArray[np.float32]:
         """The vectors ``[n, d]`` of some rows ``[n]``."""
@@ -375,14 +378,14 @@ class StoredEmbeddings(Searched):
     vectors: StoredRows
     ids: StoredRows
     node_names: StoredRows | None = None
+    model: str = ""
 
     @classmethod
     def open(cls, path: str | Path) -> StoredEmbeddings:
         """Open what ``infomax embed`` wrote for a graph folder."""
         paths = parquet_files(Path(path))
         ids = stored_ids(*paths)
-        return cls(
-            stored_vectors(*paths),
-            ids,
-            StoredRows(*paths, column="name") if "name" in ids.names else None,
-        )
+        names = StoredRows(*paths, column="name") if "name" in ids.names else None
+        with parquet.opened(paths[0]) as file:
+            model = told_model(file)
+        return cls(stored_vectors(*paths), ids, names, model)

@@ -96,6 +96,13 @@ def test_new_nodes_have_the_vectors_of_the_library(client, model):
     np.testing.assert_allclose(one, [model.vector(row, ["n1"])], rtol=1e-4, atol=1e-6)
 
 
+def test_unknown_keys_of_a_new_node_are_refused_with_the_known_ones(client):
+    answer = client.post("/vectors", json=[{"features": [0.0] * 12, "neighbors": ["n1"]}])
+    assert answer.status_code == 422
+    message = "body.0: expected the keys features, neighbours, found neighbors."
+    assert answer.json()["detail"] == message
+
+
 def test_new_nodes_of_a_run_of_several_types(tmp_path):
     model = DGI(8, epochs=2).fit(typed_graph())
     model.save(tmp_path / "paper")

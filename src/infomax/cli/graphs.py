@@ -78,6 +78,7 @@ def info(
     run = runs.first_in(Path(graph))
     trained = (run / runs.CONFIG).exists()  # a run has its graph without what was dropped
     if trained:
+        _refuse_choices(graph, nodes, labels, directed, tables)
         found = runs.read_training_graph(run)
     else:
         if not kinds and schema is None and nodes is None and _is_database(graph, tables):
@@ -97,6 +98,26 @@ def info(
         }
         show.table(graph, ("", ""), ((name, text) for name, text in rows.items() if text))
         _show_columns(found)
+
+
+def _refuse_choices(
+    run: str,
+    nodes: str | None,
+    labels: list[str] | None,
+    directed: bool | None,
+    tables: dict[str, Any],
+) -> None:
+    """Refuse choices about tables where a run is described, whose graph was read when it was trained."""
+    requested = [f"--{name.replace('_', '-')}" for name in tables]
+    if nodes is not None:
+        requested.insert(0, "NODES")
+    if labels:
+        requested.append("--labels")
+    if directed is not None:
+        requested.append("--directed/--undirected")
+    if requested:
+        remedy = "Leave it out, or describe the tables: infomax info GRAPH."
+        raise InputError(run, "no choices about tables beside a run", requested[0], remedy)
 
 
 def _write_schema(graph: Graph, name: str, path: Path) -> None:

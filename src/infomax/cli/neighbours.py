@@ -83,7 +83,7 @@ def neighbours(
     if exact and not everything:
         remedy = "Leave it out: the search for some nodes is exact."
         raise InputError("--exact", "--all, the neighbours of all nodes", "some nodes", remedy)
-    search = searching.Search.of(source, wanted, vector)
+    search = searching.Search.of(source, wanted, vector, device)
     blocks = search.all(k, device, exact=exact) if everything else search.nearest(k)
     if out is None:
         for part in blocks:

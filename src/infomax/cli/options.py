@@ -57,6 +57,16 @@ def _result_file(path: Path | None) -> Path | None:
     return writable(check_result(path))
 
 
+def _device_name(name: str) -> str:
+    """Refuse what is no name of a device, also where a command comes to need none; torch is not loaded."""
+    device_type, colon, number = name.partition(":")
+    is_numbered = device_type == "cuda" and number.isdecimal()
+    if device_type not in ("auto", "cpu", "cuda") or (colon and not is_numbered):
+        expected = "auto, cpu, cuda, cuda:1, ..."
+        raise InputError(f"device {name}", expected, "none of them", "Use auto or cpu.")
+    return name
+
+
 GraphArgument = Annotated[
     str,
     typer.Argument(
@@ -83,7 +93,10 @@ Directed = Annotated[
         show_default=False,
     ),
 ]
-Device = Annotated[str, option("NAME", "auto, cpu, cuda, cuda:1, ...", heading=MACHINE)]
+Device = Annotated[
+    str,
+    option("NAME", "auto, cpu, cuda, cuda:1, ...", heading=MACHINE, callback=_device_name),
+]
 Threads = Annotated[
     int | None,
     option(

@@ -70,7 +70,19 @@ def _finished_or_vectors(context: typer.Context, source: Path) -> Path:
         if node_type not in kinds:
             raise InputError(str(source), f"--type TYPE, one of {', '.join(kinds)}", node_type)
         return source / node_type
-    return source if source.is_file() or has_parts(source) else _all_finished(context, source)
+    if source.is_file() or has_parts(source):
+        _refuse_type_of_vectors(context, source)
+        return source
+    return _all_finished(context, source)
+
+
+def _refuse_type_of_vectors(context: typer.Context, source: Path) -> None:
+    """Refuse --type beside vectors, which are of one type, whatever its name is."""
+    node_type: str | None = context.params.get("type")
+    if node_type is not None:
+        expected = "a run of several types of nodes"
+        remedy = "Leave it out: the vectors are all of one type."
+        raise InputError("--type", expected, f"the vectors {source}", remedy)
 
 
 def per_run(

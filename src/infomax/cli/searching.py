@@ -44,19 +44,25 @@ class Search:
     nodes: list[str]
 
     @classmethod
-    def of(cls, source: Path, wanted: list[str], vector: Path | None) -> Search:
+    def of(
+        cls, source: Path, wanted: list[str], vector: Path | None, device: str = "auto"
+    ) -> Search:
         """Read the vectors of a run, of a file or of parts; nodes of another type are asked for by their positions."""
         source, wanted, other = _of_one_type(source, wanted)
         searched: Searched
         if other is not None:
-            return cls(_positions(other, []), _positions(source, wanted), wanted)
+            return cls(_positions(other, [], device), _positions(source, wanted, device), wanted)
         if has_parts(source):
             searched = StoredEmbeddings.open(source)
         elif source.is_file():
             searched = Embeddings.read(source)
         else:
-            searched = _of_run(source, wanted)
-        return cls(searched, searched if vector is None else Embeddings.read(vector), wanted)
+            searched = _of_run(source, wanted, device)
+        if vector is None:
+            return cls(searched, searched, wanted)
+        asked = Embeddings.read(vector)
+        _refuse_other_model(source, searched.model, vector, asked.model)
+        return cls(searched, asked, wanted)
 
     def nearest(self, k: int) -> Iterator[Found]:
         """The neighbours of the nodes that were asked for."""
@@ -145,6 +151,14 @@ class Search:
             }
 
 
+def _refuse_other_model(source: Path, known: str, file: Path, model: str) -> None:
+    """Refuse vectors that another model has made, where both files say which: they have nothing in common."""
+    if known and model and known != model:
+        expected = f"vectors of the model of {source} ({known[:12]})"
+        remedy = "Embed these nodes by that model: infomax embed RUN GRAPH --out FILE."
+        raise InputError(str(file), expected, f"those of another ({model[:12]})", remedy)
+
+
 def nodes_in(file: Path) -> list[str]:
     """The nodes in a file: ids of a table, or a line for each."""
     if file.suffix.lower() in (".csv", ".tsv", ".parquet") and file.is_file():
@@ -217,9 +231,9 @@ def _type_of_nodes(run: Path, kinds: Sequence[str], pairs: Sequence[tuple[str, s
     return common.pop()
 
 
-def _positions(run: Path, nodes: Sequence[str]) -> Embeddings:
+def _positions(run: Path, nodes: Sequence[str], device: str) -> Embeddings:
     """The positions of some nodes of a run, or of all, in the space that all types share."""
-    found = _with_parts(_of_run(run, nodes))
+    found = _with_parts(_of_run(run, nodes, device))
     if "positions" not in found.parts:
         remedy = "Only positions stand in one space: train with them, by the default --vectors."
         raise InputError(str(run), "vectors with positions", ",".join(found.parts), remedy)
@@ -237,9 +251,9 @@ def _with_parts(searched: Searched) -> Embeddings:
     return searched
 
 
-def _of_run(run: Path, nodes: Sequence[str]) -> Searched:
+def _of_run(run: Path, nodes: Sequence[str], device: str) -> Searched:
     """The vectors of a run. Those of a graph folder are written into the run folder once."""
     runs.check(run)
     graph = runs.read_training_graph(run)
     rows_of(graph.ids, graph.node_names, nodes)  # refuses a node that is not there before the work
-    return vectors(run, graph)
+    return vectors(run, graph, device)
