@@ -19,6 +19,7 @@ from infomax.kernels import Backend
 from infomax.kernels.ranks import ALONE, Ranks
 from infomax.training.loop import Training
 from infomax.training.presets import PRESETS
+from infomax.training.schedule import ConstantRate
 from infomax.views import Batches
 
 STEPS = {"cpu": 4, "cuda": 128}
@@ -49,7 +50,7 @@ class OurBatches:
             model,
             self.views,
             preset.make_method(),
-            lr=LEARNING_RATE,
+            schedule=ConstantRate(LEARNING_RATE),
             epochs=FOREVER,
             patience=None,
             generator=torch.Generator(device).manual_seed(0),

@@ -20,6 +20,7 @@ from infomax.graphs.graph import Graph
 from infomax.kernels import Backend
 from infomax.training.loop import Training
 from infomax.training.presets import PRESETS, Preset
+from infomax.training.schedule import ConstantRate
 from infomax.views import MEAN
 from infomax.views.propagation import Propagation
 
@@ -36,7 +37,7 @@ class Ours:
             model,
             preset.views(graph, model.encoder.rule, preset.corruption, backend),
             preset.make_method(),
-            lr=preset.lr,
+            schedule=ConstantRate(preset.make_schedule().peak),
             epochs=FOREVER,
             patience=None,
             generator=torch.Generator(device).manual_seed(1),

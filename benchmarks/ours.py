@@ -15,6 +15,7 @@ from infomax.estimator import build
 from infomax.kernels import Backend
 from infomax.training.loop import Training
 from infomax.training.presets import Preset
+from infomax.training.schedule import ConstantRate
 
 FOREVER = 10**9
 
@@ -34,7 +35,7 @@ class Ours:
             model,
             preset.views(graph, model.encoder.rule, preset.corruption, backend),
             preset.make_method(),
-            lr=LEARNING_RATE,
+            schedule=ConstantRate(LEARNING_RATE),
             epochs=FOREVER,
             patience=FOREVER,
             generator=problem.generator(),
@@ -56,7 +57,7 @@ class OurPatches:
             problem.model(),
             _Stretch(problem, steps),
             preset.make_method(),
-            lr=preset.lr,
+            schedule=preset.make_schedule(),
             epochs=FOREVER,
             patience=None,
             generator=problem.generator(),

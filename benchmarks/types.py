@@ -21,7 +21,7 @@ from infomax.estimator import assembly
 from infomax.graphs.graph import Graph
 from infomax.kernels.ranks import Ranks
 from infomax.parts.encoders import PathMean
-from infomax.training.presets import PRESETS
+from infomax.training.presets import PAPER_PRESETS, PRESETS
 from infomax_paper.heterogeneous import PATHS
 
 WHAT = {
@@ -37,7 +37,8 @@ class Ours:
     """The preset for several types, through the loop that `DGI.fit` runs, without an end."""
 
     def __init__(self, graph: Graph, dim: int, device: str, paths: tuple[str, ...]) -> None:
-        preset = dataclasses.replace(PRESETS["types"], dim=dim, epochs=FOREVER, patience=FOREVER)
+        paper = PAPER_PRESETS["types"]
+        preset = dataclasses.replace(paper, dim=dim, epochs=FOREVER, patience=FOREVER)
         preset = dataclasses.replace(preset, encoder=partial(PathMean, paths=graph.paths(paths)))
         # As one of many trainings, which use compiled kernels.
         self.training, self.scaler = assembly.assemble(

@@ -18,7 +18,8 @@ from infomax.kernels import room
 from infomax.parts.corruptions import flip_edges, shuffle_features, shuffle_within_patches
 from infomax.parts.encoders import GCN
 from infomax.parts.readouts import Set2Set
-from infomax.training.presets import PRESETS, USUAL
+from infomax.training.presets import PRESETS
+from infomax.training.schedule import USUAL_EPOCHS, WarmUpCosine
 from infomax.views import Batches, Patches, WholeGraph
 
 
@@ -90,7 +91,9 @@ class Attention(GCN):
     ids=["long", "short", "few epochs", "own corruption", "needs the whole graph"],
 )
 def test_auto_takes_batches_where_a_cpu_would_train_long(graph, monkeypatch, slow, options, preset):
-    monkeypatch.setattr("infomax.estimator.settings.SLOW", slow * graph.num_nodes * 4 * USUAL)
+    monkeypatch.setattr(
+        "infomax.estimator.settings.SLOW", slow * graph.num_nodes * 4 * USUAL_EPOCHS
+    )
     monkeypatch.setattr(room, "available_bytes", lambda device: 1 << 30)
     assert DGI(dim=4, **options).choose_preset(graph, torch.device("cpu"))[0] == preset
     assert DGI(dim=4, **options).choose_preset(graph, torch.device("cuda"))[0] == "whole-graph"
@@ -120,6 +123,8 @@ def test_no_seen_node_is_refused(graph, preset):
         *({"epochs": value} for value in (-1, "2", float("nan"))),
         *({"lr": value} for value in (0.0, "a", float("nan"))),
         *({"patience": value} for value in (0, 1.5)),
+        {"schedule": WarmUpCosine(0.002)},
+        {"schedule": "constant"},
         *({"seed": value} for value in (-1, None)),
         *({"preset": value} for value in ("none", None)),
         *({"device": value} for value in ("toaster", "meta", "mps", None)),
@@ -134,6 +139,12 @@ def test_bad_settings_are_refused_by_name(graph, setting):
     (name,) = setting
     with pytest.raises(InputError, match=f"^{name}"):
         DGI(**setting).fit(graph)
+
+
+def test_a_rate_that_falls_to_a_known_end_is_not_stopped_early(graph):
+    expected = "patience: expected none with the schedule WarmUpCosine, .* ConstantRate"
+    with pytest.raises(InputError, match=expected):
+        DGI(dim=4, schedule=WarmUpCosine, patience=5).fit(graph)
 
 
 @pytest.mark.parametrize(

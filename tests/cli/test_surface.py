@@ -134,7 +134,7 @@ def test_help_gives_the_default_of_a_setting_unless_presets_differ_in_it():
     told = {
         parameter.name: parameter.help for parameter in get_command(app).commands["train"].params
     }
-    for name in ("dim", "epochs", "patience"):
+    for name in ("dim", "epochs"):
         values = {getattr(preset, name) for preset in PRESETS.values()}
         default = values.pop() if len(values) == 1 else "the preset's"
         assert told[name].endswith(f"[default: {default}]"), name

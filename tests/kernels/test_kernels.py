@@ -267,7 +267,7 @@ def test_adam_is_torchs_however_gradients_lie_in_memory(large, monkeypatch, gene
     monkeypatch.setattr(kernels, "LARGE", large)
     start = torch.randn(4, 3, generator=generator)
     ours, theirs = start.clone(), start.clone().requires_grad_()
-    adam, torchs = Adam([ours], lr=0.1), torch.optim.Adam([theirs], lr=0.1)
+    adam, torchs = Adam([ours], 0.1), torch.optim.Adam([theirs], lr=0.1)
     for gradient in (torch.randn(3, 4, generator=generator).T, torch.ones(()).expand(4, 3), -start):
         adam.step([gradient])
         theirs.grad = gradient.clone()

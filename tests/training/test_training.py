@@ -19,6 +19,7 @@ from infomax.parts.methods import DeepGraphInfomax
 from infomax.progress import position
 from infomax.training.loop import Training
 from infomax.training.presets import Preset
+from infomax.training.schedule import ConstantRate
 from infomax.views import operands
 
 
@@ -36,7 +37,15 @@ def test_what_comes_after_the_stop_is_forgotten_even_a_nan(stride):
     views = preset.views(graph, model.encoder.rule, preset.corruption, Backend(torch.device("cpu")))
     generator = torch.Generator().manual_seed(0)
     method = DeepGraphInfomax(objective=rising)
-    training = Training(model, views, method, lr=0.001, epochs=100, patience=3, generator=generator)
+    training = Training(
+        model,
+        views,
+        method,
+        schedule=ConstantRate(0.001),
+        epochs=100,
+        patience=3,
+        generator=generator,
+    )
     training.stride = stride
     training.run()
     assert [record.loss for record in training.history] == [0, 1, 2, 3]
@@ -56,7 +65,15 @@ def test_training_stops_after_as_many_epochs_as_its_patience_and_not_one_later(s
     views = preset.views(graph, model.encoder.rule, preset.corruption, Backend(torch.device("cpu")))
     generator = torch.Generator().manual_seed(0)
     method = DeepGraphInfomax(objective=given)
-    training = Training(model, views, method, lr=0.001, epochs=100, patience=3, generator=generator)
+    training = Training(
+        model,
+        views,
+        method,
+        schedule=ConstantRate(0.001),
+        epochs=100,
+        patience=3,
+        generator=generator,
+    )
     training.stride = stride
     training.run()
     assert [record.loss for record in training.history] == losses[:5]

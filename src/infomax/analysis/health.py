@@ -30,9 +30,12 @@ def health(report: dict[str, Any], vectors: NDArray[Any]) -> Chapter:
     story = []
     if "loss" in report:
         spread, guessing = report["summary_spread"], report["guessing_loss"]
+        kept = "the last weights"
+        if report["kept_epoch"] != report["epochs"]:
+            kept = f"the weights of epoch {report['kept_epoch']:,}"
         story += [
-            f"Training ran for {number_of(report['epochs'], 'epoch')} ({report['seconds']:.0f} s) and kept the weights "
-            f"of epoch {report['kept_epoch']:,}. With these the loss is {report['loss']:.4f} (at first "
+            f"Training ran for {number_of(report['epochs'], 'epoch')} ({report['seconds']:.0f} s) and kept {kept}. "
+            f"With these the loss is {report['loss']:.4f} (at first "
             f"{report['curve']['loss'][0]:.4f}; guessing gives {guessing:.4f}), and the discriminator classifies "
             f"{100 * report['discriminator_accuracy']:.1f} % of the patches correctly.",
             f"The standard deviation of the summary's entries is only {spread:.4f}: the summary is nearly constant, so "

@@ -73,11 +73,17 @@ SETTINGS = {
     "paths": _method(
         str, "PATH,...", "Of several types: the paths, such as author-paper-author, by name."
     ),
-    "lr": _training(float, "RATE", "Learning rate of Adam.  [default: the preset's]"),
-    "patience": _training(
-        int, "N", "Stop after so many epochs without a lower loss.  [default: the preset's]"
+    "lr": _training(
+        float,
+        "RATE",
+        "Highest learning rate of Adam.  [default: by the width, 0.002 at 512]",
     ),
-    "steps": _training(int, "N", "Steps of a training in batches.  [default: 300]", min=0),
+    "patience": _training(
+        int,
+        "N",
+        "Train as in the paper: at a constant rate, until so many epochs had no lower loss.",
+    ),
+    "steps": _training(int, "N", "Steps of a training in batches.  [default: 200]", min=0),
     "batch": _training(
         int, "N", "Nodes per step.  [default: 16384, of several types 2048; 256 patches]", min=1
     ),

@@ -104,7 +104,7 @@ def _training(
         model,
         views,
         preset.make_method(),
-        lr=preset.lr,
+        schedule=preset.make_schedule(),
         epochs=preset.epochs,
         patience=preset.patience,
         generator=draws_generator,

@@ -54,10 +54,13 @@ class DGI:
         scale: how features are scaled: ``"rows"`` (each sums to 1), ``"columns"`` (mean 0, deviation 1; sparse ones are
             only divided), ``"none"``, or ``"auto"``: rows if nothing is negative and at most half of the entries are
             not zero, else columns; positions and encoded columns are left as they are.
-        lr: Adam's learning rate.
+        schedule: how the learning rate changes from step to step, a `infomax.training.schedule.Schedule`:
+            `WarmUpCosine`, or `ConstantRate`, which ``patience`` and ``vectors="paper"`` mean.
+        lr: Adam's highest learning rate. None: by the width, 0.002 at 512 and 0.004 at 64; 0.001 at a constant rate.
         epochs: number of epochs; the last weights are kept. With ``patience`` as well, the most epochs. In batches an
             epoch is one step. 0 is Random-Init: an encoder with its initial weights.
-        patience: stop after this many epochs without a lower training loss; keep the weights with the lowest loss.
+        patience: train as in the paper: at a constant rate, until this many epochs have had no lower training loss;
+            keep the weights with the lowest loss.
         vectors: what vectors are made of. ``"recipe"``: the smoothed encoder, the node's own features, the same pooled
             over two hops, and positions from the edges, side by side; ``"paper"``: the encoder alone. Or some of the
             parts, as ``"encoder,own,pooled,positions"``.
@@ -81,6 +84,7 @@ class DGI:
     objective: Part | None = None
     method: Part | None = None
     scale: Scale | None = None
+    schedule: Part | None = None
     lr: float | None = None
     epochs: int | None = None
     patience: int | None = None

@@ -18,16 +18,18 @@ from infomax.kernels.device import choose_device
 from infomax.kernels.ranks import Ranks
 from infomax.memory import size
 from infomax.parts.corruptions import shuffle_features
+from infomax.parts.vectors import PAPER
 from infomax.training.decay import check_half_life
-from infomax.training.presets import PRESETS, Preset
+from infomax.training.presets import PAPER_PRESETS, PRESETS, Preset
 from infomax.training.recipe import parts_for
 from infomax.training.resuming import preset_begun
+from infomax.training.schedule import ConstantRate
 
-SLOW = 1.5e10
-"""Nodes times width times epochs above which a CPU trains in batches: 59,000 nodes at a width of 512.
+SLOW = 1e10
+"""Nodes times width times epochs above which a CPU trains in batches: 98,000 nodes at a width of 512.
 
-On debian, 34,003 nodes, both take about as long, and their vectors score alike: 73.6 and 73.5 %. On 100,000
-nodes batches take 5 CPU minutes.
+The whole graph then takes about twice as long as batches. On debian, 34,003 nodes, 423 epochs of the whole graph took
+as long as 300 steps in batches, and the vectors of both score alike: 73.6 and 73.5 %.
 """
 
 Parameters = Mapping[str, Any]
@@ -55,7 +57,9 @@ def fill_preset(parameters: Parameters, preset: str | Preset | None = None) -> P
     """Fill the arguments into a preset; by default into the one that they name, whole-graph for "auto"."""
     if preset is None:
         preset = "whole-graph" if parameters["preset"] == "auto" else parameters["preset"]
-    known = PRESETS.get(preset) if isinstance(preset, str) else preset
+    by_protocol = _asks_for_papers_protocol(parameters)
+    presets = PAPER_PRESETS if by_protocol else PRESETS
+    known = presets.get(preset) if isinstance(preset, str) else preset
     if not isinstance(known, Preset):
         expected = f"one of auto, {', '.join(PRESETS)}, or a Preset"
         raise InputError("preset", expected, str(parameters["preset"]))
@@ -69,7 +73,19 @@ def fill_preset(parameters: Parameters, preset: str | Preset | None = None) -> P
     if parameters.get("epochs") is not None:
         # Epochs without patience mean: train all of them.
         changes["patience"] = parameters.get("patience")
+    if parameters.get("patience") is not None and parameters.get("schedule") is None:
+        # To stop early, a training needs a rate that does not fall towards a known end.
+        changes["schedule"] = ConstantRate
+        if known.schedule_class is not ConstantRate:
+            changes.setdefault("lr", None)
     return dataclasses.replace(known, **changes).checked()
+
+
+def _asks_for_papers_protocol(parameters: Parameters) -> bool:
+    """Whether to train as in the paper: at a constant rate, and with early stopping on whole graphs."""
+    if parameters.get("schedule") is not None:
+        return False
+    return parameters.get("vectors") == PAPER or parameters.get("patience") is not None
 
 
 def choose_preset(

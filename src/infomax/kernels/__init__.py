@@ -231,16 +231,41 @@ class Backend:
 
 
 class Adam:
-    """Adam (Kingma & Ba, 2015): the weights, running means of their gradients and of the squares, and the steps."""
+    """Adam (Kingma & Ba, 2015): the weights, running means of their gradients and of the squares, and the steps.
+
+    Args:
+        weights: what it changes, in place.
+        rates: the learning rate, one number for all steps or one for each.
+        backend: the kernels that it uses.
+    """
 
     def __init__(
-        self, weights: Sequence[Tensor], lr: float, backend: Backend | None = None
+        self,
+        weights: Sequence[Tensor],
+        rates: float | Sequence[float],
+        backend: Backend | None = None,
     ) -> None:
-        self.weights, self.lr = [weight.detach() for weight in weights], lr
+        self.weights = [weight.detach() for weight in weights]
+        self.constant_rate = rates if isinstance(rates, float) else None
+        device = self.weights[0].device
+        self.rates = torch.tensor(
+            [rates] if isinstance(rates, float) else rates,
+            dtype=torch.float32 if device.type == "cuda" else torch.float64,
+            device=device,
+        )
+        """The rate of each step ``[steps]``, or of all of them ``[1]``."""
         self.means = [torch.zeros_like(weight) for weight in self.weights]
         self.variances = [torch.zeros_like(weight) for weight in self.weights]
         self.count = torch.zeros((), device=self.weights[0].device)
         self.backend = backend or Backend(self.count.device)
+
+    def next_rate(self) -> float | Tensor:
+        """The rate of the step that comes next; on a GPU a tensor, so that no step waits for the GPU."""
+        if self.constant_rate is not None:
+            return self.constant_rate
+        step = self.count.long().clamp(max=len(self.rates) - 1)
+        rate = self.rates[step]
+        return rate if rate.is_cuda else rate.item()
 
     @torch.no_grad()
     def step(

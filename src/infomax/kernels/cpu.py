@@ -340,9 +340,10 @@ def adam(
     state: Adam, gradients: Sequence[Tensor], kept: Sequence[Tensor] | None, waited: Tensor | None
 ) -> None:
     """As `plain.adam`, for contiguous tensors."""
+    learning_rate = state.next_rate()
     state.count += 1
     steps = state.count.item()
-    rate, scale = state.lr / (1 - 0.9**steps), 1 / math.sqrt(1 - 0.999**steps)
+    rate, scale = learning_rate / (1 - 0.9**steps), 1 / math.sqrt(1 - 0.999**steps)
     keep = bool(kept) and waited is not None and waited.item() == 0
     groups = zip(
         state.weights, gradients, state.means, state.variances, kept or state.weights, strict=True

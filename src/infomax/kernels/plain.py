@@ -239,11 +239,12 @@ def adam(
                 torch.where(waited == 0, weight, before, out=before)
         elif waited == 0:
             torch._foreach_copy_(kept, state.weights)
+    rate = state.next_rate()
     state.count += 1
     # The function that `torch.optim.Adam` runs; the class itself first imports a compiler, which takes 1.5 s.
     torch._fused_adam_(
         state.weights, gradients, state.means, state.variances, [], [state.count] * len(gradients),
-        lr=state.lr, beta1=0.9, beta2=0.999, weight_decay=0, eps=1e-8, amsgrad=False, maximize=False,
+        lr=rate, beta1=0.9, beta2=0.999, weight_decay=0, eps=1e-8, amsgrad=False, maximize=False,
     )  # fmt: skip
 
 

@@ -45,7 +45,10 @@ def health(course: dict[str, Any], vectors: NDArray[np.float32], graph: Graph) -
 def figures(report: dict[str, Any]) -> list[tuple[str, str]]:
     """What a person is shown of a report: names and figures."""
     parts = report.get("parts", {})
-    rows = [("epochs", f"{report['epochs']:d} (weights of epoch {report['kept_epoch']:d})")]
+    epochs = f"{report['epochs']:d}"
+    if report["kept_epoch"] != report["epochs"]:
+        epochs += f" (weights of epoch {report['kept_epoch']:d})"
+    rows = [("epochs", epochs)]
     if "loss" in report:
         rows += [
             ("loss", f"{report['curve']['loss'][0]:.4f} -> {report['loss']:.4f}"),

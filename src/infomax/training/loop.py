@@ -20,6 +20,7 @@ from infomax.kernels.host import threads
 from infomax.kernels.ranks import ALONE, Ranks
 from infomax.kernels.replay import Replay
 from infomax.parts.methods import Method, Model, found
+from infomax.training.schedule import Schedule
 from infomax.views import Views
 
 STRIDE = 32
@@ -96,16 +97,16 @@ class Training:
         views: Views,
         method: Method,
         *,
-        lr: float,
+        schedule: Schedule,
         epochs: int,
-        patience: int | None,
+        patience: int | None = None,
         generator: torch.Generator,
         replayable: bool = False,
         ranks: Ranks = ALONE,
         backend: Backend | None = None,
     ) -> None:
         self.model, self.views, self.method, self.generator = model, views, method, generator
-        self.epochs, self.patience = epochs, patience
+        self.schedule, self.epochs, self.patience = schedule, epochs, patience
         self.device, self.ranks = generator.device, ranks
         self.backend = backend or Backend(self.device)
         whole("views.steps", views.steps, 1)
@@ -116,7 +117,7 @@ class Training:
             raise InputError(", ".join(dict(model.named_children())), "weights to train", "none")
         # Gradients that are added over the ranks: the encoder's; those of the discriminator are the whole batch's.
         self.shared = sum(parameter.requires_grad for parameter in model.encoder.parameters())
-        self.optimiser = Adam(self.weights, lr, self.backend)
+        self.optimiser = Adam(self.weights, schedule.rates(epochs * views.steps), self.backend)
         shape, changing = (STRIDE, len(method.metrics)), partial(_not_trained, model)
         self.ledger = Ledger(self.weights, views.steps, patience, shape, changing, self.backend)
         replayable = replayable and gpu and ranks == ALONE
@@ -250,7 +251,7 @@ class Training:
             "kept_epoch": kept + 1 if history else 0,
             "stopped_early": bool(history) and len(history) < self.epochs,
             "steps": len(history) * self.views.steps,
-            "lr": self.optimiser.lr,
+            "lr": self.schedule.peak,
             "seconds": round(self.seconds, 3),
             "peak_memory_bytes": memory.peak_bytes(),
         }

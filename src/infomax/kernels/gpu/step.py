@@ -50,11 +50,12 @@ def _power(base, count):
 
 
 @triton.jit
-def _count(count, corrections):
+def _count(count, corrections, rates, last_rate):
     steps = tl.load(count) + 1
     tl.store(count, steps)
     tl.store(corrections, (1 - _power(0.9, steps.to(tl.int64))).to(tl.float32))
     tl.store(corrections + 1, tl.sqrt((1 - _power(0.999, steps.to(tl.int64))).to(tl.float32)))
+    tl.store(corrections + 2, tl.load(rates + tl.minimum(steps.to(tl.int64) - 1, last_rate)))
 
 
 @triton.jit
@@ -67,7 +68,6 @@ def _adam(
     sizes,
     corrections,
     waited,
-    lr,
     KEEP: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
@@ -83,7 +83,8 @@ def _adam(
             s = tl.load(variances[k] + i, inside) * 0.999 + g * g * (1 - 0.999)
             tl.store(means[k] + i, m, inside)
             tl.store(variances[k] + i, s, inside)
-            step = lr / tl.load(corrections) * m / (tl.sqrt(s) / tl.load(corrections + 1) + 1e-8)
+            rate = tl.load(corrections + 2)
+            step = rate / tl.load(corrections) * m / (tl.sqrt(s) / tl.load(corrections + 1) + 1e-8)
             tl.store(weights[k] + i, w - step, inside)
 
 
@@ -108,13 +109,13 @@ def adam(
     state: Adam, gradients: Sequence[Tensor], kept: Sequence[Tensor] | None, waited: Tensor | None
 ) -> None:
     """As `plain.adam`; all weights in one launch."""
-    corrections = state.count.new_empty(2)
-    _count[(1,)](state.count, corrections, num_warps=1)
+    corrections = state.count.new_empty(3)
+    _count[(1,)](state.count, corrections, state.rates, len(state.rates) - 1, num_warps=1)
     arrays = map(
         tuple, (state.weights, gradients, state.means, state.variances, kept or state.weights)
     )
     sizes = tuple(weight.numel() for weight in state.weights)
     keep = bool(kept) and waited is not None
     _adam[triton.cdiv(max(sizes), BLOCK), len(sizes)](
-        *arrays, sizes, corrections, waited if keep else state.count, state.lr, keep, BLOCK
+        *arrays, sizes, corrections, waited if keep else state.count, keep, BLOCK
     )
