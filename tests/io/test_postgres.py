@@ -135,6 +135,20 @@ def test_what_cannot_be_read_is_refused(server: str, run: Callable[..., list[Any
         read_database("postgresql://me:secret@127.0.0.1:1/x")
 
 
+def test_rows_of_tables_that_inherit_from_another_are_read_once(
+    server: str, run: Callable[..., list[Any]]
+) -> None:
+    before = read_database(server).nodes["lines"].num_nodes
+    run(
+        "CREATE TABLE lines_of_may () INHERITS (lines)",
+        "INSERT INTO lines_of_may SELECT * FROM lines",
+        "UPDATE lines_of_may SET line = line + 100",
+    )
+    graph = read_database(server)
+    assert "lines_of_may" not in graph.types
+    assert graph.nodes["lines"].num_nodes == 2 * before
+
+
 def test_passwords_are_not_shown() -> None:
     assert postgres.shown("postgresql://me:secret@host/db?password=x") == "postgresql://me@host/db"
 

@@ -183,6 +183,11 @@ TABLE_OPTIONS = {
         "TABLE.COLUMN=TABLE",
         "A key of a database that is neither declared nor found; or =none. May be repeated.",
     ),
+    "pk": _column(
+        list[str],
+        "TABLE.COLUMN",
+        "The column, or columns joined by +, that tell the rows of a table of a database apart. May be repeated.",
+    ),
     "table": _column(
         list[str],
         "TABLE=ROLE",

@@ -71,6 +71,7 @@ def read_database(
     source: str | Path,
     *,
     keys: Mapping[str, str] | Sequence[str] = (),
+    primary_keys: Mapping[str, str] | Sequence[str] = (),
     tables: Mapping[str, str] | Sequence[str] = (),
     time: str | Sequence[str] = (),
     labels: str | Sequence[str] = (),
@@ -96,6 +97,8 @@ def read_database(
     Args:
         source: a SQLite or DuckDB file, the address of a Postgres server, or a folder of different tables.
         keys: keys that are neither declared nor found, as ``{"orders.buyer": "customers"}``; ``"none"`` for no key.
+        primary_keys: columns that tell the rows of a table apart, as ``{"teams": "year+team"}``, where a table
+            declares none.
         tables: what tables become: nodes, facts (nodes that train leaves out by default), edges, lookup or ignore.
         time: columns that say since when a row is there, as ``"races.date"``. Others are found where a row that refers
             to others has one date; a fact without one has the latest time of the rows that it refers to.
@@ -107,7 +110,11 @@ def read_database(
         as_of: leave out rows of a later time, as in `read_graph`.
         like: an earlier graph, by which tables are read and columns become features.
     """
-    said = {"key": as_said(keys), "table": as_said(tables)}
+    said = {
+        "key": as_said(keys),
+        "pk": as_said(primary_keys, joint="."),
+        "table": as_said(tables),
+    }
     chosen = Columns.of(
         labels,
         None,

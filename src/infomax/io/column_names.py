@@ -50,10 +50,10 @@ class NodeColumns(NamedTuple):
         return [*self.labels.values(), *self.splits.values(), *others]
 
 
-def as_said(choices: Mapping[str, str] | Sequence[str]) -> list[str]:
-    """Choices as a person says them, such as results.driverId=drivers."""
+def as_said(choices: Mapping[str, str] | Sequence[str], joint: str = "=") -> list[str]:
+    """Choices as a person says them, such as results.driverId=drivers; ``joint`` is the sign between two parts."""
     if isinstance(choices, Mapping):
-        return [f"{left}={right}" for left, right in choices.items()]
+        return [f"{left}{joint}{right}" for left, right in choices.items()]
     return list(several(choices))
 
 

@@ -29,7 +29,7 @@ EVENT = "event"
 """The type of the rows of an edge table that have times."""
 TYPES = ("types", "edge_type", "node_type", "edges_as")
 """Choices that make a graph of several types of nodes."""
-DATABASE = ("key", "table")
+DATABASE = ("key", "pk", "table")
 """Choices about the tables of a database."""
 OF_NODES = ("labels", "features", "matrix", "ignore", "id", "groups", "name", "time", "kinds")
 """Choices about the columns of node tables."""
@@ -92,6 +92,8 @@ class Columns:
     """All types of nodes of the graph: a column that is called after one holds its ids."""
     key: tuple[str, ...] = ()
     """Of a database: keys, such as results.driverId=drivers."""
+    pk: tuple[str, ...] = ()
+    """Of a database: primary keys, such as Teams.yearID+teamID."""
     table: tuple[str, ...] = ()
     """Of a database: what tables become, such as status=lookup."""
     mixed: bool = False

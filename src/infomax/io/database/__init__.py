@@ -137,13 +137,17 @@ def _plan(snapshot: Snapshot, columns: Columns) -> Plan:
     schema = columns.schema
     if schema is not None and schema.is_database:
         remedy = "Change the schema: infomax info GRAPH --schema FILE writes it."
-        columns.refuse(("key", "table", "time", "name"), "what the schema says", remedy=remedy)
-        return take_decisions(snapshot, decisions_of(schema))
+        columns.refuse(
+            ("key", "pk", "table", "time", "name"), "what the schema says", remedy=remedy
+        )
+        return take_decisions(snapshot, decisions_of(schema), columns.ignore)
     choices = DatabaseChoices(
         keys=columns.key,
+        primary_keys=columns.pk,
         times=(columns.time or "").split(",") if columns.time else (),
         names=apart(columns.name) if columns.name else [],
         used_columns=[*columns.labels, *columns.kinds, *(columns.features or ())],
+        ignored_columns=columns.ignore,
     )
     plan = decide(snapshot, choices)
     if columns.as_of is not None and not with_times(plan):

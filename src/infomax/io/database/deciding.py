@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from infomax.io.database.decisions import Decisions
-from infomax.io.database.dropped import drop_columns
+from infomax.io.database.dropped import drop_columns, ignore_columns
 from infomax.io.database.keys import find_keys, take_keys
 from infomax.io.database.names import find_names
-from infomax.io.database.roles import Plan, decide_roles, take_roles, type_name
+from infomax.io.database.roles import Plan, decide_roles, take_roles
 from infomax.io.database.snapshot import Snapshot
 from infomax.io.database.times import find_times, take_times
 
@@ -24,17 +24,19 @@ class DatabaseChoices:
     names: Sequence[str] = ()
     used_columns: Sequence[str] = ()
     """Columns that are used whatever they hold: labels, and those whose type was said; COLUMN or TABLE.COLUMN."""
+    ignored_columns: Sequence[str] = ()
+    """Columns that become nothing: no features, no times, no names and no edges; COLUMN or TABLE.COLUMN."""
 
 
 def decide(snapshot: Snapshot, choices: DatabaseChoices) -> Plan:
     """Decide about all tables of a snapshot."""
     find_keys(snapshot, choices.keys, choices.primary_keys)
+    ignore_columns(snapshot, choices.ignored_columns)
     used = {
         (table.name, column)
         for table in snapshot.tables.values()
         for column in table.columns
-        for owner in ("", f"{table.name}.", f"{type_name(table.name)}.")
-        if f"{owner}{column}" in choices.used_columns
+        if table.is_named(column, choices.used_columns)
     }
     drop_columns(snapshot, used)
     plan = decide_roles(snapshot, used)
@@ -44,10 +46,13 @@ def decide(snapshot: Snapshot, choices: DatabaseChoices) -> Plan:
     return plan
 
 
-def take_decisions(snapshot: Snapshot, decisions: Decisions) -> Plan:
+def take_decisions(
+    snapshot: Snapshot, decisions: Decisions, ignored_columns: Sequence[str] = ()
+) -> Plan:
     """Take what was decided about earlier tables for those of a snapshot: nothing is searched or guessed."""
     take_keys(snapshot, decisions)
     plan = take_roles(snapshot, decisions)
+    ignore_columns(snapshot, ignored_columns)
     snapshot.number_rows()
     for name in plan.tables:
         decision = decisions.get(name)

@@ -15,7 +15,8 @@ from infomax.io.database.decisions import (
     TableDecision,
     TimeDecision,
 )
-from infomax.io.database.roles import Plan, lookup_column, type_name
+from infomax.io.database.roles import Plan, lookup_column
+from infomax.io.database.tables import type_name
 from infomax.io.schema.schema import (
     ColumnSchema,
     KeySchema,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
+from infomax.errors import InputError
 from infomax.io.column_names import plain
 from infomax.io.database.decisions import DroppedColumn
 from infomax.io.database.snapshot import Snapshot
@@ -46,6 +47,35 @@ def drop_columns(snapshot: Snapshot, kept: Collection[tuple[str, str]]) -> None:
                 _drop(table, column, stamps[column])
 
 
+def ignore_columns(snapshot: Snapshot, words: Collection[str]) -> None:
+    """Drop the columns that a person does not want, and the keys that they are of; a primary key stays, as ids."""
+    for table in snapshot.tables.values():
+        for column in table.columns:
+            if not table.is_named(column, words):
+                continue
+            is_key = any(column in key.columns for key in table.keys)
+            table.keys = [key for key in table.keys if column not in key.columns]
+            if is_key or column not in table.primary:
+                table.dropped[column] = DroppedColumn(column, "said", f"--ignore {column}")
+            elif f"{table.name}.{column}" in words:
+                expected = "a column that does not tell the rows apart"
+                found = f"{table.name}.{column}, the primary key"
+                remedy = f"To leave the table out: --table {table.name}=ignore."
+                raise InputError("--ignore", expected, found, remedy)
+
+
+def unknown_columns(snapshot: Snapshot, words: Collection[str]) -> tuple[str, ...]:
+    """Of columns that a person named those that no table has: they may be made of lookups."""
+    known = {
+        word
+        for word in words
+        for table in snapshot.tables.values()
+        for column in table.columns
+        if table.is_named(column, (word,))
+    }
+    return tuple(word for word in words if word not in known)
+
+
 def drop_constants_beside_keys(
     snapshot: Snapshot, table: Table, kept: Collection[tuple[str, str]]
 ) -> None:
@@ -70,6 +100,9 @@ def date_columns(snapshot: Snapshot, table: Table) -> list[str]:
     columns = []
     for column in table.columns:
         if is_of_a_key(table, column) or not table.is_readable(column):
+            continue
+        dropped = table.dropped.get(column)
+        if dropped is not None and dropped.origin == "said":
             continue
         if table.is_date(column):
             columns.append(column)

@@ -14,7 +14,8 @@ _TABLES = """
 SELECT n.nspname::text, c.relname::text, c.relkind IN ('v', 'm') AS is_view, c.oid::int8,
     has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, 'SELECT') AS allowed
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND NOT c.relispartition
+WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f')
+    AND NOT EXISTS (SELECT 1 FROM pg_inherits WHERE inhrelid = c.oid)
     AND n.nspname !~ '^pg_' AND n.nspname <> 'information_schema' ORDER BY 2, 1"""
 _COLUMNS = """
 SELECT attname::text, format_type(atttypid, atttypmod) FROM pg_attribute

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
@@ -19,7 +18,7 @@ from infomax.io.database.decisions import (
 from infomax.io.database.dropped import drop_constants_beside_keys
 from infomax.io.database.names import column_spellings, only_words
 from infomax.io.database.snapshot import Snapshot
-from infomax.io.database.tables import Table
+from infomax.io.database.tables import Table, type_name
 
 ROLES = ("nodes", "facts", "edges", "lookup", "ignore")
 """Facts are nodes that no table refers to: train leaves them out unless it is told their type."""
@@ -87,11 +86,6 @@ class Plan:
             )
             for name, table in self.tables.items()
         }
-
-
-def type_name(table: str) -> str:
-    """The type of nodes that the rows of a table are; some signs have a meaning in names of types."""
-    return re.sub(r"[-.:\[\]/\\\0]", "_", table.strip())
 
 
 def decide_roles(snapshot: Snapshot, kept: Collection[tuple[str, str]] = ()) -> Plan:

@@ -10,9 +10,10 @@ from infomax.errors import warn
 from infomax.io.columns import NAME, TIME, Columns
 from infomax.io.database.decisions import Key
 from infomax.io.database.described import schema_of
-from infomax.io.database.roles import Plan, lookup_column, type_name
+from infomax.io.database.dropped import unknown_columns
+from infomax.io.database.roles import Plan, lookup_column
 from infomax.io.database.snapshot import Query
-from infomax.io.database.tables import Table, joined, quoted
+from infomax.io.database.tables import Table, joined, quoted, type_name
 from infomax.io.database.times import moment, with_times
 from infomax.io.schema.schema import Schema, TableSchema, Use
 from infomax.io.sources import Source
@@ -32,6 +33,7 @@ def tables_of(plan: Plan, columns: Columns) -> Tables:
         "kinds",
         "key",
         "table",
+        "pk",
         "obeys_schema",
     )
     location = plan.snapshot.location
@@ -63,6 +65,8 @@ def tables_of(plan: Plan, columns: Columns) -> Tables:
         columns,
         key=(),
         table=(),
+        pk=(),
+        ignore=unknown_columns(plan.snapshot, columns.ignore),
         name=None,
         time=None,
         kinds=column_types | dict(columns.kinds),
@@ -79,15 +83,9 @@ def _location(plan: Plan, table: Table) -> Path:
     return Path(f"{plan.snapshot.location}, table {table.name}")
 
 
-def is_label(table: Table, column: str, columns: Columns) -> bool:
-    """Whether a column was named as a label."""
-    owners = ("", f"{table.name}.", f"{type_name(table.name)}.")
-    return any(f"{owner}{column}" in columns.labels for owner in owners)
-
-
 def _holds_label(table: Table, key: Key, columns: Columns) -> bool:
     """Whether a key leads to what a label tells: its edges, or the category, would give the label away."""
-    return any(is_label(table, column, columns) for column in key.columns)
+    return any(table.is_named(column, columns.labels) for column in key.columns)
 
 
 def _tell_labels_that_are_keys(plan: Plan, columns: Columns) -> None:
@@ -120,9 +118,8 @@ def _nodes(
         name = other.name if is_only_key and other.name not in table.columns else key.name
         lookups[name] = f"{alias}.{quoted(str(lookup_column(other)))}"
 
-    used = {*columns.labels, *columns.kinds}
     for column in table.columns:
-        is_used = f"{node_type}.{column}" in used or is_label(table, column, columns)
+        is_used = f"{node_type}.{column}" in columns.kinds or table.is_named(column, columns.labels)
         if column not in data_columns and is_used:
             data_columns.append(column)
     name_decision = plan.names.get(table.name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from infomax.io.database.decisions import DroppedColumn, Key, PrimaryKey
@@ -75,6 +76,11 @@ class Table:
         types = {**self.columns, **integers, **self.original_types}
         return {column: _KEY_TYPES.get(types[column], "VARCHAR") for column in self.primary}
 
+    def is_named(self, column: str, words: Collection[str]) -> bool:
+        """Whether a person named a column, as COLUMN, as TABLE.COLUMN or as TYPE.COLUMN."""
+        owners = ("", f"{self.name}.", f"{type_name(self.name)}.")
+        return any(f"{owner}{column}" in words for owner in owners)
+
     def is_readable(self, column: str) -> bool:
         """Whether features can be made of a column of this type."""
         return not _UNREADABLE.match(self.columns[column])
@@ -135,6 +141,11 @@ class Table:
         return column_type == "VARCHAR" or (
             column_type.startswith("ENUM") and not column_type.endswith("]")
         )
+
+
+def type_name(table: str) -> str:
+    """The type of nodes that the rows of a table are; some signs have a meaning in names of types."""
+    return re.sub(r"[-.:\[\]/\\\0]", "_", table.strip())
 
 
 def quoted(name: str) -> str:
