@@ -98,6 +98,7 @@ TOYS = {
     "recipes.recommend": Toy("--users 200 --items 300 --ratings 12 --seeds 1", device=False),
     "recipes.defaults": Toy("cora --encoders 1 --dim 8", "planetoid"),
     "recipes.bgrl": Toy("--dataset cora --dim 8 --epochs 3", "planetoid", device=False),
+    "recipes.edge_features": Toy("--dim 8 --epochs 3 --seeds 1", device=False),
     "recipes.batches": Toy("--growth 1e3"),
     "recipes.align": Toy("cora --runs 1 --dim 8", "planetoid", device=False),
     # At any size they take long: whether all that they import is there.

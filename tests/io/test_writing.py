@@ -250,9 +250,9 @@ def test_pyg_and_back() -> None:
     assert Graph.from_pyg(data, split=4).splits["train"].tolist() == [False, True, False]
     told(["split=", "from 0 to 5", "train_mask"], Graph.from_pyg, data)
     data = pyg.Data(
-        x=torch.ones(3, 1), edge_index=torch.tensor([[0], [1]]), edge_attr=torch.ones(1, 4)
+        x=torch.ones(3, 1), edge_index=torch.tensor([[0], [1]]), edge_kind=torch.ones(1, 4)
     )
-    with pytest.warns(InputWarning, match='edge attributes that are not used: "edge_attr"'):
+    with pytest.warns(InputWarning, match='edge attributes that are not used: "edge_kind"'):
         Graph.from_pyg(data)
 
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from infomax.arrays.adjacency import Adjacency, Entries, Senders
+from infomax.arrays.edge_features import EdgeFeatures
 from infomax.errors import InputError, shorten
 
 RELATION = "to"
@@ -32,6 +33,8 @@ class Relation:
     target: str
     edges: Adjacency
     """``[S, T]``, in memory or mapped."""
+    edge_features: EdgeFeatures | None = None
+    """Numbers of the edges among nodes of one type, for encoders that use them."""
 
     @classmethod
     def of(
@@ -55,6 +58,10 @@ class Relation:
         """Whether it joins nodes of one type by edges that have directions."""
         return self.within and self.edges.directed
 
+    def with_matrix(self, matrix: sparse.csr_array) -> Relation:
+        """The same relation with other edges among the same nodes."""
+        return replace(self, edges=Adjacency(matrix, self.edges.directed))
+
     def loaded(self) -> Relation:
         """The same relation with its arrays in memory."""
         return replace(self, edges=self.edges.loaded())
@@ -64,7 +71,8 @@ class Relation:
         if node_type not in (self.source, self.target):
             return self
         if self.within:
-            return replace(self, edges=self.edges.part(rows))
+            features = None if self.edge_features is None else self.edge_features.part(rows)
+            return replace(self, edges=self.edges.part(rows), edge_features=features)
         matrix = self.edges.matrix()
         return Relation.of(
             *self.ends,

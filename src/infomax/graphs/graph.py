@@ -15,7 +15,7 @@ from scipy import sparse
 from infomax.arrays.blocks import require_room
 from infomax.arrays.held_out import draw_edges, without_edges
 from infomax.arrays.links import Reference, find_references, joining_types
-from infomax.arrays.relations import Relation, find_paths, named_path, steps
+from infomax.arrays.relations import find_paths, named_path, steps
 from infomax.arrays.structural_features import structural_features_named
 from infomax.errors import InputError, meant, number_of, whole
 from infomax.io import pyg
@@ -175,7 +175,7 @@ class Graph(Record):
             matrix = without_edges(
                 one.edges.matrix(), held_out, (first[one.source], first[one.target]), n
             )
-            left.append(Relation.of(*one.ends, matrix, one.directed))
+            left.append(one.with_matrix(matrix))
         return dataclasses.replace(
             graph, relations=tuple(left), held_out=held_out
         ).with_structural_features()

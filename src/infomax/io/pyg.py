@@ -34,7 +34,7 @@ def from_pyg(data: Any, directed: bool, split: int | None) -> Record:
             ends: _pyg_edges(data[ends], f"data[{', '.join(ends)}]") for ends in data.edge_types
         }
     else:
-        edges = {("", RELATION, ""): _pyg_edges(data, "data")}
+        edges = {("", RELATION, ""): _pyg_edges(data, "data", reads_features=True)}
     for ends in list(edges):
         forth = edges.get((ends[2], ends[1].removeprefix("rev_"), ends[0]))
         if ends[1].startswith("rev_") and forth and _same_pairs(edges[ends][0][::-1], forth[0]):
@@ -59,7 +59,11 @@ def from_pyg(data: Any, directed: bool, split: int | None) -> Record:
         for node_type in ends[::2]:
             if node_type not in nodes:
                 raise InputError("data", f"nodes of type {node_type}, with x or num_nodes", "none")
-    return unite(nodes, edges, directed=edges if directed else ())
+    graph = unite(nodes, edges, directed=edges if directed else ())
+    edge_features = None if typed else data.get("edge_attr")
+    if edge_features is None:
+        return graph
+    return graph.with_edge_features(_array(data.edge_index), _array(edge_features.float()))
 
 
 def _same_pairs(edges: Any, others: Any) -> bool:
@@ -67,10 +71,14 @@ def _same_pairs(edges: Any, others: Any) -> bool:
     return bool(np.array_equal(*both))
 
 
-def _pyg_edges(store: Any, where: str) -> tuple[Any, Any]:
+def _pyg_edges(store: Any, where: str, *, reads_features: bool = False) -> tuple[Any, Any]:
     """Edges ``[2, E]`` and their weights ``[E]`` or None."""
-    used, weight = ("edge_index", "edge_weight"), store.get("edge_weight")
-    warn_unused(where, [key for key in store.edge_attrs() if key not in used], "edge attributes")
+    used = {"edge_index", "edge_weight"}
+    if reads_features:
+        used.add("edge_attr")
+    unused = [key for key in store.edge_attrs() if key not in used]
+    warn_unused(where, unused, "edge attributes")
+    weight = store.get("edge_weight")
     return check_ends(_array(store.edge_index)), None if weight is None else _array(weight.float())
 
 
@@ -106,7 +114,12 @@ def to_pyg(graph: Record) -> Any:
     """What `Graph.to_pyg` returns."""
     pyg, graph = library("torch_geometric.data", "pyg", "to_pyg"), graph.loaded()
     if not graph.types:
-        return pyg.Data(**_edge_tensors(graph.adjacency), **_node_tensors(graph))
+        edges = _edge_tensors(graph.adjacency)
+        edge_features = graph.relations[0].edge_features
+        if edge_features is not None:
+            senders, receivers = edges["edge_index"].numpy()
+            edges["edge_attr"] = _tensor(edge_features.of_messages(senders, receivers))
+        return pyg.Data(**edges, **_node_tensors(graph))
     data = pyg.HeteroData()
     for node_type, one in graph.by_type().items():
         data[node_type].update(_node_tensors(one))
@@ -145,6 +158,12 @@ def _node_tensors(graph: Record) -> dict[str, Any]:
         if name in MASKS
     }
     return fields | masks
+
+
+def _tensor(array: Any) -> Any:
+    import torch
+
+    return torch.from_numpy(array)
 
 
 def _array(tensor: Any) -> Any:

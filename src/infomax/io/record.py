@@ -16,6 +16,7 @@ from scipy import sparse
 from infomax.arrays import checks
 from infomax.arrays.adjacency import Adjacency
 from infomax.arrays.blocks import require_room
+from infomax.arrays.edge_features import EdgeFeatures
 from infomax.arrays.held_out import check_held_out
 from infomax.arrays.relations import RELATION, Relation
 from infomax.arrays.scaling import Scale, Scaler
@@ -322,6 +323,7 @@ class Record:
         weight: ArrayLike | None = None,
         num_nodes: int | None = None,
         directed: bool = False,
+        edge_features: ArrayLike | None = None,
         **columns: Any,
     ) -> Self:
         """A graph from arrays.
@@ -336,12 +338,40 @@ class Record:
             weight: ``[E]`` non-negative; an edge of weight zero is left out.
             num_nodes: N, needed only where neither features nor ids give it.
             directed: keep the directions; messages then run from source to target.
+            edge_features: ``[E, F]``, see `with_edge_features`.
             columns: ids, feature_names, labels, splits, groups, held_out, node_names as in `Graph`.
         """
         ends = checks.check_ends(edges)
         n = checks.count_nodes(num_nodes, features, columns.get("ids"), ends)
         matrix = checks.check_links(ends, weight, (n, n))
-        return cls.from_scipy(matrix, features, directed=directed, binary=weight is None, **columns)
+        graph = cls.from_scipy(
+            matrix, features, directed=directed, binary=weight is None, **columns
+        )
+        if edge_features is None:
+            return graph
+        return graph.with_edge_features(ends, edge_features)
+
+    def with_edge_features(
+        self, edges: ArrayLike, values: ArrayLike, names: Sequence[str] | None = None
+    ) -> Self:
+        """The same graph with features of its edges, for encoders that use them; it has one type of nodes.
+
+        An edge that is listed several times has the mean of its rows; one that is not listed has zeros.
+
+        Args:
+            edges: ``[2, E]`` rows of the source and target nodes.
+            values: ``[E, F]`` finite numbers.
+            names: F names; None: e0, e1, ...
+        """
+        if self.types:
+            remedy = "Give the edges a weight, or make the rows of the edge table nodes."
+            found = f"types {', '.join(self.types)}"
+            raise InputError("features of edges", "a graph of one type of nodes", found, remedy)
+        features = EdgeFeatures.of(
+            edges, values, names, num_nodes=self.num_nodes, directed=self.directed
+        )
+        relation = dataclasses.replace(self.relations[0], edge_features=features)
+        return dataclasses.replace(self, relations=(relation,), folder=None)
 
     @classmethod
     def from_scipy(

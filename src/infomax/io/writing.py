@@ -44,6 +44,9 @@ def write_graph(graph: Record, path: str | Path, progress: Progress = silent) ->
     """
     place, name, suffix = Path(path), str(path), text.extension(Path(path))
     graph = graph.loaded()
+    if any(relation.edge_features is not None for relation in graph.relations):
+        remedy = "Keep the table of edges, and add its features when the graph is read."
+        raise InputError(name, "a graph whose edges have no features", "features of edges", remedy)
     if graph.held_out is not None and suffix != ".npz":
         raise InputError(
             name,

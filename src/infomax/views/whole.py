@@ -14,6 +14,7 @@ from scipy import sparse
 from torch import Tensor
 
 from infomax.arrays.adjacency import Senders
+from infomax.arrays.edge_features import EdgeFeatures
 from infomax.errors import InputError
 from infomax.io.record import Record
 from infomax.kernels import Backend
@@ -73,6 +74,14 @@ def through(factors: Sequence[Factor], y: Tensor) -> Tensor:
     return y
 
 
+def features_of_messages(propagation: Messages, known_features: EdgeFeatures) -> Tensor:
+    """The features ``[E, F]`` of the messages of a graph, in the order of their keys."""
+    keys = propagation.keys.cpu().numpy()
+    receivers, senders = np.divmod(keys, propagation.n)
+    features = known_features.of_messages(senders, receivers)
+    return torch.from_numpy(features).to(propagation.keys.device)
+
+
 def mean_over(senders: Senders, width: int) -> sparse.csr_array:
     """The mean over those that send to each node, as a matrix ``[N, width]``; zero where nobody does."""
     matrix = senders.matrix(width).astype("float32")
@@ -123,6 +132,10 @@ class WholeView(AllNodes):
     """By path, its features pooled by the last factors, in their own order, which all steps share."""
     both: bool = False
     """Whether it stands for two views: all features in their own order, then shuffled; ``[2 N, d]``, not ``[N, d]``."""
+    edge_features: Tensor | None = None
+    """``[E, F]``, the features of the messages in ``edges``, in their order. None: the graph's edges have none."""
+    known_edge_features: EdgeFeatures | None = None
+    """The features of all edges of the graph, by which a corruption's edges get theirs; zeros for new ones."""
     passed: dict[str, tuple[Tensor, Tensor]] = field(default_factory=dict, init=False)
     """By path, the last product that was passed on by all factors but the first, and the result."""
 
@@ -131,7 +144,15 @@ class WholeView(AllNodes):
         """Build the view of a graph on the device; paths share their factors."""
         if not graph.node_type:
             propagation = Propagation.of(graph, cast(Normalisation, rule), backend)
-            return cls.of_one_path(to_multiply(graph.table, backend), propagation)
+            view = cls.of_one_path(to_multiply(graph.table, backend), propagation)
+            known_features = graph.relations[0].edge_features
+            if known_features is None:
+                return view
+            return dataclasses.replace(
+                view,
+                edge_features=features_of_messages(propagation, known_features),
+                known_edge_features=known_features,
+            )
         paths = paths_of(graph, rule)
         mean = cache(lambda step: mean_over(step.senders, graph.nodes[step.sender].num_nodes))
         factors = cache(
@@ -205,7 +226,10 @@ class WholeView(AllNodes):
 
     def with_propagation(self, propagation: Messages) -> WholeView:
         """The same features with other edges."""
-        return dataclasses.replace(self, chains={"": [propagation]})
+        features = None
+        if self.known_edge_features is not None:
+            features = features_of_messages(propagation, self.known_edge_features)
+        return dataclasses.replace(self, chains={"": [propagation]}, edge_features=features)
 
     def shuffled(self, generator: torch.Generator) -> WholeView:
         """The same graph with the rows of X in random order, within each type."""

@@ -1,0 +1,107 @@
+"""Features of edges follow their edges, whatever is done to the graph."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from infomax import Graph
+from infomax.arrays.edge_features import EdgeFeatures
+from infomax.errors import InputError
+from infomax.kernels import Backend
+from infomax.parts.corruptions import flip_edges
+from infomax.views import NEIGHBOURS, WholeView
+
+EDGES = np.array([[0, 1, 2, 3], [1, 2, 3, 0]])
+VALUES = np.array([[1.0, 10.0], [2.0, 20.0], [3.0, 30.0], [4.0, 40.0]])
+
+
+def ring(*, directed: bool = False) -> Graph:
+    return Graph.from_arrays(EDGES, np.eye(4), edge_features=VALUES, directed=directed)
+
+
+def features_by_message(graph: Graph) -> dict[tuple[int, int], list[float]]:
+    view = WholeView.of(graph, NEIGHBOURS, Backend.of_training(torch.device("cpu"), 0, 0))
+    assert view.edge_features is not None
+    pairs = map(tuple, view.edges.T.tolist())
+    return dict(zip(pairs, view.edge_features.tolist(), strict=True))
+
+
+def test_a_view_gives_each_message_the_features_of_its_edge() -> None:
+    expected = {(0, 1): [1, 10], (1, 2): [2, 20], (2, 3): [3, 30], (3, 0): [4, 40]}
+    assert features_by_message(ring(directed=True)) == expected
+    backwards = {(receiver, sender): values for (sender, receiver), values in expected.items()}
+    assert features_by_message(ring()) == expected | backwards
+
+
+def test_an_edge_that_is_listed_twice_has_the_mean() -> None:
+    edges, values = np.array([[0, 1, 0], [1, 0, 1]]), np.array([3.0, 6.0, 9.0])
+    undirected = EdgeFeatures.of(edges, values, None, num_nodes=2, directed=False)
+    directed = EdgeFeatures.of(edges, values, None, num_nodes=2, directed=True)
+    ends = np.array([0, 1]), np.array([1, 0])
+    assert undirected.of_messages(*ends).ravel().tolist() == [6, 6]
+    assert directed.of_messages(*ends).ravel().tolist() == [6, 6]
+    assert directed.names == ("e0",)
+
+
+def test_the_features_of_a_part_are_those_of_the_whole() -> None:
+    random = np.random.default_rng(0)
+    edges, values = random.integers(30, size=(2, 120)), random.normal(size=(120, 3))
+    graph = Graph.from_arrays(edges, np.eye(30), edge_features=values, directed=True)
+    kept = random.random(30) < 0.6
+    rows = np.flatnonzero(kept)
+    of_whole = features_by_message(graph)
+    for (sender, receiver), features in features_by_message(graph.part(kept)).items():
+        assert features == of_whole[int(rows[sender]), int(rows[receiver])]
+
+
+def test_edges_that_are_held_out_or_drawn_anew_take_no_others_features() -> None:
+    graph = ring().hold_out_edges(0.25)
+    assert features_by_message(graph).items() <= features_by_message(ring()).items()
+    view = WholeView.of(ring(), NEIGHBOURS, Backend.of_training(torch.device("cpu"), 0, 0))
+    flipped = flip_edges(view, torch.Generator().manual_seed(0), rho=0.5)
+    assert flipped.edge_features is not None
+    expected = features_by_message(ring())
+    for pair, features in zip(
+        flipped.edges.T.tolist(), flipped.edge_features.tolist(), strict=True
+    ):
+        assert features == expected.get(tuple(pair), [0, 0])
+
+
+def test_nodes_that_are_new_have_edges_without_features() -> None:
+    known = ring().relations[0].edge_features
+    assert known is not None
+    assert known.of_messages(np.array([4]), np.array([0])).tolist() == [[0, 0]]
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (VALUES[:3], "one row of numbers for each of the 4 edges"),
+        (np.where(VALUES == 20, np.nan, VALUES), "none at edge 1"),
+        (np.array(["a", "b", "c", "d"]), "numbers"),
+    ],
+)
+def test_values_that_do_not_fit_are_refused(values: np.ndarray, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Graph.from_arrays(EDGES, np.eye(4), edge_features=values)
+
+
+def test_a_graph_with_features_of_edges_is_not_written_without_them(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="features of edges"):
+        ring().save(tmp_path / "ring.graph")
+    assert not any(tmp_path.iterdir())
+
+
+def test_pytorch_geometrics_edge_attr_goes_in_and_comes_out() -> None:
+    pyg = pytest.importorskip("torch_geometric.data")
+    data = pyg.Data(
+        x=torch.eye(4),
+        edge_index=torch.from_numpy(EDGES),
+        edge_attr=torch.from_numpy(VALUES),
+    )
+    graph = Graph.from_pyg(data, directed=True)
+    assert features_by_message(graph) == features_by_message(ring(directed=True))
+    again = Graph.from_pyg(graph.to_pyg(), directed=True)
+    assert features_by_message(again) == features_by_message(graph)
