@@ -184,7 +184,8 @@ def fit_places(graph: Record, backend: Backend, exactly: int | None = None) -> P
                 rows, block = _rows_of(to, of, weights * scale[to] * scale[of], n)
                 out[rows] += block @ x
 
-    vectors, values = leading_vectors(product, now, then, WIDTH if exactly is None else exactly)
+    leading = leading_vectors(product, now, then, WIDTH if exactly is None else exactly)
+    vectors, values = leading.vectors, leading.values
     found, count = len(values), len(values) if exactly is None else exactly
     table = table[:, : 1 + count]
     table[:, 0] = strength + more
