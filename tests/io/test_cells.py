@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import datetime
+import sqlite3
 import warnings
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ from test_two_doors import put_table
 
 from infomax import DGI, Graph, InputError, read_graph
 from infomax.arrays.sparsity import dense
+from infomax.errors import InputWarning
 from infomax.io.prepare import prepare
 
 pytest.importorskip("duckdb", reason="prepare sorts with it")
@@ -220,9 +223,13 @@ def test_bad_columns_of_a_table_are_in_one_message(tmp_path: Path) -> None:
             tmp_path / "nodes" / f"{kind}.csv", {"id": range(3), "postal": codes, "fax": codes}
         )
     put_table(tmp_path / "edges" / "customer.buys.supplier.csv", {"customer": [0], "supplier": [1]})
-    for read in (read_graph, lambda path: prepare(path, out=tmp_path / "g.graph")):
+    said = {"postal": "number", "fax": "number"}
+    for read in (
+        lambda: read_graph(tmp_path, columns=said),
+        lambda: prepare(tmp_path, out=tmp_path / "g.graph", columns=said),
+    ):
         with pytest.raises(InputError) as error:
-            read(tmp_path)
+            read()
         for column in ("postal", "fax"):
             assert f'line 4, column "{column}": "EC1A 1BB", not a finite number' in str(error.value)
         assert "of codes the kind is category" in str(error.value)
@@ -260,18 +267,62 @@ def test_a_word_weighs_by_its_inverse_document_frequency() -> None:
     np.testing.assert_allclose(found, np.sort(weights / np.linalg.norm(weights)), rtol=1e-6)
 
 
-@pytest.mark.parametrize(("count", "is_number"), [(10, True), (9, False)])
-def test_a_column_is_of_numbers_or_dates_if_half_of_it_is(count: int, is_number: bool) -> None:
+@pytest.mark.parametrize(("count", "is_told"), [(10, True), (9, False)])
+def test_words_among_numbers_or_dates_make_a_category_and_are_told_where_these_are_half(
+    count: int, is_told: bool
+) -> None:
     words = [f"word {row % 3}" for row in range(20 - count)]
-    edges = pa.table({"source": [0], "target": [1]})
-    for cells, kind in (("{}.5", "number"), ("2024-05-{:02}", "date")):
-        column = [cells.format(row + 1) for row in range(count)] + words
-        table = pa.table({"id": range(20), "x": column})
-        if is_number:
-            expected = "a finite number" if kind == "number" else "a date or a time"
-            told([expected, 'found "word 0"'], Graph.from_frames, edges, table)
-        else:
-            assert kinds_of(x=column)["x"] not in ("number", "date")
+    for cells, plural in (("{}.5", "numbers"), ("2024-05-{:02}", "dates")):
+        column = [cells.format(row % 2 + 1) for row in range(count)] + words
+        encoding = fitted(pa.table({"x": column}))
+        assert encoding.columns[0].column_type == "category"
+        expected = f'x: found "word 0" among {plural} (10 cells of 20), so the column is of the type category'
+        assert (expected in encoding.columns[0].note) == is_told
+
+
+DOORS = ("csv", "parquet", "frame", "folder of types", "sqlite", "folder of a database")
+
+
+def graph_of_codes(door: str, folder: Path, codes: list[str]) -> Graph:
+    """Users with postal codes, and who follows whom, read by one of the doors."""
+    ages = [20 + row % 9 for row in range(len(codes))]
+    users = {"id": [f"u{row}" for row in range(len(codes))], "zip": codes, "age": ages}
+    follows = {"source": users["id"], "target": [*users["id"][1:], "u0"]}
+    if door == "frame":
+        return Graph.from_frames(pa.table(follows), pa.table(users))
+    if door in ("csv", "parquet"):
+        put_table(folder / "edges.csv", follows)
+        return read_graph(folder / "edges.csv", put_table(folder / f"nodes.{door}", users))
+    if door == "folder of types":
+        (folder / "nodes").mkdir()
+        (folder / "edges").mkdir()
+        put_table(folder / "nodes" / "user.csv", users)
+        put_table(folder / "edges" / "user.follows.user.csv", follows)
+        return read_graph(folder)
+    orders = {"id": list(range(len(codes))), "user_id": users["id"], "size": [1.5] * len(codes)}
+    if door == "folder of a database":
+        put_table(folder / "user.csv", users)
+        put_table(folder / "order.csv", orders)
+        return read_graph(folder, key="order.user_id=user").target("user")
+    with closing(sqlite3.connect(folder / "shop.db")) as database:
+        database.execute("CREATE TABLE user (id TEXT PRIMARY KEY, zip, age INTEGER)")
+        database.execute("CREATE TABLE orders (id INTEGER PRIMARY KEY, user_id REFERENCES user)")
+        database.executemany("INSERT INTO user VALUES (?, ?, ?)", zip(*users.values(), strict=True))
+        database.executemany(
+            "INSERT INTO orders VALUES (?, ?)", zip(orders["id"], orders["user_id"], strict=True)
+        )
+        database.commit()
+    return read_graph(folder / "shop.db").target("user")
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_a_code_among_numbers_makes_a_category_in_every_door(door: str, tmp_path: Path) -> None:
+    codes = ["85711", "94043", "32067", "43537"] * 5 + ["T8H1N"] * 2
+    with pytest.warns(InputWarning, match='found "T8H1N" among numbers .2 cells of 22.'):
+        graph = graph_of_codes(door, tmp_path, codes)
+    assert set(graph.feature_names) == {"age", *(f"zip={code}" for code in codes)}
+    assert graph.encoding is not None
+    assert "--column zip=number" in graph.encoding.columns[0].note
 
 
 @pytest.mark.parametrize(("differ", "kind"), [(96, "id"), (95, "category")])

@@ -43,16 +43,6 @@ TEXT_FAULTS: dict[str, tuple[str | bytes, str | bytes | None, list[str]]] = {
         None,
         ["edges.csv, line 4: ", "2 columns", "found 1."],
     ),
-    "one bad cell": (
-        EDGES,
-        "id,x\na,1\nb,1.5.2\n",
-        ['nodes.csv, line 3, column "x": ', 'found "1.5.2"'],
-    ),
-    "underscored number": (
-        EDGES,
-        "id,x\na,1\nb,2024_01\n",
-        ['line 3, column "x"', 'found "2024_01"'],
-    ),
     "infinite feature": (
         EDGES,
         "id,x\na,1\nb,-inf\n",

@@ -186,7 +186,7 @@ def test_ids_may_be_integers_at_one_end_and_text_at_the_other(tmp_path: Path) ->
         ),
         (
             "nodes/author.csv",
-            {"id": ["ann", "bob"], "x": [1, "?"]},
+            {"id": ["ann", "bob"], "x": [1, "inf"]},
             'line 3, column "x": expected a finite number',
         ),
     ],

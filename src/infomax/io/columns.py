@@ -96,8 +96,6 @@ class Columns:
     """Of a database: primary keys, such as Teams.yearID+teamID."""
     table: tuple[str, ...] = ()
     """Of a database: what tables become, such as status=lookup."""
-    mixed: bool = False
-    """Whether text among numbers makes a column one of codes; else it is a fault."""
     learns: bool = True
     """Whether an encoding may be learnt; not where features are those of a model that has none."""
 

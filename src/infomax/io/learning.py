@@ -11,7 +11,7 @@ from infomax.errors import InputError, shorten, warn
 from infomax.io.column_names import listed
 from infomax.io.columns import Columns
 from infomax.io.encoding.cells import MISSING
-from infomax.io.encoding.column_types import Fault, tells_label
+from infomax.io.encoding.column_types import Fault, find_odd_cell_note, tells_label
 from infomax.io.encoding.kinds import EXPECTED
 from infomax.io.encoding.survey import Survey
 from infomax.io.schema.obeying import schema_location
@@ -43,6 +43,10 @@ def learnt(columns: Columns, survey: Survey, path: Path, names: Sequence[str]) -
     encoding, faults = survey.finish()
     if faults:
         _refuse(str(path), faults, columns)
+    for column in encoding.columns:
+        odd_cell_note = find_odd_cell_note(survey.columns[column.name], column.column_type)
+        if odd_cell_note:
+            warn(f"{odd_cell_note}.")
     called = columns.name_among(names)
     if called is None and not columns.obeys_schema:
         called = survey.name_column

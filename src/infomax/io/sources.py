@@ -242,7 +242,7 @@ class Source:
                 refused = InputError(
                     block.place(error.row, error.column), error.expected, error.found
                 )
-                if not columns.mixed or error.bad is None:
+                if error.bad is None:
                     raise refused from None
                 count, told = self.unlike.get(error.column, (0, str(refused)))
                 self.unlike[error.column] = count + int(np.count_nonzero(error.bad)), told
@@ -273,10 +273,7 @@ class Source:
             seen = self._there(block)
             if not survey.columns:
                 keys = self.columns.keys(chosen.features)
-                mixed = self.columns.mixed
-                survey = Survey(
-                    chosen.features, self.columns.kinds, list(chosen.labels), keys, mixed=mixed
-                )
+                survey = Survey(chosen.features, self.columns.kinds, list(chosen.labels), keys)
             with self.readable(block.path):
                 if "seen" in chosen.splits:
                     seen &= block.split(chosen.splits["seen"])

@@ -349,7 +349,6 @@ def _of_table(columns: Columns, node_type: str, header: list[str], matrix: Path 
         schema_path=columns.schema_path,
         kinds={name: columns.kinds[word] for name, word in chosen(columns.kinds).items()},
         among=columns.among,
-        mixed=columns.mixed,
         learns=columns.learns,
         as_of=columns.as_of,
         **uses,

@@ -70,7 +70,6 @@ def tables_of(plan: Plan, columns: Columns) -> Tables:
         name=None,
         time=None,
         kinds=column_types | dict(columns.kinds),
-        mixed=True,
         schema=Schema(of_types),
     )
     tables = of_sources(nodes, edges, decided, is_database=True)

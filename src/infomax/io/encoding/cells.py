@@ -35,6 +35,7 @@ LARGEST = float(np.finfo(np.float32).max) * (1 + 2.0**-25)
 """Numbers from this on are infinite as float32."""
 READABLE = "text, numbers, booleans, dates, times or lists"
 _NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
+_INFINITE = r"(?i)^[+-]?inf(inity)?$"
 _TIME = (
     r"^(\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:?\d\d)?)?|(19|20)\d\d-(0\d|1[0-2])|"
     r"\d\d:\d\d(:\d\d(\.\d{1,9})?)?)$"
@@ -238,6 +239,16 @@ def numbers(values: Any) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     found = values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
     good = np.abs(found) <= LARGEST
     return np.where(good, found, np.nan), known & ~good
+
+
+def written_as_numbers(values: Any) -> NDArray[np.bool_]:
+    """Which cells ``[n]`` of a plain column are numbers, though float32 may not hold them."""
+    from pyarrow import types
+
+    if types.is_large_string(values.type):
+        return matched(values, _NUMBER) | matched(values, _INFINITE)
+    is_number = types.is_integer(values.type) or types.is_floating(values.type)
+    return np.asarray(values.is_valid().to_numpy(zero_copy_only=False) & is_number)
 
 
 def truths(values: Any) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:

@@ -35,6 +35,7 @@ class ColumnStatistics:
         is_key: whether the column is called after other nodes.
         rows, missing: the number of rows, and of those that have nothing in the column.
         number_cells, date_cells: how many cells are numbers, and how many others dates or times.
+        too_large_cells: how many cells are numbers that float32 cannot hold.
         documents, words: how many cells are neither, and how many words these have.
         separated, spaced, letterless_cells: how many of these have bars or semicolons between words,
             have spaces or commas, and begin with no letter.
@@ -50,10 +51,8 @@ class ColumnStatistics:
         self.said_type = said_type
         self.column_type = said_type
         self.is_key = is_key
-        self.least_share = 0.5
-        """The share of numbers or dates from which the others are faults."""
         self.rows = self.missing = 0
-        self.number_cells = self.date_cells = 0
+        self.number_cells = self.date_cells = self.too_large_cells = 0
         self.documents = self.words = 0
         self.separated = self.spaced = self.letterless_cells = 0
         self.numbers = Moments()
@@ -187,6 +186,8 @@ class ColumnStatistics:
     def _add_number_cells(self, distinct: Any, counts: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Note which cells are numbers; returns which are not."""
         numbers, are_others = cells.numbers(distinct)
+        is_too_large = are_others & cells.written_as_numbers(distinct)
+        self.too_large_cells += int(counts[is_too_large].sum())
         if are_others.all():
             return are_others
         good = numbers[~are_others]

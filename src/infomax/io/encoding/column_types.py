@@ -8,13 +8,16 @@ from typing import TypeAlias
 
 import numpy as np
 
-from infomax.errors import shorten
+from infomax.errors import number_of, shorten
 from infomax.io.encoding import cells
 from infomax.io.encoding.column_statistics import MANY_WORDS, RARE_SHARE, ColumnStatistics
 from infomax.io.encoding.kinds import EXPECTED, FEATURES
 
 FEW_VALUES = 8
 """Values up to which a column may hold two words, written as true, True, TRUE, ..."""
+MOSTLY_SHARE = 0.5
+"""The share of numbers, or of dates, from which a note names the cells of a column that are none."""
+WRITTEN_AS = {"number": "1200.50", "date": "2025-12-31"}
 CODE_NOTE = (
     "it looks like an identifier or a code: --column {}; as numbers and dates are read 1200.50 "
     "and 2025-12-31"
@@ -39,10 +42,11 @@ def guess_column_type(column: ColumnStatistics) -> str:
         return "boolean"
     if column.is_dictionary and column.number_cells == column.present:
         return "category"  # as pandas calls numbers that are codes
-    # Mostly numbers, or mostly dates: the others are faults, which are told.
-    if column.number_cells >= column.least_share * column.present:
+    # One cell of another type makes a column of numbers one of codes, such as postal codes. A
+    # number that is too large makes it none: that is a fault.
+    if column.number_cells + column.too_large_cells == column.present:
         return "number"
-    if column.date_cells >= column.least_share * column.present:
+    if column.date_cells == column.present:
         return "date"
     if 2 * column.separated >= column.present:
         return "tokens"
@@ -109,11 +113,36 @@ def find_note(column: ColumnStatistics, column_type: str, labels: Sequence[str])
         return f"{100 * column.missing // max(1, column.rows)} % of its values are missing"
     if column.distinct == 1 and not column.missing:
         return "it has one value only, so it is no feature"
+    odd_cell_note = find_odd_cell_note(column, column_type)
+    if odd_cell_note:
+        return odd_cell_note
     if _looks_like_code(column, column_type) and not column.said_type and not column.is_key:
         other_types = OTHER_TYPES_OF_CODES.get(column_type, ("ignore", "category"))
         return CODE_NOTE.format(", or ".join(f"{column.name}={other}" for other in other_types))
     if column_type in FEATURES and tells_label(column.name, labels):
         return "by its name it may tell a label"
+    return ""
+
+
+def find_odd_cell_note(column: ColumnStatistics, column_type: str) -> str:
+    """What to say of a column that would be of numbers, or of dates, but for some of its cells."""
+    if column.said_type:
+        return ""
+    for other_type, cell_count, plural in (
+        ("number", column.number_cells, "numbers"),
+        ("date", column.date_cells, "dates"),
+    ):
+        is_mostly = cell_count >= MOSTLY_SHARE * column.present and column_type != other_type
+        if is_mostly and cell_count < column.present and other_type in column.first_others:
+            location, cell = column.first_others[other_type]
+            becomes = "no feature" if column_type == "id" else f"of the type {column_type}"
+            odd_cell_count = number_of(column.present - cell_count, "cell")
+            return (
+                f"{location}: found {cell} among {plural} ({odd_cell_count} of {column.present:,}), "
+                f"so the column is {becomes}. If {plural} are meant, which are written as "
+                f"{WRITTEN_AS[other_type]}, mend or empty the cell, and say "
+                f"--column {column.name}={other_type}"
+            )
     return ""
 
 

@@ -28,8 +28,8 @@ BYTES_DEFERRED = 1 << 28
 class Survey:
     """The columns of these names, of the types that a person said; the others' types are found.
 
-    Of ``keys``, columns that are called after other nodes, a number is an id. Where columns may be
-    ``mixed``, a text among numbers or dates makes them codes.
+    Of ``keys``, columns that are called after other nodes, a number is an id. A text among numbers
+    or dates makes a column one of codes, unless a person said that they are numbers or dates.
     """
 
     def __init__(
@@ -38,15 +38,11 @@ class Survey:
         said_types: Mapping[str, str],
         labels: Sequence[str] = (),
         keys: Collection[str] = (),
-        *,
-        mixed: bool = False,
     ) -> None:
         self.columns = {
             name: ColumnStatistics(name, said_types.get(name, ""), is_key=name in keys)
             for name in names
         }
-        for column in self.columns.values():
-            column.least_share = 1.0 if mixed else 0.5
         self.labels = labels
         self._positions = {name: position for position, name in enumerate(names)}
         self._moments = Moments(len(names))
