@@ -94,6 +94,37 @@ def test_a_graph_with_features_of_edges_is_not_written_without_them(tmp_path: Pa
     assert not any(tmp_path.iterdir())
 
 
+def test_the_columns_of_a_table_or_a_frame_become_features_of_edges(tmp_path: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(
+        {"from": list("abcd"), "to": list("bcda"), "length": VALUES[:, 0], "lanes": VALUES[:, 1]}
+    )
+    frame.to_csv(tmp_path / "roads.csv", index=False)
+    plain = Graph.from_arrays(EDGES, np.eye(4), ids=list("abcd"), directed=True)
+    expected = features_by_message(ring(directed=True))
+    for table in (tmp_path / "roads.csv", frame):
+        graph = plain.with_edge_table(table, ["length", "lanes"], source="from", target="to")
+        assert features_by_message(graph) == expected
+        assert graph.relations[0].edge_features.names == ("length", "lanes")  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "message"),
+    [
+        ("a,b,1", ["width"], "roads.csv: .*width"),
+        ("a,z,1", ["length"], "roads.csv, line 2.*z"),
+        ("a,b,far", ["length"], 'roads.csv, line 2, column "length".*far'),
+    ],
+)
+def test_a_table_that_does_not_fit_is_refused_by_its_line(
+    tmp_path: Path, rows: str, columns: list[str], message: str
+) -> None:
+    (tmp_path / "roads.csv").write_text(f"source,target,length\n{rows}\n")
+    graph = Graph.from_arrays([[0], [1]], ids=["a", "b"])
+    with pytest.raises(InputError, match=message):
+        graph.with_edge_table(tmp_path / "roads.csv", columns)
+
+
 def test_pytorch_geometrics_edge_attr_goes_in_and_comes_out() -> None:
     pyg = pytest.importorskip("torch_geometric.data")
     data = pyg.Data(

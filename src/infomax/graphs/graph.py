@@ -22,6 +22,7 @@ from infomax.io import pyg
 from infomax.io.attributes import from_attributes
 from infomax.io.choices import Choices
 from infomax.io.columns import Columns
+from infomax.io.edge_table import read_edge_features
 from infomax.io.folder import open_folder
 from infomax.io.frames import read_frames, write_frames
 from infomax.io.past import as_of
@@ -135,6 +136,27 @@ class Graph(Record):
                 What is left of a graph folder is read into memory.
         """
         return as_of(self, when)
+
+    def with_edge_table(
+        self,
+        table: Any,
+        columns: Sequence[str],
+        *,
+        source: str | None = None,
+        target: str | None = None,
+    ) -> Graph:
+        """The same graph with features of its edges, for encoders that use them, from columns of an edge table.
+
+        >>> read_graph("roads.csv,towns.csv").with_edge_table("roads.csv", ["length", "lanes"])
+
+        Args:
+            table: a file that `infomax.read_graph` reads as an edge table, or a frame.
+            columns: the columns of numbers.
+            source: the column where edges begin; None: as in `infomax.read_graph`.
+            target: the column where they end.
+        """
+        edges, values = read_edge_features(self, table, columns, source, target)
+        return self.with_edge_features(edges, values, columns)
 
     def hold_out_edges(self, share: float, seed: int = 0) -> Graph:
         """The graph without a random share of its edges, of all relations together, which become ``held_out``.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -148,10 +148,15 @@ class Source:
         with self._opened(self.path) as file:
             return file.names
 
-    def edges(self) -> Iterator[dict[str, Any]]:
-        """The rows ``[n]`` of an edge table: number, source, target and, where they have them, weight and relation."""
+    def edges(self, feature_columns: Sequence[str] = ()) -> Iterator[dict[str, Any]]:
+        """The rows ``[n]`` of an edge table: number, source, target and, where they have them, weight and relation.
+
+        With ``feature_columns`` also features ``[n, F]``, the numbers in these columns.
+        """
         self.integers = [True, True]
-        for block in self._blocks(lambda: (list(filter(None, self.edge_columns)), [])):
+        for block in self._blocks(
+            lambda: (list(filter(None, self.edge_columns)), list(feature_columns))
+        ):
             source, target, weight, relation = self.edge_columns
             with self.readable(block.path):
                 ends = (
@@ -175,6 +180,8 @@ class Source:
                     )
                 if relation is not None:
                     rows["relation"] = block.words(relation, {})
+                if feature_columns:
+                    rows["features"] = block.features(self.widths, self.remedy)
             yield rows
             self.tell(block.share)
 
