@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import random
+from contextlib import nullcontext
 
 if workers := int(
     os.environ.get("PYTEST_XDIST_WORKER_COUNT", 0)
@@ -38,6 +40,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_runtest_setup(item: pytest.Item) -> None:
     if item.get_closest_marker("gpu") and not torch.cuda.is_available():
         pytest.skip("there is no GPU")
+
+
+@pytest.fixture(scope="session")
+def campaign_seed(pytestconfig: pytest.Config) -> int:
+    """A seed for tests that draw other cases in each run. It is printed; INFOMAX_TEST_SEED repeats it."""
+    seed = int(os.environ.get("INFOMAX_TEST_SEED") or random.SystemRandom().randrange(2**32))
+    capture = pytestconfig.pluginmanager.getplugin("capturemanager")
+    with capture.global_and_fixture_disabled() if capture else nullcontext():
+        print(f"INFOMAX_TEST_SEED={seed}", flush=True)
+    return seed
 
 
 @pytest.fixture

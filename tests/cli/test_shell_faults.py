@@ -133,7 +133,9 @@ def train(folder, run, *words, epochs=3):
         (". --labels kind --epochs -1", ["epochs: expected a whole number from 0, found -1"]),
         (". --labels kind --patience -1", ["patience: expected a whole number from 1, found -1"]),
         (". --labels kind --seed -1", ["seed: expected a whole number from 0, found -1"]),
-        (". --labels kind --lr nan", ["lr: expected a number above 0, found nan"]),
+        (". --labels kind --lr nan", ["lr: expected a number above 0 and up to 1,000, found nan"]),
+        (f". --labels kind --lr 1{'0' * 24}", ["lr: expected a number above 0 and up to 1,000"]),
+        (f". --labels kind --runs 1{'0' * 24}", ["--runs", "10000"]),
         (". --labels kind --layers 0", ["--layers", "1"]),
         (
             ". --labels kind --corruption x",

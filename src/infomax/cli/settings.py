@@ -35,6 +35,7 @@ Runs = Annotated[
         "Train R encoders, with seeds from --seed on; evaluate shows mean and spread.",
         heading="Training",
         min=1,
+        max=10_000,  # each has a folder
     ),
 ]
 SETTINGS = {

@@ -14,7 +14,7 @@ import torch
 
 from infomax.arrays.scaling import Scale, check_scale
 from infomax.arrays.times import parse_half_lives
-from infomax.errors import InputError, whole
+from infomax.errors import InputError, shorten, whole
 from infomax.graphs.graph import Graph
 from infomax.parts.corruptions import (
     drop_features,
@@ -43,6 +43,8 @@ from infomax.views.patches import BATCH, FAN_OUT
 
 MOST_DIMENSIONS = 2**24
 """The largest width that is taken seriously: one vector of it has 67 MB."""
+MOST_LEARNING_RATE = 1000
+"""Adam changes a weight by about the rate in each step: at 1e25 vectors have no finite length."""
 USUAL = 500
 """Epochs that a training with patience usually takes at most: 160 to 700 on thirteen graphs."""
 
@@ -225,8 +227,10 @@ class Preset:
         self.make_method()
         dim = whole("dim", self.dim, 1, MOST_DIMENSIONS)
         lr: Any = self.schedule_class.usual_peak(dim) if self.lr is None else self.lr
-        if not isinstance(lr, Real) or not float(lr) > 0:
-            raise InputError("lr", "a number above 0", repr(lr))
+        is_number = isinstance(lr, Real)
+        if not is_number or not 0 < lr <= MOST_LEARNING_RATE:
+            expected = f"a number above 0 and up to {MOST_LEARNING_RATE:,}"
+            raise InputError("lr", expected, shorten(repr(lr)).strip('"'))
         if self.patience is not None and not self.schedule_class.allows_early_stopping:
             name = self.schedule_class.__name__
             expected = f"none with the schedule {name}, whose rate falls until the last epoch"
