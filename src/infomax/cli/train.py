@@ -82,6 +82,7 @@ def _train_all(given: Mapping[str, Any], tables: Mapping[str, Any], ranks: Ranks
 def _targets(given: Mapping[str, Any], tables: Mapping[str, Any]) -> dict[str, Graph]:
     """The graph as seen from each type to train, or by "" the graph of one type; refuse options that do not fit it."""
     from infomax.io.column_names import called
+    from infomax.io.database.in_words import schema_in_words
     from infomax.training.runs import refuse_model
 
     settings.build_model(given)  # refuses what is out of range, before a graph is read
@@ -92,6 +93,10 @@ def _targets(given: Mapping[str, Any], tables: Mapping[str, Any]) -> dict[str, G
     )
     known = [name for one in source.nodes.values() for name in one.labels]
     show.log.print(f"{source!r}, labels: {', '.join(known) or 'none'}")
+    if source.schema is not None and source.schema.is_database:
+        for line in schema_in_words(source.schema):
+            show.log.print(line)
+        show.log.print(f"To change any of it: infomax info {given['graph']} --schema FILE")
     if source.edge_columns:
         show.log.print(
             f"no columns source and target: edges run from, to: {', '.join(source.edge_columns)}"

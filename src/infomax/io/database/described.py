@@ -27,6 +27,9 @@ from infomax.io.schema.schema import (
     Use,
 )
 
+EMPTY_KEY = "it is empty in every row"
+"""The reason of a column of a key that has no values."""
+
 
 def schema_of(plan: Plan, known: Schema) -> Schema:
     """The schema of a database; the columns of nodes are added once they have been read.
@@ -58,8 +61,8 @@ def _described(name: str, decision: TableDecision) -> TableSchema:
         for key in decision.keys
     )
     columns = {
-        column: ColumnSchema("key", origin=key.origin, reason=f"it refers to {key.table}")
-        for key in keys
+        column: ColumnSchema("key", origin=key.origin, reason=_reason_of_key(key))
+        for key in decision.keys
         for column in key.columns
     }
     for dropped in decision.dropped:
@@ -81,6 +84,11 @@ def _described(name: str, decision: TableDecision) -> TableSchema:
         origin=decision.role.origin,
         reason=decision.role.reason,
     )
+
+
+def _reason_of_key(key: Key) -> str:
+    """What a column of a key is; a key without values leads to no edges and to no category."""
+    return f"it refers to {key.table}" if key.filled else EMPTY_KEY
 
 
 def _time_use(time: TimeDecision | None) -> TimeUse | None:

@@ -6,9 +6,12 @@ from collections.abc import Iterator
 
 from infomax.arrays.times import parse_time
 from infomax.io.database.decisions import Key, TimeDecision
+from infomax.io.database.described import schema_of
+from infomax.io.database.in_words import ignored_tables_in_words, reasons_in_words
 from infomax.io.database.roles import NODE_ROLES, Plan
 from infomax.io.database.tables import Table
 from infomax.io.database.times import moment, with_times
+from infomax.io.schema.schema import Schema
 
 WIDTH = 80
 WIDTH_OF_KEYS = WIDTH - 12
@@ -80,10 +83,12 @@ def _arrow(plan: Plan, table: Table, key: Key) -> str:
 
 
 def rows(plan: Plan, as_of: str | None = None) -> list[tuple[str, ...]]:
-    """Each table: its rows, as of a day; what it becomes, its column of names and that of times."""
+    """Each table that becomes something: its rows, as of a day; what it becomes, its names and its times."""
     until = None if as_of is None else parse_time(as_of, "--as-of")
     table_rows: list[tuple[str, ...]] = []
     for name, table in plan.tables.items():
+        if plan.role(name) == "ignore":
+            continue
         is_node = plan.role(name) in NODE_ROLES
         name_decision = plan.names.get(name)
         name_columns = "+".join(name_decision.columns) if is_node and name_decision else ""
@@ -95,9 +100,7 @@ def rows(plan: Plan, as_of: str | None = None) -> list[tuple[str, ...]]:
 
 
 def _row_count(plan: Plan, table: Table, until: int | None) -> str:
-    """The number of rows that are there by a time; "" for what is not read."""
-    if not table.sql:
-        return ""
+    """The number of rows that are there by a time."""
     if until is None or table.name not in with_times(plan):
         return f"{table.row_count:,}"
     joins: list[str] = []
@@ -120,51 +123,7 @@ def _becomes(plan: Plan, table: Table) -> str:
     if role == "lookup":
         owners = dict.fromkeys(other.name for other, _ in plan.referring(table.name))
         return f"category of {', '.join(owners)}"
-    if role != "ignore":
-        return "nodes" if role == "nodes" else "nodes, facts"
-    is_said = plan.is_said(table.name)
-    if table.is_view and table.columns and not is_said:
-        return "nothing: vectors"
-    if table.is_view:
-        return "nothing: a view"
-    if is_said:
-        return "nothing"
-    return "nothing: no keys" if table.row_count else "nothing: no rows"
-
-
-def reasons(plan: Plan) -> list[str]:
-    """Why tables are edges, which columns become no features, and how times were found, where that may surprise."""
-    lines = []
-    for name, table in plan.tables.items():
-        if plan.role(name) == "edges" and not plan.is_said(name) and table.dropped:
-            lines.append(f"{name}: edges, as {plan.roles[name].reason}")
-    lines += _dropped_in_words(plan)
-    for name, time in plan.times.items():
-        if time.origin == "found" and len(time.candidates) > 1:
-            chosen = f"time {time.column}, as" if time.column is not None else "no time of its own,"
-            lines.append(f"{name}: {chosen} {time.reason}")
-        elif time.origin == "found" and not time.exists:
-            lines.append(f"{name}: no time, {time.reason}")
-    return lines
-
-
-def _dropped_in_words(plan: Plan) -> list[str]:
-    """The columns that become no features, those of one reason in one line."""
-    columns_by_reason: dict[str, dict[str, list[str]]] = {}
-    for name, table in plan.tables.items():
-        if plan.role(name) == "ignore":
-            continue
-        for dropped in table.dropped.values():
-            tables = columns_by_reason.setdefault(dropped.reason, {})
-            tables.setdefault(dropped.column, []).append(name)
-    lines = []
-    for reason, tables_by_column in columns_by_reason.items():
-        columns = [
-            f"{names[0]}.{column}" if len(names) == 1 else f"{column} of {len(names)} tables"
-            for column, names in tables_by_column.items()
-        ]
-        lines.append(f"no feature: {', '.join(columns)}, as {reason}")
-    return lines
+    return "nodes" if role == "nodes" else "nodes, facts"
 
 
 def closing(plan: Plan) -> list[str]:
@@ -173,7 +132,8 @@ def closing(plan: Plan) -> list[str]:
         node_type for node_type, table in plan.types.items() if plan.role(table.name) == "nodes"
     ]
     facts = [node_type for node_type in plan.types if node_type not in trained]
-    lines = reasons(plan)
+    schema = schema_of(plan, Schema())
+    lines = [*ignored_tables_in_words(schema), *reasons_in_words(schema)]
     lines.append(f"train: one run for each of {', '.join(trained or facts)}")
     if trained and facts:
         lines.append(f"not trained, as facts: {', '.join(facts)}; to train one: --type {facts[0]}")

@@ -146,7 +146,11 @@ def _why_stamp(snapshot: Snapshot, table: Table, column: str) -> str:
 def _empty_columns(snapshot: Snapshot, table: Table) -> set[str]:
     """The columns of a table that have a value in no row."""
     columns = list(table.columns)
-    counts = ", ".join(f"count({quoted(column)})" for column in columns)
+    cells = [quoted(column) for column in columns]
+    for index, column in enumerate(columns):
+        if table.columns[column] == "VARCHAR":  # text without a sign is no value, as in a file
+            cells[index] = f"nullif(trim({cells[index]}), '')"
+    counts = ", ".join(f"count({cell})" for cell in cells)
     (filled,) = snapshot.rows(f"SELECT {counts} FROM {table.sql}")
     return {column for column, count in zip(columns, filled, strict=True) if not count}
 

@@ -144,8 +144,10 @@ def _said_roles(snapshot: Snapshot) -> dict[str, RoleDecision]:
 def _role_by_keys(plan: Plan, table: Table, kept: Collection[tuple[str, str]]) -> RoleDecision:
     """Nodes, facts, edges or nothing, by the keys of a table and those that refer to it."""
     referring = [other.name for other, _ in plan.referring(table.name) if other is not table]
+    if table.is_view and table.columns:
+        return RoleDecision("ignore", "found", "it holds vectors of other rows")
     if table.is_view:
-        return RoleDecision("ignore", "found", "views are read only where they are named")
+        return RoleDecision("ignore", "found", "it is a view, and no person named it")
     if not table.row_count:
         return RoleDecision("ignore", "found", "it has no rows")
     if referring:
