@@ -246,7 +246,9 @@ def test_nodes_of_another_type_are_near_by_positions(run, tmp_path):
     why = infomax("neighbours", run, "author:5", "--type", "paper", "-k", "2", "--why")
     assert "by their positions alone" in why.out
     assert (
-        infomax("neighbours", run, "author:5", "--type", "paper", "-k", "60", "--out", out).code
+        infomax(
+            *("neighbours", run, "author:5", "--type", "paper", "-k", "60"), "--known", "--out", out
+        ).code
         == 0
     )
     found = [line.split(",") for line in out.read_text().splitlines()[1:]]
@@ -325,6 +327,26 @@ def block(page: str, name: str) -> bytes:
     found = re.search(f'id="block-{name}">([^<]*)<', page)
     assert found is not None
     return gzip.decompress(base64.b64decode(found[1]))
+
+
+def test_what_a_node_is_linked_to_is_left_out_of_its_neighbours(folder, run, tmp_path):
+    words = ("neighbours", run, "author:5", "author:7", "--type", "paper", "-k", "60")
+    assert infomax(*words, "--out", tmp_path / "new.json").code == 0
+    assert infomax(*words, "--known", "--out", tmp_path / "all.json").code == 0
+    new, everything = (
+        [(row["id"], row["neighbour"]) for row in json.loads((tmp_path / name).read_text())]
+        for name in ("new.json", "all.json")
+    )
+    edges = (folder / "edges" / "paper.by.author.csv").read_text().splitlines()[1:]
+    linked = {tuple(map(int, reversed(line.split(",")))) for line in edges}
+    assert {pair for pair in everything if pair in linked}
+    assert new == [pair for pair in everything if pair not in linked]
+
+    shown = said(infomax("neighbours", run, "author:5", "--type", "paper", "-k", "2"))
+    count = sum(author == 5 for author, _ in linked)
+    assert f"Left out: {count} nodes with a link already; --known shows them." in shown
+    one_type = infomax("neighbours", run, "paper:5", "--known")
+    assert "--known: expected nodes of one type near a node of another" in said(one_type)
 
 
 def test_a_map_of_all_types_has_a_picture_of_each_and_neighbours_within(run, tmp_path):

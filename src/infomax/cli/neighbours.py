@@ -46,6 +46,13 @@ Why = Annotated[
         help="Show what each part of the vectors adds to a cosine, and which columns agree.",
     ),
 ]
+Known = Annotated[
+    bool,
+    typer.Option(
+        "--known",
+        help="With --type and nodes of another type: also show those that a node is linked to already.",
+    ),
+]
 
 
 @app.command()
@@ -59,13 +66,14 @@ def neighbours(
     out: ResultFile = None,
     exact: Exact = False,
     why: Why = False,
+    known: Known = False,
     device: Device = "auto",
     type: OfType = None,
 ) -> None:
     """Show the nodes nearest to a node, by cosine similarity.
 
     With --type they are nodes of that type. Where the node is of another one, positions are compared, which all types
-    share.
+    share, and nodes that it is linked to already, as a user to what was bought, are left out.
     """
     from infomax.cli import searching
     from infomax.io.result_files import write_result
@@ -83,11 +91,15 @@ def neighbours(
     if exact and not everything:
         remedy = "Leave it out: the search for some nodes is exact."
         raise InputError("--exact", "--all, the neighbours of all nodes", "some nodes", remedy)
-    search = searching.Search.of(source, wanted, vector, device)
+    search = searching.Search.of(source, wanted, vector, device, with_linked=known)
+    if known and (vector is not None or search.asked is search.searched):
+        remedy = "Leave it out: among nodes of one type all are shown."
+        raise InputError("--known", "nodes of one type near a node of another", "one type", remedy)
     blocks = search.all(k, device, exact=exact) if everything else search.nearest(k)
     if out is None:
         for part in blocks:
             search.show(*part, why=why)
+        search.show_notes(why=why)
     else:
         write_result(out, search.columns(blocks))
         each = number_of(min(k, len(search.searched) - 1), "neighbour")

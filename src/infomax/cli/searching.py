@@ -10,20 +10,23 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from infomax import index
 from infomax.arrays.blocks import require_room
+from infomax.arrays.links import linked_rows
 from infomax.arrays.parquet_columns import ID_ROWS
 from infomax.cli import show
 from infomax.cli.runs import vectors
 from infomax.embeddings import Embeddings, Searched, StoredEmbeddings, rows_of
-from infomax.errors import InputError, shorten
+from infomax.errors import InputError, number_of, shorten
 from infomax.io import text
 from infomax.io.column_names import called
 from infomax.io.columns import Columns
 from infomax.io.parts import has_parts
 from infomax.io.prepare.in_memory import read_node_table
 from infomax.io.sources import Source
+from infomax.neighbours.of_some import BLOCK
 from infomax.training import runs
 
 EXACT = 100_000
@@ -42,16 +45,35 @@ class Search:
     searched: Searched
     asked: Searched
     nodes: list[str]
+    linked: sparse.csr_array | None = None
+    """Of each node that is asked for, the nodes of the other type that it is linked to, and which are left out."""
 
     @classmethod
     def of(
-        cls, source: Path, wanted: list[str], vector: Path | None, device: str = "auto"
+        cls,
+        source: Path,
+        wanted: list[str],
+        vector: Path | None,
+        device: str = "auto",
+        *,
+        with_linked: bool = False,
     ) -> Search:
-        """Read the vectors of a run, of a file or of parts; nodes of another type are asked for by their positions."""
+        """Read the vectors of a run, of a file or of parts; nodes of another type are asked for by their positions.
+
+        Args:
+            source: a run, a file of vectors or a folder of parts.
+            wanted: the nodes that are asked for, by their ids or names.
+            vector: a file of vectors that are asked for in place of nodes.
+            device: where vectors are computed that the run does not hold.
+            with_linked: whether nodes of another type are found that a node is linked to already.
+        """
         source, wanted, other = _of_one_type(source, wanted)
-        searched: Searched
         if other is not None:
-            return cls(_positions(other, [], device), _positions(source, wanted, device), wanted)
+            linked = None if with_linked else _linked_nodes(source, wanted, other)
+            asked = _positions(source, wanted, device)
+            return cls(_positions(other, [], device), asked, wanted, linked)
+
+        searched: Searched
         if has_parts(source):
             searched = StoredEmbeddings.open(source)
         elif source.is_file():
@@ -60,17 +82,30 @@ class Search:
             searched = _of_run(source, wanted, device)
         if vector is None:
             return cls(searched, searched, wanted)
-        asked = Embeddings.read(vector)
-        _refuse_other_model(source, searched.model, vector, asked.model)
-        return cls(searched, asked, wanted)
+        asked_vectors = Embeddings.read(vector)
+        _refuse_other_model(source, searched.model, vector, asked_vectors.model)
+        return cls(searched, asked_vectors, wanted)
 
     def nearest(self, k: int) -> Iterator[Found]:
         """The neighbours of the nodes that were asked for."""
         if self.asked is self.searched:
             rows = rows_of(self.searched.ids, self.searched.node_names, self.nodes)
             yield (rows, *self.searched.nearest(rows, k))
-        else:
+        elif self.linked is None:
             yield (np.arange(len(self.asked)), *self.searched.nearest(self.asked.vectors, k))
+        else:
+            yield from self._nearest_not_linked(self.linked, k)
+
+    def _nearest_not_linked(self, linked: sparse.csr_array, k: int) -> Iterator[Found]:
+        """The neighbours of each node, without those that it is linked to; fewer where fewer are left."""
+        for first in range(0, len(self.asked), BLOCK):
+            rows = np.arange(first, min(first + BLOCK, len(self.asked)))
+            linked_count = int(np.diff(linked.indptr)[rows].max())
+            count = min(k + linked_count, len(self.searched))
+            neighbours, cosines = self.searched.nearest(self.asked.vectors[rows], count)
+            for row, near, similar in zip(rows, neighbours, cosines, strict=True):
+                is_new = ~np.isin(near, linked[[row]].indices)
+                yield np.array([row]), near[is_new][None, :k], similar[is_new][None, :k]
 
     def all(self, k: int, device: str, *, exact: bool) -> Iterator[Found]:
         """The neighbours of all nodes, some nodes at a time; says how they were searched."""
@@ -127,10 +162,18 @@ class Search:
             node = self.asked.ids[[row]][0]
             own = "" if self.asked.node_names is None else self.asked.node_names[[row]][0]
             show.table(f"Nearest to {node}{own and f' ({own})'}", heads, zip(*cells, strict=True))
-        if why and parts is None:
+
+    def show_notes(self, *, why: bool) -> None:
+        """How nodes of two types were compared, and how many were left out."""
+        if self.asked is self.searched:
+            return
+        if why:
             show.out.print(
                 "Nodes of two types are compared by their positions alone, the one part that all types share."
             )
+        if self.linked is not None and self.linked.nnz:
+            links = number_of(self.linked.nnz, "node")
+            show.out.print(f"Left out: {links} with a link already; --known shows them.")
 
     def columns(self, blocks: Iterator[Found]) -> Iterator[dict[str, Any]]:
         """The columns of a result: node, rank, neighbour, cosine, and both names where there are any."""
@@ -157,6 +200,15 @@ def _refuse_other_model(source: Path, known: str, file: Path, model: str) -> Non
         expected = f"vectors of the model of {source} ({known[:12]})"
         remedy = "Embed these nodes by that model: infomax embed RUN GRAPH --out FILE."
         raise InputError(str(file), expected, f"those of another ({model[:12]})", remedy)
+
+
+def _linked_nodes(run: Path, nodes: Sequence[str], other_run: Path) -> sparse.csr_array:
+    """Which nodes of another type some nodes are linked to: 0/1 ``[n, M]``."""
+    graph = runs.read_training_graph(run)
+    rows = rows_of(graph.ids, graph.node_names, [*dict.fromkeys(nodes)])
+    other_type = other_run.name
+    sizes = (graph.num_nodes, graph.nodes[other_type].num_nodes)
+    return linked_rows(graph.relations, graph.node_type, other_type, sizes)[rows]
 
 
 def nodes_in(file: Path) -> list[str]:
