@@ -10,6 +10,7 @@ those in LONG. A block that begins with "# Needs faiss" is left out where that m
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import subprocess
@@ -97,9 +98,20 @@ def run_in_shell(code: str) -> None:
         subprocess.run(["bash", "-euc", code], check=True, stdout=subprocess.DEVNULL)
 
 
+def runs_of(path: Path) -> object:
+    """A page whose code runs, as a parameter: lessons take long, and one needs the files of Cora."""
+    if path.parent.name != "lessons":
+        return path
+    marks = [pytest.mark.slow]
+    if path.name == "paper.md":
+        has_cora = (Path(os.environ.get("INFOMAX_DATA", "")) / "planetoid").is_dir()
+        marks.append(pytest.mark.skipif(not has_cora, reason="needs Cora: set INFOMAX_DATA"))
+    return pytest.param(path, marks=marks)
+
+
 @pytest.mark.parametrize(
     "path",
-    [path for path in DOCUMENTS if blocks(path)],
+    [runs_of(path) for path in DOCUMENTS if blocks(path)],
     ids=lambda path: str(path.relative_to(ROOT)),
 )
 def test_the_code_of_a_document_runs(path, tmp_path, monkeypatch):
@@ -194,3 +206,15 @@ def test_the_menu_of_the_site_has_every_page_once():
     docs = ROOT / "docs"
     pages = [*docs.rglob("*.md"), *docs.rglob("*.ipynb")]
     assert sorted(menu) == sorted(str(page.relative_to(docs)) for page in pages)
+
+
+def words_of(path: Path) -> int:
+    """How many words a page has, with its code and tables."""
+    return len(path.read_text(encoding="utf-8").split())
+
+
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "docs/how-to").glob("*.md")), ids=lambda path: path.name
+)
+def test_a_how_to_page_has_at_most_500_words(path):
+    assert words_of(path) <= 500
