@@ -144,7 +144,7 @@ def test_an_error_comes_back():
 
 @pytest.mark.parametrize(("n", "f"), [(3, 6), (700, 6), (1024, 6), (5001, 6), (40, 1300)])
 def test_products_do_not_depend_on_how_rows_are_divided(n, f, generator, monkeypatch):
-    monkeypatch.setattr(host, "FEWEST", 1)
+    monkeypatch.setattr(host, "FEWEST_PRODUCTS_PER_THREAD", 1)
     x, g = torch.randn(n, f, generator=generator), torch.randn(n, 4, generator=generator)
     y = torch.randn(f, 4, generator=generator)
     before = torch.get_num_threads()

@@ -16,7 +16,7 @@ from processes import in_processes
 from sample_graphs import random_graph, typed_graph
 
 from infomax import DGI, Graph, InputError, kernels
-from infomax.kernels.ranks import SMALL, Portion, Ranks
+from infomax.kernels.ranks import LARGEST_GATHERED, Portion, Ranks
 from infomax.parts.encoders import GCN, SkipMeanPool
 from infomax.training import vectors as embedding
 from infomax.views import Batches, Patches
@@ -121,7 +121,7 @@ def interrupt_one_rank(folder: Path) -> None:
 def add_in_order() -> None:
     """Sums, small or large, are those of the ranks one after the other, bit for bit."""
     ranks = Ranks.current()
-    for size in (1, 7, SMALL, SMALL + 1, 70_001):
+    for size in (1, 7, LARGEST_GATHERED, LARGEST_GATHERED + 1, 70_001):
         addends = [
             torch.randn(3, size, generator=torch.Generator().manual_seed(rank))
             for rank in range(ranks.count)

@@ -238,7 +238,7 @@ def test_a_graph_folder_that_moved_or_changed_is_told(tmp_path: Path) -> None:
 def test_a_file_is_read_in_blocks_and_scaled_as_in_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: Any
 ) -> None:
-    monkeypatch.setattr(transfer, "BLOCK_BYTES", 200)
+    monkeypatch.setattr(transfer, "BYTES_PER_READ", 200)
     graph = random_graph(n=120, dense=True)
     disk = folder(tmp_path / "g.graph", graph)
     scaler, found = Scaler.fit(graph.features, kind), np.empty_like(graph.features)

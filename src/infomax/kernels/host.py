@@ -22,11 +22,12 @@ from torch import Tensor
 
 T = TypeVar("T")
 
-ROWS = 512
+ROWS_PER_PRODUCT = 512
 """Rows that a thread multiplies at a time, where there are so many."""
-FEWEST_ROWS, FEWEST = 16, 1 << 21
+FEWEST_ROWS_PER_THREAD = 16
+FEWEST_PRODUCTS_PER_THREAD = 1 << 21
 """Rows, and products of two numbers, for which one more thread pays."""
-PER_THREAD = 4
+PARTS_PER_THREAD = 4
 """Parts per thread in `row_product`: a thread that is ahead of the others takes over some of theirs."""
 
 
@@ -51,9 +52,8 @@ class Workspace:
         """Return an array with arbitrary contents, as `numpy.empty` does."""
         block = self._block(math.prod(shape) * np.dtype(dtype).itemsize)
         array: NDArray[Any] = np.ndarray(shape, dtype, block)
-        weakref.finalize(
-            array, self.returned.append, block
-        )  # its views, and tensors that share its memory, hold that
+        # Views of the array, and tensors that share its memory, hold the array: it is gone when the last of them is.
+        weakref.finalize(array, self.returned.append, block)
         return array
 
     def _block(self, size: int) -> _Block:
@@ -91,7 +91,8 @@ def at_once(
 ) -> list[T]:
     """The results of several calls, on as many threads as torch has, or so many, each of which starts no others."""
     pool = single_threaded(count or torch.get_num_threads())
-    return [part.result() for part in [pool.submit(function, *arguments) for arguments in calls]]
+    futures = [pool.submit(function, *arguments) for arguments in calls]
+    return [future.result() for future in futures]
 
 
 def symmetric_eigen(matrix: Tensor) -> tuple[Tensor, Tensor]:
@@ -102,27 +103,29 @@ def symmetric_eigen(matrix: Tensor) -> tuple[Tensor, Tensor]:
     """
     matrix = matrix.cpu().double()
     matrix = (matrix + matrix.T) / 2
-    unit = float(matrix.abs().max()) if len(matrix) else 1.0
-    if unit == 0:
-        return torch.zeros(len(matrix), dtype=matrix.dtype), torch.eye(
-            len(matrix), dtype=matrix.dtype
-        )
+    largest_entry = float(matrix.abs().max()) if len(matrix) else 1.0
+    if largest_entry == 0:
+        size = len(matrix)
+        return torch.zeros(size, dtype=matrix.dtype), torch.eye(size, dtype=matrix.dtype)
 
+    scaled_matrix = matrix / largest_entry
     # On one thread: beside other processes, threads wait for each other several times as long as one takes for it all.
     try:
-        values, vectors = on_one_thread(torch.linalg.eigh, matrix / unit)
+        values, vectors = on_one_thread(torch.linalg.eigh, scaled_matrix)
     except RuntimeError:  # torch.linalg.LinAlgError
         from scipy import linalg
 
-        found = linalg.eigh((matrix / unit).numpy(), driver="ev")
-        values, vectors = (torch.from_numpy(np.ascontiguousarray(part)) for part in found)
-    return values * unit, vectors
+        scipy_values, scipy_vectors = linalg.eigh(scaled_matrix.numpy(), driver="ev")
+        values = torch.from_numpy(np.ascontiguousarray(scipy_values))
+        vectors = torch.from_numpy(np.ascontiguousarray(scipy_vectors))
+    return values * largest_entry, vectors
 
 
 def leading(symmetric: NDArray[Any], count: int) -> NDArray[Any]:
     """The eigenvectors ``[n, count]`` of a symmetric matrix ``[n, n]``, those of the largest eigenvalues first."""
     _, vectors = symmetric_eigen(torch.from_numpy(symmetric))
-    return np.ascontiguousarray(vectors.numpy()[:, ::-1][:, :count], symmetric.dtype)
+    largest_first = vectors.numpy()[:, ::-1]
+    return np.ascontiguousarray(largest_first[:, :count], symmetric.dtype)
 
 
 def row_product(x: Tensor, y: Tensor, empty: Callable[..., NDArray[Any]] = np.empty) -> Tensor:
@@ -130,15 +133,28 @@ def row_product(x: Tensor, y: Tensor, empty: Callable[..., NDArray[Any]] = np.em
 
     The threads of BLAS would spin for a while after the product, on cores that the threads of our kernels need next.
     """
-    count = min(torch.get_num_threads(), len(x) // FEWEST_ROWS, len(x) * y.numel() // FEWEST)
-    if count < 2:
-        return x @ y
-    out = torch.from_numpy(empty((len(x), y.shape[1]), x.numpy().dtype))
-    rows = max(min(ROWS, -(-len(x) // count)), -(-len(x) // (count * PER_THREAD)))
-    at_once(
-        lambda a, b: torch.mm(a, y, out=b), zip(x.split(rows), out.split(rows), strict=True), count
+    num_rows = len(x)
+    num_threads = min(
+        torch.get_num_threads(),
+        num_rows // FEWEST_ROWS_PER_THREAD,
+        num_rows * y.numel() // FEWEST_PRODUCTS_PER_THREAD,
     )
-    return out
+    if num_threads < 2:
+        return x @ y
+
+    product = torch.from_numpy(empty((num_rows, y.shape[1]), x.numpy().dtype))
+    rows_per_thread = math.ceil(num_rows / num_threads)
+    rows_per_part = max(
+        min(ROWS_PER_PRODUCT, rows_per_thread),
+        math.ceil(num_rows / (num_threads * PARTS_PER_THREAD)),
+    )
+
+    def multiply(rows_of_x: Tensor, rows_of_product: Tensor) -> None:
+        torch.mm(rows_of_x, y, out=rows_of_product)
+
+    parts = zip(x.split(rows_per_part), product.split(rows_per_part), strict=True)
+    at_once(multiply, parts, num_threads)
+    return product
 
 
 def transposed_product(x: Tensor, g: Tensor) -> Tensor:
@@ -150,28 +166,33 @@ def transposed_product(x: Tensor, g: Tensor) -> Tensor:
     """
     if len(x) < x.shape[1]:
         return row_product(x.T, g)
-    count = min(torch.get_num_threads(), len(x) // ROWS)
-    if count < 2:
+    num_threads = min(torch.get_num_threads(), len(x) // ROWS_PER_PRODUCT)
+    if num_threads < 2:
         return x.T @ g
-    rows = -(-len(x) // count)
-    total, *parts = at_once(
-        lambda a, b: (a.T @ b).numpy(), zip(x.split(rows), g.split(rows), strict=True), count
-    )
-    for part in parts:
-        total += part  # torch would share such a short sum among all its threads
+
+    rows_per_thread = math.ceil(len(x) / num_threads)
+
+    def multiply(rows_of_x: Tensor, rows_of_g: Tensor) -> NDArray[Any]:
+        return (rows_of_x.T @ rows_of_g).numpy()
+
+    parts = zip(x.split(rows_per_thread), g.split(rows_per_thread), strict=True)
+    total, *addends = at_once(multiply, parts, num_threads)
+    for addend in addends:
+        total += addend  # by NumPy: torch would share such a short sum among all its threads
     return torch.from_numpy(total)
 
 
 def equal(n: int, per_thread: int = 1) -> list[int]:
     """Divide n rows into so many ranges for each of torch's threads; returns the bounds."""
-    count = per_thread * torch.get_num_threads()
-    return [n * part // count for part in range(count + 1)]
+    num_ranges = per_thread * torch.get_num_threads()
+    return [n * bound // num_ranges for bound in range(num_ranges + 1)]
 
 
 def even(starts: NDArray[Any], per_thread: int = 1) -> list[int]:
     """Divide the rows of a CSR matrix into ranges with about as many entries each; returns the bounds."""
-    entries = equal(int(starts[-1]), per_thread)[1:-1]
-    return [0, *starts.searchsorted(entries).tolist(), len(starts) - 1]
+    inner_bounds_in_entries = equal(int(starts[-1]), per_thread)[1:-1]
+    inner_bounds = starts.searchsorted(inner_bounds_in_entries).tolist()
+    return [0, *inner_bounds, len(starts) - 1]
 
 
 def share(kernel: Callable[..., Any], *calls: tuple[Any, ...]) -> list[Any]:
@@ -180,27 +201,30 @@ def share(kernel: Callable[..., Any], *calls: tuple[Any, ...]) -> list[Any]:
     A call is the bounds of the ranges, and the arguments of the kernel before first and last row. A thread takes the
     next range when it is done with one, and works on it in all calls before it takes another.
     """
-    count = len(calls[0][0]) - 1
-    ranges = deque(range(count))
-    results: list[list[Any]] = [[]] * count
+    num_ranges = len(calls[0][0]) - 1
+    waiting_ranges = deque(range(num_ranges))
+    results: list[list[Any]] = [[]] * num_ranges
 
     def work() -> None:
         while True:
             try:
-                part = ranges.popleft()
+                number = waiting_ranges.popleft()
             except IndexError:
                 return
-            results[part] = [
-                kernel(*arguments, *bounds[part : part + 2]) for bounds, *arguments in calls
+            results[number] = [
+                kernel(*arguments, bounds[number], bounds[number + 1])
+                for bounds, *arguments in calls
             ]
 
-    threads = min(count, torch.get_num_threads())
-    others = [single_threaded(threads).submit(work) for _ in range(1, threads)]
+    # This thread works as well, so the pool gets one piece of work less.
+    num_threads = min(num_ranges, torch.get_num_threads())
+    futures = [single_threaded(num_threads).submit(work) for _ in range(num_threads - 1)]
     try:
         work()
-    finally:  # after an error or a Ctrl-C: no thread should still write when the caller goes on
-        ranges.clear()
-        errors = [other.exception() for other in others if not other.cancel()]
+    finally:
+        # After an error or a Ctrl-C no thread should still write when the caller goes on.
+        waiting_ranges.clear()
+        errors = [future.exception() for future in futures if not future.cancel()]
         calls = ()  # a thread may keep `work` for a moment, but no arrays
     for error in filter(None, errors):
         raise error
@@ -215,20 +239,22 @@ def single_threaded(count: int) -> ThreadPoolExecutor:
 
 @cache
 def _started(count: int) -> ThreadPoolExecutor:
-    threads = torch.get_num_threads()
-    pool, together = ThreadPoolExecutor(count), Barrier(count)
+    global_thread_count = torch.get_num_threads()
+    pool = ThreadPoolExecutor(count)
+    all_have_started = Barrier(count)
 
     def prepare() -> None:
-        torch.get_num_threads()  # gives a new thread the global number, which would otherwise happen later
-        together.wait()
+        # Asking gives a new thread the global number, which would otherwise happen later.
+        torch.get_num_threads()
+        all_have_started.wait()
         torch.set_num_threads(1)
-        torch.set_grad_enabled(
-            False
-        )  # as where they are asked from; a gradient may be in a tensor that requires one
+        # As where they are asked from; a gradient may be in a tensor that requires one.
+        torch.set_grad_enabled(False)
 
-    for prepared in [pool.submit(prepare) for _ in range(count)]:
-        prepared.result()
-    torch.set_num_threads(threads)  # the global number; the threads of the pool keep their own
+    for future in [pool.submit(prepare) for _ in range(count)]:
+        future.result()
+    # This sets the global number; the threads of the pool keep their own.
+    torch.set_num_threads(global_thread_count)
     return pool
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 Outcome: TypeAlias = tuple[Tensor, tuple[Tensor, ...]]
 """The record of a step ``[3]``, and the gradients of its loss."""
-LONGEST = 64
+ENTRIES_PER_PIECE = 64
 """Entries of a row that a GPU adds one after the other."""
 
 
@@ -69,14 +69,19 @@ class Pieces:
     def of(cls, matrix: Tensor) -> Pieces:
         """Cut the rows of a matrix; the number of pieces depends on shapes only, so that no step waits for the host."""
         starts, columns, values = matrix.crow_indices(), matrix.col_indices(), matrix.values()
-        counts = (starts.diff() + LONGEST - 1) // LONGEST
-        ends, pieces = (
-            counts.cumsum(0),
-            torch.arange(len(counts) + len(columns) // LONGEST, device=starts.device),
-        )
-        row = torch.searchsorted(ends, pieces, right=True).clamp(max=len(counts) - 1)
-        first = starts[row] + LONGEST * (pieces - (ends - counts)[row])
-        return cls(matrix.shape, columns, values, first.clamp(max=len(columns)), ends - counts)
+        num_rows, num_entries = len(starts) - 1, len(columns)
+        pieces_of_row = (starts.diff() + ENTRIES_PER_PIECE - 1) // ENTRIES_PER_PIECE
+        last_piece_of_row = pieces_of_row.cumsum(0)
+        first_piece_of_row = last_piece_of_row - pieces_of_row
+
+        most_pieces = num_rows + num_entries // ENTRIES_PER_PIECE
+        pieces = torch.arange(most_pieces, device=starts.device)
+        row_of_piece = torch.searchsorted(last_piece_of_row, pieces, right=True)
+        row_of_piece = row_of_piece.clamp(max=num_rows - 1)
+        number_in_row = pieces - first_piece_of_row[row_of_piece]
+        first_entry = starts[row_of_piece] + ENTRIES_PER_PIECE * number_in_row
+        first_entry = first_entry.clamp(max=num_entries)
+        return cls(matrix.shape, columns, values, first_entry, first_piece_of_row)
 
     def product(self, y: Tensor) -> Tensor:
         """The product ``[M, D]`` with y ``[N, D]``."""
@@ -146,30 +151,44 @@ def pair_loss(
 ) -> Outcome:
     """As `Backend.pair_loss`."""
     bias, slope, weight, offset = last
-    padded = portion is not None and portion.real is not None
+    is_padded = portion is not None and portion.real is not None
     portion = portion or Portion(len(z), len(z) + len(z_negative))
     n, total = portion.nodes, portion.total
+    # 1 for a node, 0 for padding.
     real, real_negative = portion.real or (z.new_ones(len(z)), z.new_ones(len(z_negative)))
-    u, u_negative = z.add_(bias), z_negative.add_(bias)
-    h, h_negative = _leaky(u, slope), _leaky(u_negative, slope)
+
+    # Forward: H, H~, the summary s, v = W s, and the scores.
+    u = z.add_(bias)
+    u_negative = z_negative.add_(bias)
+    h = _leaky(u, slope)
+    h_negative = _leaky(u_negative, slope)
     summary = torch.sigmoid(portion.sum(real @ h)[0] / n)
     v = weight @ summary
-    scores, scores_negative = h @ v + offset, h_negative @ v + offset
+    scores = h @ v + offset
+    scores_negative = h_negative @ v + offset
+
+    # Cross-entropy, and how many scores have the right sign.
     loss = (softplus(-scores) * real).sum() + (softplus(scores_negative) * real_negative).sum()
     right = (real * (scores > 0)).sum() + (real_negative * (scores_negative < 0)).sum()
-    g, g_negative = (
-        -torch.sigmoid(-scores) * real / total,
-        torch.sigmoid(scores_negative) * real_negative / total,
-    )
-    v_part, offset_part = g @ h + g_negative @ h_negative, g.sum() + g_negative.sum()
+
+    # Backward: g, the gradient of the mean loss by each score; then through v, and through the summary.
+    g = -torch.sigmoid(-scores) * real / total
+    g_negative = torch.sigmoid(scores_negative) * real_negative / total
+    v_part = g @ h + g_negative @ h_negative
+    offset_part = g.sum() + g_negative.sum()
     v_grad, offset_grad, loss, right = portion.sum(v_part, offset_part, loss, right)
-    c = (v_grad @ weight) * summary * (1 - summary) / n
-    c = torch.outer(real, c) if padded else c
-    grad, bias_grad, slope_grad = _through(torch.addcmul(c, g[:, None], v, out=h), u, slope)
-    grad_negative, bias_more, slope_more = _through(
-        torch.outer(g_negative, v, out=h_negative), u_negative, slope
-    )
-    return torch.stack([loss / total, right / total, summary.std(correction=0)]), (
+    summary_row = (v_grad @ weight) * summary * (1 - summary) / n
+    if is_padded:
+        summary_row = torch.outer(real, summary_row)
+
+    # Through the PReLU; H and H~ are not needed any more, so their memory takes the gradients.
+    h_grad = torch.addcmul(summary_row, g[:, None], v, out=h)
+    grad, bias_grad, slope_grad = _through(h_grad, u, slope)
+    h_negative_grad = torch.outer(g_negative, v, out=h_negative)
+    grad_negative, bias_more, slope_more = _through(h_negative_grad, u_negative, slope)
+
+    record = torch.stack([loss / total, right / total, summary.std(correction=0)])
+    return record, (
         grad,
         grad_negative,
         bias_grad + bias_more,
@@ -219,14 +238,18 @@ def add_record(
 ) -> None:
     """Add a step's record ``[k]`` to the sums; after an epoch's last step, store its mean. See `Ledger`."""
     sums += record
-    if last:
-        mean, (epoch, kept, waited) = sums / steps, counts.unbind()
-        better = (mean[0] < lowest) & (waited < patience)
-        curve.index_copy_(0, epoch.view(1) % len(curve), mean[None])
-        lowest.copy_(torch.where(better, mean[0], lowest))
-        after = epoch + 1, torch.where(better, epoch, kept), torch.where(better, 0, waited + 1)
-        counts.copy_(torch.stack(after))
-        sums.zero_()
+    if not last:
+        return
+
+    mean = sums / steps
+    epoch, kept_epoch, waited = counts.unbind()
+    is_better = (mean[0] < lowest) & (waited < patience)
+    curve.index_copy_(0, epoch.view(1) % len(curve), mean[None])
+    lowest.copy_(torch.where(is_better, mean[0], lowest))
+    next_kept_epoch = torch.where(is_better, epoch, kept_epoch)
+    next_waited = torch.where(is_better, 0, waited + 1)
+    counts.copy_(torch.stack([epoch + 1, next_kept_epoch, next_waited]))
+    sums.zero_()
 
 
 def adam(

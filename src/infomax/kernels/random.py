@@ -11,7 +11,7 @@ from torch import Tensor
 from infomax.kernels import IMAGE, Backend
 
 ROUNDS = 8
-MASK = 0xFFFFFFFF
+LOWEST_32_BITS = 0xFFFFFFFF
 
 
 @dataclass(frozen=True)
@@ -33,9 +33,9 @@ class Permutation:
         cls, n: int, generator: torch.Generator, backend: Backend | None = None
     ) -> Permutation:
         """Draw a permutation of 0 to n - 1."""
-        shape, device = (ROUNDS,), generator.device
+        device = generator.device
         keys = torch.randint(
-            -(2**31), 2**31, shape, generator=generator, device=device, dtype=torch.int32
+            -(2**31), 2**31, (ROUNDS,), generator=generator, device=device, dtype=torch.int32
         )
         return cls(n, keys, backend or Backend(device))
 
@@ -64,28 +64,39 @@ class Permutation:
 
             return images(numbers, self.keys, self.n, *self.bits)
         x = self._stir(numbers.long())
-        while bool((outside := x >= self.n).any()):
-            x = torch.where(outside, self._stir(x), x)
+        is_outside = x >= self.n
+        while bool(is_outside.any()):
+            x = torch.where(is_outside, self._stir(x), x)
+            is_outside = x >= self.n
         return x
 
     def _stir(self, x: Tensor) -> Tensor:
-        low, high = self.bits
-        left, right = x >> low, x & ((1 << low) - 1)
-        for step, key in enumerate((self.keys.long() & MASK).unbind()):
-            h = ((left if step % 2 else right) * 0x9E3779B1 + key) & MASK
-            h = ((h ^ (h >> 15)) * 0x85EBCA77) & MASK
-            h = ((h ^ (h >> 13)) * 0xC2B2AE3D) & MASK
-            h = h ^ (h >> 16)
-            if step % 2:
-                right = right ^ (h & ((1 << low) - 1))
+        """Apply the network once: in turn, each half is XORed with a hash of the other."""
+        low_bits, high_bits = self.bits
+        low_mask = (1 << low_bits) - 1
+        high_mask = (1 << high_bits) - 1
+        high_half = x >> low_bits
+        low_half = x & low_mask
+        keys = (self.keys.long() & LOWEST_32_BITS).unbind()
+        for step, key in enumerate(keys):
+            if step % 2 == 0:
+                high_half = high_half ^ (_hash(low_half, key) & high_mask)
             else:
-                left = left ^ (h & ((1 << high) - 1))
-        return (left << low) | right
+                low_half = low_half ^ (_hash(high_half, key) & low_mask)
+        return (high_half << low_bits) | low_half
+
+
+def _hash(x: Tensor, key: Tensor) -> Tensor:
+    """A hash of 32 bits of each number, by multiplications and shifts."""
+    x = (x * 0x9E3779B1 + key) & LOWEST_32_BITS
+    x = ((x ^ (x >> 15)) * 0x85EBCA77) & LOWEST_32_BITS
+    x = ((x ^ (x >> 13)) * 0xC2B2AE3D) & LOWEST_32_BITS
+    return x ^ (x >> 16)
 
 
 def uniform(numbers: Tensor, seed: Tensor) -> Tensor:
     """Return a float32 in [0, 1) for each number: a hash of the number and the seed, by multiplications and shifts."""
     x = (numbers + seed) * -7046029254386353131
-    x = (x ^ ((x >> 32) & MASK)) * -4658895280553007687
+    x = (x ^ ((x >> 32) & LOWEST_32_BITS)) * -4658895280553007687
     x = (x ^ ((x >> 29) & 0x7FFFFFFFF)) * -7723592293110705685
     return ((x >> 40) & 0xFFFFFF).float() * 2.0**-24

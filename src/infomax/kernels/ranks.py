@@ -15,9 +15,9 @@ from torch.nn.functional import pad
 
 from infomax.errors import InputError
 
-SMALL = 1 << 14
+LARGEST_GATHERED = 1 << 14
 """Numbers up to which every rank gathers all addends; above, each rank adds a part of them and passes on the sum."""
-ALIKE = (
+HOW_TO_START = (
     "Start all processes with the same command, on the same graph, with the run on a shared disk."
 )
 
@@ -58,17 +58,24 @@ class Ranks:
         sizes = [tensor.numel() for tensor in tensors]
         padding = tensors[0].new_zeros(-sum(sizes) % self.count)
         flat = torch.cat([*(tensor.reshape(-1) for tensor in tensors), padding])
-        total = self._sum(flat.to(_carrier(flat.device.type))).to(flat.device)
-        parts = zip(total.split([*sizes, len(padding)]), tensors, strict=False)
-        return [part.view(tensor.shape).to(tensor.dtype) for part, tensor in parts]
+        carrier = _carrier(flat.device.type)
+        flat_sum = self._sum(flat.to(carrier)).to(flat.device)
+
+        *sums, _ = flat_sum.split([*sizes, len(padding)])
+        return [
+            tensor_sum.view(tensor.shape).to(tensor.dtype)
+            for tensor_sum, tensor in zip(sums, tensors, strict=True)
+        ]
 
     def _sum(self, flat: Tensor) -> Tensor:
         """Add vectors ``[n]`` over all ranks; n is a multiple of their number."""
-        if len(flat) <= SMALL:
-            return _in_order(self._gather(flat))
-        mine = torch.empty_like(flat)
-        distributed.all_to_all_single(mine, flat)
-        return self._gather(_in_order(mine.view(self.count, -1))).view(-1)
+        if len(flat) <= LARGEST_GATHERED:
+            return _add_in_order(self._gather(flat))
+        # Each rank gets from all ranks the same part of their vectors, adds these, and passes on the sum.
+        parts = torch.empty_like(flat)
+        distributed.all_to_all_single(parts, flat)
+        part_sum = _add_in_order(parts.view(self.count, -1))
+        return self._gather(part_sum).view(-1)
 
     def _gather(self, tensor: Tensor) -> Tensor:
         """Return the tensors of all ranks, ``[ranks, ...]``.
@@ -81,11 +88,10 @@ class Ranks:
 
     def any(self, flag: bool) -> bool:
         """Whether the flag is set on any rank."""
-        return (
-            flag
-            if self.count == 1
-            else any(map(int, self._gather(torch.tensor([flag], device=_carrier("cpu")))))
-        )
+        if self.count == 1:
+            return flag
+        flags = self._gather(torch.tensor([flag], device=_carrier("cpu")))
+        return any(map(int, flags))
 
     def wait(self) -> None:
         """Wait until every rank is here."""
@@ -93,16 +99,17 @@ class Ranks:
 
     def texts(self, text: str) -> list[str]:
         """Return the text of each rank."""
-        content = torch.frombuffer(bytearray(text.encode() or b" "), dtype=torch.uint8).to(
-            _carrier("cpu")
-        )
-        lengths = [
-            int(length)
-            for length in self._gather(torch.tensor([len(content)], device=content.device))
-        ]
-        padded = self._gather(pad(content, (0, max(lengths) - len(content))))
-        rows = zip(padded, lengths, strict=True)
-        return [bytes(row[:length].cpu().numpy()).decode().strip() for row, length in rows]
+        content = torch.frombuffer(bytearray(text.encode() or b" "), dtype=torch.uint8)
+        content = content.to(_carrier("cpu"))
+        gathered_lengths = self._gather(torch.tensor([len(content)], device=content.device))
+        lengths = list(map(int, gathered_lengths))
+
+        # Ranks can only gather tensors of one length.
+        padded_contents = self._gather(pad(content, (0, max(lengths) - len(content))))
+        texts = []
+        for padded_content, length in zip(padded_contents, lengths, strict=True):
+            texts.append(bytes(padded_content[:length].cpu().numpy()).decode().strip())
+        return texts
 
     @contextmanager
     def together(self) -> Iterator[dict[str, str]]:
@@ -118,20 +125,24 @@ class Ranks:
             if self.count == 1:
                 raise
             mistake = error
-        if self.count > 1:
-            found = [
-                json.loads(text)
-                for text in self.texts(json.dumps([mistake.args if mistake else None, same]))
-            ]
-            for rank, (arguments, _) in enumerate(found):
-                if arguments is not None:
-                    where, *rest = arguments
-                    raise InputError(f"rank {rank}, {where}" if rank else where, *rest) from mistake
-            for rank, (_, others) in enumerate(found):
-                for name, value in found[0][1].items():
-                    if others.get(name) != value:
-                        expected = f"{name} {value}, as on rank 0"
-                        raise InputError(f"rank {rank}", expected, str(others.get(name)), ALIKE)
+        if self.count == 1:
+            return
+
+        mistake_of_this_rank = None if mistake is None else mistake.args
+        gathered = self.texts(json.dumps([mistake_of_this_rank, same]))
+        mistakes, values_of_ranks = zip(*map(json.loads, gathered), strict=True)
+        for rank, arguments in enumerate(mistakes):
+            if arguments is not None:
+                location, *remaining_arguments = arguments
+                if rank > 0:
+                    location = f"rank {rank}, {location}"
+                raise InputError(location, *remaining_arguments) from mistake
+        for rank, values in enumerate(values_of_ranks):
+            for name, expected_value in values_of_ranks[0].items():
+                if values.get(name) != expected_value:
+                    expected = f"{name} {expected_value}, as on rank 0"
+                    found = str(values.get(name))
+                    raise InputError(f"rank {rank}", expected, found, HOW_TO_START)
 
 
 ALONE = Ranks()
@@ -163,15 +174,18 @@ class Portion:
         """Add small tensors over all ranks; on a CPU in double precision, which all kernels have in common."""
         if self.ranks.count == 1:
             return tensors
-        wide = [tensor if tensor.is_cuda else tensor.double() for tensor in tensors]
-        return [x.to(tensor.dtype) for x, tensor in zip(self.ranks.sum(wide), tensors, strict=True)]
+        addends = [tensor if tensor.is_cuda else tensor.double() for tensor in tensors]
+        sums = self.ranks.sum(addends)
+        return [
+            tensor_sum.to(tensor.dtype) for tensor_sum, tensor in zip(sums, tensors, strict=True)
+        ]
 
 
-def _in_order(parts: Tensor) -> Tensor:
+def _add_in_order(addends: Tensor) -> Tensor:
     """Add rows one after the other, ``[ranks, n] -> [n]``."""
-    total = parts[0].clone()
-    for part in parts[1:]:
-        total += part
+    total = addends[0].clone()
+    for addend in addends[1:]:
+        total += addend
     return total
 
 

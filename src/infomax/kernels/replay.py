@@ -11,53 +11,52 @@ from typing import Any
 import torch
 from torch import Tensor
 
-WARM_UP = 2
+CALLS_BEFORE_RECORDING = 2
 
 
 class Replay:
     """A function of (batch, last) that is called a few times, then recorded, and from then on replayed.
 
     The function must do the same work at every call with the same length of batch and value of ``last``: fixed shapes,
-    no branches on values. Each such kind of call is recorded for itself. The first calls of a kind run normally, on a
-    separate stream as recording requires.
+    no branches on values. So each length and value of ``last`` has a recording of its own. The first calls of each run
+    normally, on a separate stream as recording requires.
     """
 
     def __init__(
         self, function: Callable[[Tensor, bool], None], *generators: torch.Generator
     ) -> None:
-        self.function, self.generators = function, generators
-        self.stream, self.pool = (
-            torch.cuda.Stream(generators[0].device),
-            torch.cuda.graph_pool_handle(),
-        )
-        self.calls: Counter[tuple[int, bool]] = Counter()
+        self.function = function
+        self.generators = generators
+        self.stream = torch.cuda.Stream(generators[0].device)
+        self.memory_pool = torch.cuda.graph_pool_handle()
+        self.call_counts: Counter[tuple[int, bool]] = Counter()
         self.recordings: dict[tuple[int, bool], Recording] = {}
 
     def __call__(self, batch: Tensor, last: bool) -> None:
         """Run the function on a batch."""
-        kind = len(batch), last
-        self.calls[kind] += 1
-        if self.calls[kind] <= WARM_UP:
-            self._plain(batch, last)
+        shape = len(batch), last
+        self.call_counts[shape] += 1
+        if self.call_counts[shape] <= CALLS_BEFORE_RECORDING:
+            self._run_normally(batch, last)
             return
-        if kind not in self.recordings:
-            recording = self.recordings[kind] = Recording(batch)
-            for generator in self.generators:
-                recording.graph.register_generator_state(generator)
-            record(
-                recording.graph,
-                self.stream,
-                partial(self.function, recording.batch, last),
-                self.pool,
-            )
-        self.recordings[kind](batch)
+        if shape not in self.recordings:
+            self.recordings[shape] = self._record(batch, last)
+        self.recordings[shape](batch)
 
-    def _plain(self, batch: Tensor, last: bool) -> None:
-        here = torch.cuda.current_stream(self.stream.device)
-        self.stream.wait_stream(here)
+    def _run_normally(self, batch: Tensor, last: bool) -> None:
+        current_stream = torch.cuda.current_stream(self.stream.device)
+        self.stream.wait_stream(current_stream)
         with torch.cuda.stream(self.stream):
             self.function(batch, last)
-        here.wait_stream(self.stream)
+        current_stream.wait_stream(self.stream)
+
+    def _record(self, batch: Tensor, last: bool) -> Recording:
+        recording = Recording(batch)
+        for generator in self.generators:
+            recording.graph.register_generator_state(generator)
+        function = partial(self.function, recording.batch, last)
+        record(recording.graph, self.stream, function, self.memory_pool)
+        return recording
 
 
 class Recording:
@@ -65,13 +64,17 @@ class Recording:
 
     def __init__(self, batch: Tensor) -> None:
         self.graph = torch.cuda.CUDAGraph()
-        self.batch, self.held = batch.clone(), (batch, batch._version)
+        self.batch = batch.clone()
+        self.copied_batch = batch
+        self.copied_version = batch._version
 
     def __call__(self, batch: Tensor) -> None:
         """Replay it on a batch."""
-        if self.held[0] is not batch or self.held[1] != batch._version:
+        # The same batch is copied once, unless it was changed in place.
+        if self.copied_batch is not batch or self.copied_version != batch._version:
             self.batch.copy_(batch)
-            self.held = batch, batch._version
+            self.copied_batch = batch
+            self.copied_version = batch._version
         self.graph.replay()
 
 
@@ -79,25 +82,25 @@ def record(
     graph: torch.cuda.CUDAGraph,
     stream: torch.cuda.Stream,
     function: Callable[[], None],
-    pool: Any = None,
+    memory_pool: Any = None,
 ) -> None:
-    """Record a function as a CUDA graph; graphs with the same ``pool``, which never run together, share their memory.
+    """Record a function as a CUDA graph; graphs of one ``memory_pool``, which never run together, share their memory.
 
     No older graph may be freed meanwhile. `torch.cuda.graph` therefore collects all garbage first, which takes 0.1 s;
     here garbage collection is switched off instead.
     """
-    collecting = gc.isenabled()
+    collects_garbage = gc.isenabled()
     gc.disable()
     try:
-        here = torch.cuda.current_stream(stream.device)
-        stream.wait_stream(here)
+        current_stream = torch.cuda.current_stream(stream.device)
+        stream.wait_stream(current_stream)
         with torch.cuda.stream(stream):
-            graph.capture_begin(pool=pool)
+            graph.capture_begin(pool=memory_pool)
             function()
             graph.capture_end()
-        here.wait_stream(stream)
+        current_stream.wait_stream(stream)
     finally:
-        if collecting:
+        if collects_garbage:
             gc.enable()
 
 

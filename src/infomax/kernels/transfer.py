@@ -14,9 +14,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-BLOCK = 1 << 14
-READERS, BLOCK_BYTES = 8, 1 << 24
-"""Threads that read a mapped file for a GPU, and the bytes that each reads at a time."""
+ROWS_PER_COPY = 1 << 14
+NUM_READERS = 8
+"""Threads that read a mapped file for a GPU."""
+BYTES_PER_READ = 1 << 24
 
 
 def to_device(x: NDArray[Any], device: torch.device) -> Tensor:
@@ -29,10 +30,15 @@ def to_device(x: NDArray[Any], device: torch.device) -> Tensor:
         for start, block in read_blocks(x, device):
             out[start : start + len(block)] = block
         return out
-    stage = torch.empty_like(source[:BLOCK], pin_memory=True)
-    for part, place in zip(source.split(BLOCK), out.split(BLOCK), strict=True):
-        place.copy_(stage[: len(part)].copy_(part))
+    _copy_by_way_of(torch.empty_like(source[:ROWS_PER_COPY], pin_memory=True), source, out)
     return out
+
+
+def _copy_by_way_of(page_locked: Tensor, source: Tensor, target: Tensor) -> None:
+    """Copy rows through a page-locked block that holds some of them."""
+    blocks = zip(source.split(len(page_locked)), target.split(len(page_locked)), strict=True)
+    for source_block, target_block in blocks:
+        target_block.copy_(page_locked[: len(source_block)].copy_(source_block))
 
 
 def is_mapped(x: Any) -> bool:
@@ -51,32 +57,37 @@ def read_blocks(x: NDArray[Any], device: torch.device) -> Iterator[tuple[int, Te
 
     Several threads read ahead into page-locked memory. The file is read, not mapped: page faults would be slower.
     """
-    rows = max(1, BLOCK_BYTES * len(x) // x.nbytes)
-    shape, gpu = (min(rows, len(x)), *x.shape[1:]), device.type == "cuda"
-    like = torch.from_numpy(x[:0])
-    free = [torch.empty(shape, dtype=like.dtype, pin_memory=gpu) for _ in range(2 * READERS)]
-    starts, pending = deque(range(0, len(x), rows)), deque[Any]()
-    with ThreadPoolExecutor(READERS) as pool:
-        while starts or pending:
-            while starts and free:
-                start, stage = starts.popleft(), free.pop()
-                pending.append((start, stage, pool.submit(_fill, x, start, stage)))
-            start, stage, filled = pending.popleft()
-            yield start, stage[: filled.result()].to(device, copy=True)
-            free.append(stage)
+    rows_per_block = max(1, BYTES_PER_READ * len(x) // x.nbytes)
+    block_shape = (min(rows_per_block, len(x)), *x.shape[1:])
+    dtype = torch.from_numpy(x[:0]).dtype
+    free_blocks = [
+        torch.empty(block_shape, dtype=dtype, pin_memory=device.type == "cuda")
+        for _ in range(2 * NUM_READERS)
+    ]
+    starts = deque(range(0, len(x), rows_per_block))
+    being_read = deque[Any]()
+    with ThreadPoolExecutor(NUM_READERS) as pool:
+        while starts or being_read:
+            while starts and free_blocks:
+                start, block = starts.popleft(), free_blocks.pop()
+                being_read.append((start, block, pool.submit(_fill, x, start, block)))
+            start, block, num_rows = being_read.popleft()
+            yield start, block[: num_rows.result()].to(device, copy=True)
+            free_blocks.append(block)
 
 
-def _fill(x: Any, start: int, stage: Tensor) -> int:
-    """Read rows of a mapped array from its file into a tensor; returns how many."""
-    count = min(len(stage), len(x) - start)
-    into = stage[:count].numpy().data.cast("B")
+def _fill(x: Any, start: int, block: Tensor) -> int:
+    """Read rows of a mapped array from its file into a block; returns how many."""
+    num_rows = min(len(block), len(x) - start)
+    missing_bytes = block[:num_rows].numpy().data.cast("B")
     with Path(x.filename).open("rb", buffering=0) as file:
         file.seek(x.offset + start * x.strides[0])
-        while len(into) and (read := file.readinto(into)):
-            into = into[read:]
-    if len(into):
-        raise OSError(f"{x.filename} has become shorter")
-    return count
+        while len(missing_bytes):
+            num_read = file.readinto(missing_bytes)
+            if not num_read:
+                raise OSError(f"{x.filename} has become shorter")
+            missing_bytes = missing_bytes[num_read:]
+    return num_rows
 
 
 def to_host(h: Tensor) -> NDArray[np.float32]:
@@ -84,7 +95,6 @@ def to_host(h: Tensor) -> NDArray[np.float32]:
     if not h.is_cuda:
         return h.numpy()
     out = np.empty(h.shape, np.float32)
-    stage = torch.empty_like(h[:BLOCK], device="cpu", pin_memory=True)
-    for part, place in zip(h.split(BLOCK), torch.from_numpy(out).split(BLOCK), strict=True):
-        place.copy_(stage[: len(part)].copy_(part))
+    page_locked = torch.empty_like(h[:ROWS_PER_COPY], device="cpu", pin_memory=True)
+    _copy_by_way_of(page_locked, h, torch.from_numpy(out))
     return out

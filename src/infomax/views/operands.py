@@ -20,7 +20,7 @@ from infomax.kernels import Backend
 from infomax.kernels.host import row_product, transposed_product
 from infomax.kernels.plain import linear
 from infomax.kernels.room import available_bytes
-from infomax.kernels.transfer import BLOCK, is_mapped, read_blocks, to_device
+from infomax.kernels.transfer import ROWS_PER_COPY, is_mapped, read_blocks, to_device
 
 # Torch warns once per process that CSR tensors are in beta; the operations used here are tested against dense ones.
 warnings.filterwarnings(
@@ -220,8 +220,8 @@ def _blocks(features: Table, device: torch.device) -> Iterator[tuple[int, Tensor
             (start, scaled(block, scaler)) for start, block in read_blocks(features.values, device)
         )
         return
-    for start in range(0, len(features), BLOCK):
-        some = slice(start, start + BLOCK)
+    for start in range(0, len(features), ROWS_PER_COPY):
+        some = slice(start, start + ROWS_PER_COPY)
         if isinstance(features.values, SparseRows):
             rows = features.values[some]
             places, values = keyed(rows, device)
