@@ -17,6 +17,7 @@ from infomax.estimator import build
 from infomax.graphs.graph import Graph
 from infomax.kernels import Backend
 from infomax.kernels.ranks import ALONE, Ranks
+from infomax.parts.fused import accelerate
 from infomax.training.loop import Training
 from infomax.training.presets import PRESETS
 from infomax.training.schedule import ConstantRate
@@ -49,7 +50,7 @@ class OurBatches:
         self.training = Training(
             model,
             self.views,
-            preset.make_method(),
+            accelerate(preset.make_method(), model),
             schedule=ConstantRate(LEARNING_RATE),
             epochs=FOREVER,
             patience=None,

@@ -18,6 +18,7 @@ from infomax.datasets import load_dataset
 from infomax.estimator import build
 from infomax.graphs.graph import Graph
 from infomax.kernels import Backend
+from infomax.parts.fused import accelerate
 from infomax.training.loop import Training
 from infomax.training.presets import PRESETS, Preset
 from infomax.training.schedule import ConstantRate
@@ -36,7 +37,7 @@ class Ours:
         self.training = Training(
             model,
             preset.views(graph, model.encoder.rule, preset.corruption, backend),
-            preset.make_method(),
+            accelerate(preset.make_method(), model),
             schedule=ConstantRate(preset.make_schedule().peak),
             epochs=FOREVER,
             patience=None,

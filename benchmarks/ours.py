@@ -13,6 +13,7 @@ from torch import Tensor
 from benchmarks.problem import LEARNING_RATE, PatchProblem, Problem
 from infomax.estimator import build
 from infomax.kernels import Backend
+from infomax.parts.fused import accelerate
 from infomax.training.loop import Training
 from infomax.training.presets import Preset
 from infomax.training.schedule import ConstantRate
@@ -34,7 +35,7 @@ class Ours:
         self.training = Training(
             model,
             preset.views(graph, model.encoder.rule, preset.corruption, backend),
-            preset.make_method(),
+            accelerate(preset.make_method(), model),
             schedule=ConstantRate(LEARNING_RATE),
             epochs=FOREVER,
             patience=FOREVER,
@@ -53,10 +54,11 @@ class OurPatches:
 
     def __init__(self, problem: PatchProblem, steps: int) -> None:
         preset, self.steps = problem.preset, steps
+        model = problem.model()
         self.training = Training(
-            problem.model(),
+            model,
             _Stretch(problem, steps),
-            preset.make_method(),
+            accelerate(preset.make_method(), model),
             schedule=preset.make_schedule(),
             epochs=FOREVER,
             patience=None,

@@ -24,14 +24,14 @@ import signal, time
 from infomax.cli import main
 from infomax.training.loop import Training
 
-step = Training._step
+step = Training.step
 
 def held(self, batch, last):
     step(self, batch, last)
     while len(self.history) == 20 and signal.getsignal(signal.SIGINT) is not signal.SIG_DFL:
         time.sleep(0.01)
 
-Training._step = held
+Training.step = held
 main()
 """
 """A command that waits for a Ctrl-C after 20 epochs."""

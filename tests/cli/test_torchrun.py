@@ -41,7 +41,7 @@ from infomax.training.loop import Training
 
 resuming.CHECKPOINT_SECONDS = 0.0
 infomax.cli.torchrun._share_cores = lambda torch: torch.set_num_threads(1)
-place, hold, step = Path(sys.argv.pop(1)), sys.argv.pop(1), Training._step
+place, hold, step = Path(sys.argv.pop(1)), sys.argv.pop(1), Training.step
 
 def disturbed(self, batch, last):
     step(self, batch, last)
@@ -53,7 +53,7 @@ def disturbed(self, batch, last):
         while signal.getsignal(signal.SIGINT) is not signal.SIG_DFL:  # until the signal has come
             time.sleep(0.02)
 
-Training._step = disturbed
+Training.step = disturbed
 run()
 """
 """A command that is killed on rank 1 after 20 steps, once, and can wait for a Ctrl-C after 30."""

@@ -19,7 +19,7 @@ from infomax.kernels.plain import Tree
 from infomax.kernels.random import Permutation, uniform
 from infomax.parts.corruptions import drop_features, shuffle_features
 from infomax.parts.encoders import GCN
-from infomax.training.loop import Ledger
+from infomax.training.early_stopping import Ledger
 from infomax.views import NEIGHBOURS, SYMMETRIC, Batches, WholeView, operands
 from infomax.views.batch_view import BatchSource
 

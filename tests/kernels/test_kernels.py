@@ -15,7 +15,7 @@ from infomax import DGI, kernels
 from infomax.estimator.together import fit_together
 from infomax.io.npz import write_npz
 from infomax.kernels import Adam, Backend, plain
-from infomax.training.loop import Ledger
+from infomax.training.early_stopping import Ledger
 from infomax.training.presets import PRESETS
 
 CPU = torch.device("cpu")

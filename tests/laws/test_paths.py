@@ -19,8 +19,9 @@ from infomax.io.nodes import Nodes
 from infomax.kernels import Backend
 from infomax.kernels.ranks import Portion
 from infomax.parts.corruptions import shuffle_features
+from infomax.parts.deep_graph_infomax import DeepGraphInfomax
 from infomax.parts.encoders import GCN, PathMean
-from infomax.parts.methods import DeepGraphInfomax
+from infomax.parts.fused import accelerate
 from infomax.parts.objectives import binary_cross_entropy
 from infomax.training.embed import Embedder
 from infomax.training.recipe import Recipe
@@ -217,7 +218,7 @@ def test_a_step_has_the_loss_and_the_gradients_of_dense_matrices(
     views = WholeGraph(graph, encoder.rule, shuffle_features, Backend(CPU))
     for _ in range(2):  # the second step finds what the first one keeps
         positive, negative = views.pair(torch.zeros(1), generator)
-        record = DeepGraphInfomax().loss(model, (positive, negative))
+        record = accelerate(DeepGraphInfomax(), model).loss(model, (positive, negative))
         h, h_negative = by_hand(encoder, graph), by_hand(encoder, graph, negative.rows)
         summary = torch.sigmoid(h.mean(0))
         loss = binary_cross_entropy(

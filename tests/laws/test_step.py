@@ -10,9 +10,11 @@ from torch import nn
 
 from infomax.kernels import Backend
 from infomax.parts.corruptions import shuffle_features
+from infomax.parts.deep_graph_infomax import DeepGraphInfomax
 from infomax.parts.discriminators import Bilinear
-from infomax.parts.encoders import GCN, DenseSkipMeanPool
-from infomax.parts.methods import DeepGraphInfomax, Model
+from infomax.parts.encoders import GCN, DenseSkipMeanPool, PathMean
+from infomax.parts.fused import FUSED_ENCODERS, FusedDeepGraphInfomax, accelerate
+from infomax.parts.methods import Model
 from infomax.parts.objectives import binary_cross_entropy, jensen_shannon
 from infomax.parts.readouts import DiffPool, Set2Set, SigmoidMean
 from infomax.views import SYMMETRIC, WholeView
@@ -48,17 +50,23 @@ def papers_loss(model: Model, graph, rows: torch.Tensor) -> torch.Tensor:
     return nn.functional.binary_cross_entropy_with_logits(logits, targets)
 
 
-def written_out(positive, negative):
-    """The same objective by another name, so that nothing is fused."""
-    return binary_cross_entropy(positive, negative)
+def method_for(model: Model, is_accelerated: bool) -> DeepGraphInfomax:
+    """The method as it is written, or its equivalent in closed form."""
+    method = DeepGraphInfomax()
+    if not is_accelerated:
+        return method
+    equivalent = accelerate(method, model)
+    assert isinstance(equivalent, FusedDeepGraphInfomax)
+    return equivalent
 
 
-@pytest.mark.parametrize(
-    "objective", [binary_cross_entropy, written_out], ids=["fused", "part by part"]
-)
+both_ways = pytest.mark.parametrize("is_accelerated", [True, False], ids=["fused", "part by part"])
+
+
+@both_ways
 @pytest.mark.parametrize("layers", [1, 2])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_equals_the_paper(layers, weighted, objective, generator):
+def test_equals_the_paper(layers, weighted, is_accelerated, generator):
     graph = random_graph(weighted=weighted)
     encoder = GCN(graph.num_features, 8, layers=layers, generator=generator)
     model = DeepGraphInfomax().build(encoder, generator).double()
@@ -73,10 +81,7 @@ def test_equals_the_paper(layers, weighted, objective, generator):
     )
     negative = shuffle_features(view, generator)
 
-    assert DeepGraphInfomax(objective=objective).is_fused(model) == (
-        objective is binary_cross_entropy
-    )
-    ours = DeepGraphInfomax(objective=objective).loss(model, (view, negative))[0]
+    ours = method_for(model, is_accelerated).loss(model, (view, negative))[0]
     found = torch.autograd.grad(ours, list(model.parameters()))
     papers = papers_loss(model, graph, negative.rows[""])
     expected = torch.autograd.grad(papers, list(model.parameters()))
@@ -108,11 +113,9 @@ def test_readouts_do_not_depend_on_the_order_of_nodes(readout, generator):
     assert not torch.allclose(summary, part(h + 1, views[0]))
 
 
-@pytest.mark.parametrize(
-    "objective", [binary_cross_entropy, written_out], ids=["fused", "part by part"]
-)
+@both_ways
 @pytest.mark.parametrize("encoder", [GCN, DenseSkipMeanPool], ids=["one layer", "three layers"])
-def test_the_loss_is_a_mean_over_n_positives_and_m_negatives(encoder, objective, generator):
+def test_the_loss_is_a_mean_over_n_positives_and_m_negatives(encoder, is_accelerated, generator):
     """The positive and the negative of a pair of graphs differ in size: every node counts the same."""
     graphs = random_graph(30, 6, dense=True), random_graph(11, 6, seed=1, dense=True)
     views = [WholeView.of(graph, encoder.rule, Backend(CPU)) for graph in graphs]
@@ -131,7 +134,8 @@ def test_the_loss_is_a_mean_over_n_positives_and_m_negatives(encoder, objective,
     assert (
         abs(losses[0].mean() - losses[1].mean()) > 0.05
     )  # otherwise other weights would give the same
-    found = DeepGraphInfomax(objective=objective).loss(model, [view.fresh() for view in views])[0]
+    method = method_for(model, is_accelerated)
+    found = method.loss(model, [view.fresh() for view in views])[0]
     torch.testing.assert_close(found, expected)
     gradients = [torch.autograd.grad(loss, list(model.parameters())) for loss in (found, expected)]
     for a, b in zip(*gradients, strict=True):
@@ -159,3 +163,50 @@ def test_objectives(generator):
 def test_glorot_bound_of_the_bilinear_form(generator):
     weight = Bilinear(512, generator=generator).weight
     assert 0.0047 < weight.abs().max() < (6 / (512 * 512 + 512)) ** 0.5
+
+
+@pytest.mark.parametrize(
+    "encoder", [encoder for encoder in FUSED_ENCODERS if encoder is not PathMean]
+)
+def test_the_written_loss_and_its_equivalent_agree_for_each_encoder(encoder, generator):
+    """The whole record, and the gradient of every weight, in float64."""
+    graph, double = random_graph(weighted=True), torch.float64
+    built = encoder(graph.num_features, 8, generator=generator)
+    model = DeepGraphInfomax().build(built, generator).double()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(torch.randn(parameter.shape, generator=generator), alpha=0.3)
+    view = WholeView.of_one_path(
+        operand(graph.features, Backend(CPU), double),
+        Propagation.of(graph, encoder.rule, Backend(CPU), double),
+    )
+    negative = shuffle_features(view, generator)
+    records, gradients = [], []
+    for is_accelerated in (True, False):
+        pair = view.fresh(), negative.fresh()
+        record = method_for(model, is_accelerated).loss(model, pair)
+        records.append(record.detach())
+        gradients.append(torch.autograd.grad(record[0], list(model.parameters())))
+    torch.testing.assert_close(*records)
+    for fused, written in zip(*gradients, strict=True):
+        torch.testing.assert_close(fused, written)
+
+
+class Heir(GCN):
+    """An encoder that may do anything else."""
+
+
+@pytest.mark.parametrize(
+    ("encoder", "method"),
+    [
+        (Heir, DeepGraphInfomax()),
+        (GCN, DeepGraphInfomax(readout=Set2Set)),
+        (GCN, DeepGraphInfomax(objective=jensen_shannon)),
+        (GCN, type("Own", (DeepGraphInfomax,), {})()),
+    ],
+    ids=["encoder", "readout", "objective", "method"],
+)
+def test_other_parts_are_trained_as_they_are_written(encoder, method, generator):
+    model = method.build(encoder(5, 4, generator=generator), generator)
+    assert accelerate(method, model) is method
+    assert not method.repeats_the_same_work

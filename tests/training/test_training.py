@@ -15,7 +15,7 @@ from infomax import DGI
 from infomax.estimator import build
 from infomax.kernels import Backend
 from infomax.parts.corruptions import flip_edges
-from infomax.parts.methods import DeepGraphInfomax
+from infomax.parts.deep_graph_infomax import DeepGraphInfomax
 from infomax.progress import position
 from infomax.training.loop import Training
 from infomax.training.presets import Preset

@@ -14,7 +14,8 @@ from infomax import Graph
 from infomax.estimator import build
 from infomax.kernels import Backend
 from infomax.parts.corruptions import drop_features, flip_edges, is_replayable, shuffle_features
-from infomax.parts.methods import DeepGraphInfomax
+from infomax.parts.deep_graph_infomax import DeepGraphInfomax
+from infomax.parts.fused import accelerate
 from infomax.training.presets import PRESETS
 from infomax.views import MEAN, ManyGraphs, PaddedView
 
@@ -48,7 +49,7 @@ def test_a_padded_pair_has_the_loss_and_the_gradients_of_the_pair(one, other):
         assert views.uniform == pad
         pair = views.pair(torch.tensor([one, other]), torch.Generator())
         assert isinstance(pair[0], PaddedView) == pad
-        record = DeepGraphInfomax().loss(model, pair)
+        record = accelerate(DeepGraphInfomax(), model).loss(model, pair)
         outcomes.append(
             [record.detach(), *torch.autograd.grad(record[0], list(model.parameters()))]
         )

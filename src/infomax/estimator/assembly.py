@@ -13,7 +13,8 @@ from infomax.kernels import Backend, room
 from infomax.kernels.initialisation import generators
 from infomax.kernels.ranks import Ranks
 from infomax.parts.corruptions import is_replayable, watched
-from infomax.parts.methods import Model
+from infomax.parts.fused import accelerate
+from infomax.parts.methods import Method, Model
 from infomax.training.loop import Training
 from infomax.training.presets import Preset
 from infomax.views import Batches, Patches, Views
@@ -54,8 +55,10 @@ def assemble(
         location = f"encoder {type(model.encoder).__name__}"
         expected, found = "views of the whole graph, which it needs", preset.regime.__name__
         raise InputError(location, expected, found, 'Pass preset="whole-graph".')
-    method = preset.make_method()
-    replayable = is_replayable(preset.corruption, graph.table.sparse) and method.is_fused(model)
+    # With the paper's parts, the step is computed by kernels; a law says that they agree.
+    method = accelerate(preset.make_method(), model)
+    same_shapes = is_replayable(preset.corruption, graph.table.sparse)
+    replayable = same_shapes and method.repeats_the_same_work
 
     source = graph if preset.regime.reads_folders else graph.loaded()
     seen = source.seen()
@@ -78,7 +81,7 @@ def assemble(
             location = f"training in {ranks.count} processes"
             expected = "the paper's encoder, shuffle, readout, discriminator and objective"
             raise InputError(location, expected, "others", "Start it without torchrun.")
-    return _training(model, views, preset, seed, backend, ranks, replayable), scaler
+    return _training(model, method, views, preset, seed, backend, ranks, replayable), scaler
 
 
 def another(training: Training, preset: Preset, model: Model, seed: int) -> Training:
@@ -86,12 +89,20 @@ def another(training: Training, preset: Preset, model: Model, seed: int) -> Trai
     model = model.to(training.device)
     replayable = training.replay is not None
     return _training(
-        model, training.views, preset, seed, training.backend, training.ranks, replayable
+        model,
+        accelerate(preset.make_method(), model),
+        training.views,
+        preset,
+        seed,
+        training.backend,
+        training.ranks,
+        replayable,
     )
 
 
 def _training(
     model: Model,
+    method: Method,
     views: Views,
     preset: Preset,
     seed: int,
@@ -103,7 +114,7 @@ def _training(
     return Training(
         model,
         views,
-        preset.make_method(),
+        method,
         schedule=preset.make_schedule(),
         epochs=preset.epochs,
         patience=preset.patience,

@@ -1,7 +1,4 @@
-"""Discriminators: score each patch representation against a summary.
-
-A training with the paper's parts alone does not call them: see `infomax.parts.methods.DeepGraphInfomax`.
-"""
+"""Discriminators: score each patch representation against a summary."""
 
 from __future__ import annotations
 

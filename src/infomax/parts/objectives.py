@@ -1,7 +1,4 @@
-"""Objectives: the loss of the discriminator's logits on positives ``[N]`` and negatives ``[M]``.
-
-A training with the paper's parts alone does not call them: see `infomax.parts.methods.DeepGraphInfomax`.
-"""
+"""Objectives: the loss of the discriminator's logits on positives ``[N]`` and negatives ``[M]``."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Readouts: summarise the patch representations of a graph in one vector.
-
-A training with the paper's parts alone does not call them: see `infomax.parts.methods.DeepGraphInfomax`.
-"""
+"""Readouts: summarise the patch representations of a graph in one vector."""
 
 from __future__ import annotations
 

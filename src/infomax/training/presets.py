@@ -23,6 +23,7 @@ from infomax.parts.corruptions import (
     shuffle_features,
     shuffle_within_patches,
 )
+from infomax.parts.deep_graph_infomax import DeepGraphInfomax
 from infomax.parts.discriminators import Bilinear
 from infomax.parts.encoders import (
     GCN,
@@ -33,7 +34,7 @@ from infomax.parts.encoders import (
     SkipMeanPool,
     TwoHops,
 )
-from infomax.parts.methods import DeepGraphInfomax, Method, Part
+from infomax.parts.methods import Method, Part
 from infomax.parts.objectives import binary_cross_entropy, jensen_shannon
 from infomax.parts.readouts import DiffPool, Set2Set, SigmoidMean
 from infomax.parts.vectors import check_vectors

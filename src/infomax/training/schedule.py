@@ -1,7 +1,8 @@
 """Schedules: the learning rate of every step of a training.
 
-Evidence, in points of a validated probe on validation nodes against the paper's protocol (constant rate of 0.001, early
-stopping), means of five seeds on one H200; ``recipes/schedules.py`` measures such rows anew:
+Evidence, in points of a validated probe on validation nodes against the paper's protocol (constant
+rate of 0.001, early stopping), means of five seeds on one H200; ``recipes/schedules.py`` measures
+such rows anew:
 
 | graph, width 512 | 200 epochs, peak 0.002 | 120 epochs, peak 0.004 |
 |---|---|---|
@@ -13,8 +14,8 @@ stopping), means of five seeds on one H200; ``recipes/schedules.py`` measures su
 | ACM | +0.16 (160 epochs) | |
 | PPI, 20 epochs | +0.25 (peak 0.001) | -4.6 |
 
-A narrow encoder needs a higher rate. At width 64 on Pubmed, 160 epochs at 0.002 lose 1.0, 160 at 0.004 lose 0.28,
-200 at 0.003 lose 0.38, and 240 at 0.004 gain 0.13.
+A narrow encoder needs a higher rate. At width 64 on Pubmed, 160 epochs at 0.002 lose 1.0, 160 at
+0.004 lose 0.28, 200 at 0.003 lose 0.38, and 240 at 0.004 gain 0.13.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class Schedule:
     """The learning rate of every step. Your own schedule defines `rates`."""
 
     allows_early_stopping: bool = False
-    """Whether a training may end before its last epoch: not where the rate falls towards a known end."""
+    """Whether a training may end early: not where the rate falls towards a known end."""
 
     def __init__(self, peak: float) -> None:
         self.peak = peak
