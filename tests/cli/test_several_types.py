@@ -15,7 +15,7 @@ from shell import infomax
 from infomax import DGI, Embeddings, InputError, read_graph
 from infomax.embeddings import StoredEmbeddings
 from infomax.errors import number_of
-from infomax.training import model_file, places
+from infomax.training import model_file, spectral_positions
 
 
 def said(outcome) -> str:
@@ -81,11 +81,13 @@ def test_vectors_of_each_type_have_its_ids(run, tmp_path):
 def test_positions_are_computed_once_for_all_types_and_seeds(folder, run, tmp_path, monkeypatch):
     made = []
 
-    def fit_places(*arguments):
+    def fit_spectral_positions(*arguments):
         made.append(arguments)
-        return places.fit_places(*arguments)
+        return spectral_positions.fit_spectral_positions(*arguments)
 
-    monkeypatch.setattr("infomax.estimator.vector_parts.fit_places", fit_places)
+    monkeypatch.setattr(
+        "infomax.estimator.vector_parts.fit_spectral_positions", fit_spectral_positions
+    )
     several = {"all": (), "seeds": ("--runs", 2, "--type", "paper"), "alone": ("--type", "author")}
     for name, words in several.items():
         settings = (

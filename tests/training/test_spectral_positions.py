@@ -12,7 +12,14 @@ from infomax import Graph
 from infomax.arrays.relations import Relation
 from infomax.io.nodes import Nodes
 from infomax.kernels import Backend
-from infomax.training.places import Places, fit_places, received
+from infomax.training import spectral_positions
+from infomax.training.spectral_positions import (
+    PositionSettings,
+    SpectralPositions,
+    connected_parts,
+    fit_spectral_positions,
+    received,
+)
 
 CPU = Backend(torch.device("cpu"))
 
@@ -55,7 +62,7 @@ def dense_edges(graph: Graph, rows: dict[str, slice]) -> np.ndarray:
 @pytest.mark.parametrize("make", [mixed_graph, typed_graph])
 def test_positions_are_eigenvectors_of_all_relations_together(make):
     graph = make()
-    places = fit_places(graph, CPU)
+    places = fit_spectral_positions(graph, CPU)
     edges = dense_edges(graph, places.rows)
     strength = edges.sum(axis=1)
     scale = 1 / np.sqrt(strength + places.values[0])
@@ -67,7 +74,7 @@ def test_positions_are_eigenvectors_of_all_relations_together(make):
 def test_a_known_node_stands_near_its_neighbours_where_it_is():
     """P V = V s: by the links of a known node to all its neighbours its own row comes out again."""
     graph = typed_graph()
-    places = fit_places(graph, CPU)
+    places = fit_spectral_positions(graph, CPU)
     rows = np.arange(graph.num_nodes)
     found = places.near(received(graph, rows), len(rows))
     known = places.table[places.rows["paper"]]
@@ -91,7 +98,7 @@ def chain(known: int, new: int) -> tuple[Graph, Graph]:
 
 def test_new_nodes_are_placed_once_up_to_four_edges_from_known_ones():
     earlier, later = chain(known=20, new=6)
-    places = fit_places(earlier, CPU)
+    places = fit_spectral_positions(earlier, CPU)
     moved = places.moved(earlier, later)
     np.testing.assert_array_equal(moved.table[:20], places.table)
     # The first new node stands where node 0 alone puts it: what comes after it in the chain does not move it.
@@ -106,7 +113,7 @@ def test_new_nodes_are_placed_once_up_to_four_edges_from_known_ones():
 
 def test_types_that_come_or_go_later_change_nothing_for_the_others():
     graph = typed_graph()
-    places = fit_places(graph, CPU)
+    places = fit_spectral_positions(graph, CPU)
     without = Graph(
         {name: graph.nodes[name] for name in ("author", "paper")},
         tuple(one for one in graph.relations if "subject" not in (one.source, one.target)),
@@ -115,7 +122,7 @@ def test_types_that_come_or_go_later_change_nothing_for_the_others():
     np.testing.assert_array_equal(
         places.moved(graph, without).of_type("paper"), places.of_type("paper")
     )
-    fewer = fit_places(without, CPU)
+    fewer = fit_spectral_positions(without, CPU)
     more = fewer.moved(without, graph)
     np.testing.assert_array_equal(more.of_type("paper"), fewer.of_type("paper"))
     assert (more.of_type("subject") != 0).any(axis=1).all()
@@ -123,4 +130,89 @@ def test_types_that_come_or_go_later_change_nothing_for_the_others():
     alone = Graph(
         {**without.nodes, "tag": Nodes.of(3, np.ones((3, 1)))}, without.relations, "paper"
     )
-    assert isinstance(fewer.moved(without, alone), Places)
+    assert isinstance(fewer.moved(without, alone), SpectralPositions)
+
+
+def parts_graph(sizes: list[int], seed: int = 0) -> Graph:
+    """Separate rings with a few chords each, of these sizes, in a random order of nodes."""
+    rng = np.random.default_rng(seed)
+    ends: list[np.ndarray] = []
+    first = 0
+    for size in sizes:
+        nodes = first + np.arange(size)
+        ends.append(np.stack([nodes, np.roll(nodes, -1)]))
+        if size > 4:
+            ends.append(first + rng.integers(size, size=(2, 2 * size)))
+        first += size
+    order = rng.permutation(first)
+    return Graph.from_arrays(order[np.concatenate(ends, axis=1)], np.ones((first, 1)))
+
+
+def test_connected_parts_are_those_of_scipy():
+    graph = parts_graph([300, 40, 7, 2, 2, 2, 1])
+    rows = {"": slice(0, graph.num_nodes)}
+    for blocks in (10, 1 << 20):
+        lists = spectral_positions._edge_lists(graph, rows)
+        seen = np.ones(graph.num_nodes, bool)
+        found = connected_parts(lists, seen, entries=blocks)
+        count, expected = sparse.csgraph.connected_components(graph.adjacency, directed=False)
+        assert len(np.unique(found)) == count
+        assert len({*zip(found.tolist(), expected.tolist(), strict=True)}) == count
+
+
+def test_degrees_are_raised_by_the_share_of_columns_that_small_parts_would_take():
+    assert fit_spectral_positions(parts_graph([600]), CPU).values[0] == 0
+    assert fit_spectral_positions(parts_graph([300, 300]), CPU).values[0] == 0  # both are large
+    graph = parts_graph([600, *[2] * 32])
+    mean = graph.adjacency.sum() / graph.num_nodes
+    assert fit_spectral_positions(graph, CPU).values[0] == pytest.approx(0.1 * 32 / 128 * mean)
+    graph = parts_graph([600, *[2] * 200])
+    mean = graph.adjacency.sum() / graph.num_nodes
+    assert fit_spectral_positions(graph, CPU).values[0] == pytest.approx(0.1 * mean)
+
+
+LARGE = PositionSettings(
+    large_nodes=50, columns_if_large=12, huge_nodes=10_000, spare_columns_if_large=8
+)
+
+
+@pytest.mark.parametrize("make", [lambda: mixed_graph(people=200, films=80), typed_graph])
+def test_large_graphs_have_fewer_positions_that_are_as_exact_as_they_say(make):
+    graph = make()
+    large = fit_spectral_positions(graph, CPU, settings=LARGE)
+    usual = fit_spectral_positions(graph, CPU)
+    assert large.width == 12
+    np.testing.assert_allclose(large.values[1:], usual.values[1:13], atol=1.1e-2)
+    np.testing.assert_allclose(large.table[:, 0], usual.table[:, 0], rtol=1e-6)
+    edges = dense_edges(graph, large.rows)
+    scale = np.where(edges.sum(axis=1) > 0, 1 / np.sqrt(np.maximum(large.table[:, 0], 1e-9)), 0)
+    vectors = np.concatenate([large.singular(node_type) for node_type in large.rows])
+    residuals = (scale[:, None] * edges * scale) @ vectors - vectors * large.values[1:]
+    assert np.linalg.norm(residuals, axis=0).max() < 1.1e-2
+
+
+@pytest.mark.parametrize("settings", [LARGE, PositionSettings()])
+def test_positions_are_the_same_in_memory_and_on_disk_and_in_blocks(
+    settings, tmp_path, monkeypatch
+):
+    graph = parts_graph([150, 30, 2, 2])
+    expected = fit_spectral_positions(graph, CPU, settings=settings)
+    graph.save(tmp_path / "g.graph")
+    monkeypatch.setattr(spectral_positions, "ENTRIES_PER_BLOCK", 40)
+    found = fit_spectral_positions(Graph.open(tmp_path / "g.graph"), CPU, settings=settings)
+    again = fit_spectral_positions(Graph.open(tmp_path / "g.graph"), CPU, settings=settings)
+    np.testing.assert_allclose(found.values, expected.values, atol=1e-5)
+    scale = np.abs(expected.table[:, 1:]).max()
+    np.testing.assert_allclose(found.table[:, 1:], expected.table[:, 1:], atol=2e-3 * scale)
+    np.testing.assert_array_equal(found.table, again.table)
+
+
+def test_fewer_positions_are_told_in_one_line():
+    settings = PositionSettings()
+    assert settings.note_for(2_000_000) is None
+    assert settings.note_for(5_000_000) == (
+        "vectors have 64 positions, not 128: of 5,000,000 nodes, more would take longer than the training"
+    )
+    assert "32 positions" in settings.note_for(111_000_000)
+    search = fit_spectral_positions(typed_graph(), CPU).search
+    assert "products with the adjacency, residuals up to" in search

@@ -24,9 +24,9 @@ from infomax.graphs.graph import Graph
 from infomax.kernels import room
 from infomax.parts.methods import Model
 from infomax.parts.vectors import check_vectors
-from infomax.training.places import Places
 from infomax.training.presets import Preset
 from infomax.training.recipe import Recipe
+from infomax.training.spectral_positions import SpectralPositions
 from infomax.training.vectors import embed, write_embedding
 
 
@@ -44,7 +44,7 @@ class FittedModel:
     """The graph whose nodes are known: that of the training, or a later one that the model was taken to."""
     recipe: Recipe
     """What vectors are made of."""
-    positions: Places | None
+    positions: SpectralPositions | None
     """The positions of the nodes of the graph, where vectors have them."""
     record: TrainingRecord | StoredRecord
     trained_on: dict[str, Any] | None = None
@@ -109,7 +109,7 @@ class FittedModel:
         """The singular vectors ``[n, K]`` of the whole graph at the nodes of a type, the leading first."""
         return self._at_nodes(node_type, self._checked_positions(node_type).singular(node_type))
 
-    def _checked_positions(self, node_type: str) -> Places:
+    def _checked_positions(self, node_type: str) -> SpectralPositions:
         """The positions; refused where there is no such type, or vectors have none."""
         self.graph.target(node_type)
         if self.positions is None or "positions" not in self.recipe.parts:
@@ -121,7 +121,7 @@ class FittedModel:
         graph = self.graph.target(node_type)
         return Embeddings(vectors, graph.ids[:], graph.node_names, self.recipe.hash)
 
-    def positions_for(self, graph: Graph) -> Places | None:
+    def positions_for(self, graph: Graph) -> SpectralPositions | None:
         """The positions that another model of a graph can share: if it has the same nodes and edges, of any type."""
         same_nodes = self.graph.nodes is graph.nodes
         same_edges = self.graph.relations is graph.relations

@@ -29,10 +29,10 @@ from infomax.parts.methods import Model
 from infomax.progress import following
 from infomax.training import runs
 from infomax.training.loop import Training
-from infomax.training.places import Places
 from infomax.training.presets import Preset
 from infomax.training.recipe import Recipe
 from infomax.training.resuming import Pause, fingerprint_of, pausing, resume
+from infomax.training.spectral_positions import SpectralPositions
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +70,7 @@ class FitRequest:
         return device
 
     @property
-    def shared_positions(self) -> Places | None:
+    def shared_positions(self) -> SpectralPositions | None:
         """The positions of this graph's nodes, if the other model has them."""
         return None if self.positions_of is None else self.positions_of.positions_for(self.graph)
 

@@ -24,7 +24,7 @@ from infomax.io.growth import NewEdges, NewNodes, grow
 from infomax.kernels import Backend
 from infomax.kernels.device import choose_device
 from infomax.training.decay import Decayed
-from infomax.training.places import received
+from infomax.training.spectral_positions import received
 from infomax.training.vectors import embed_near
 
 if TYPE_CHECKING:

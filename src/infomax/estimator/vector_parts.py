@@ -15,7 +15,6 @@ from infomax.parts.vectors import PAPER, POOLED
 from infomax.training.decay import Decayed, has_ages
 from infomax.training.health import SAMPLE, spread
 from infomax.training.own import COUNT, own_projection, with_features
-from infomax.training.places import Places, fit_places
 from infomax.training.presets import Preset
 from infomax.training.recipe import (
     FITTED,
@@ -27,6 +26,7 @@ from infomax.training.recipe import (
     name_columns,
     parts_for,
 )
+from infomax.training.spectral_positions import SpectralPositions, fit_spectral_positions
 from infomax.training.vectors import embed_some
 
 
@@ -35,7 +35,7 @@ class VectorParts:
     """What vectors are made of, fitted to the nodes that training saw."""
 
     recipe: Recipe
-    positions: Places | None = None
+    positions: SpectralPositions | None = None
     """The positions of all nodes of the training graph, where vectors have them."""
     resemblance: float | None = None
     """How alike neighbours are, where the length of the own part depends on it."""
@@ -47,7 +47,7 @@ def fit_vector_parts(
     graph: Graph,
     device: str,
     *,
-    shared_positions: Places | None = None,
+    shared_positions: SpectralPositions | None = None,
     position_count: int | None = None,
 ) -> VectorParts:
     """Fit all parts that the preset asks for to the nodes that training saw.
@@ -78,7 +78,9 @@ def fit_vector_parts(
     if "positions" in part_names:
         positions = shared_positions
         if positions is None:
-            positions = fit_places(graph, Backend(choose_device(device)), position_count)
+            positions = fit_spectral_positions(
+                graph, Backend(choose_device(device)), position_count
+            )
     recipe = name_columns(recipe, part_names, positions.width if positions else 0, column_names)
 
     # Centres and lengths are those of the unbalanced vectors of a sample of nodes.
@@ -93,7 +95,7 @@ def fit_vector_parts(
 
 
 def parts_outside_embedder(
-    graph: Graph, recipe: Recipe, positions: Places | None, known_graph: Graph
+    graph: Graph, recipe: Recipe, positions: SpectralPositions | None, known_graph: Graph
 ) -> dict[str, object]:
     """The parts ``[N, K]`` of a graph's nodes that the embedder does not compute, by name.
 

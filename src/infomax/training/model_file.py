@@ -22,8 +22,8 @@ from infomax.io.json import RESTORE, write_json
 from infomax.parts.encoders import Encoder
 from infomax.training import checkpoints, runs
 from infomax.training.health import read_report, write_card
-from infomax.training.places import Places, typed_ids
 from infomax.training.recipe import Recipe
+from infomax.training.spectral_positions import SpectralPositions, typed_ids
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,9 @@ def _write_array(path: Path, table: Any) -> str:
     return file_hash(path)
 
 
-def finish(run: Run, kept: dict[str, Any], recipe: Recipe, places: Places | None) -> None:
+def finish(
+    run: Run, kept: dict[str, Any], recipe: Recipe, places: SpectralPositions | None
+) -> None:
     """Write the report, then the model, which marks the run as finished, and remove the checkpoint.
 
     ``kept`` is what `keep_vectors` told of the vectors.
@@ -98,7 +100,9 @@ def read(folder: Path) -> Run:
     return Run(folder, config, tensors, scaler, names, read_report(folder / runs.HEALTH), values)
 
 
-def take_recipe(run: Run, encoder: Encoder, graph: Graph) -> tuple[Recipe | None, Places | None]:
+def take_recipe(
+    run: Run, encoder: Encoder, graph: Graph
+) -> tuple[Recipe | None, SpectralPositions | None]:
     """What vectors are made with, taken out of the tensors, and the positions of the nodes of a run."""
     described = run.values["recipe"]
     taken = _taken(run.tensors, "recipe.")
@@ -120,14 +124,14 @@ def take_recipe(run: Run, encoder: Encoder, graph: Graph) -> tuple[Recipe | None
     ), places
 
 
-def _read_places(run: Run, graph: Graph, values: Tensor) -> Places:
+def _read_places(run: Run, graph: Graph, values: Tensor) -> SpectralPositions:
     """The positions of the nodes of a run, mapped; refused where they are not those that it was written with."""
     path = run.folder / runs.POSITIONS
     if not path.is_file() or file_hash(path) != run.values.get("positions"):
         raise InputError(
             str(path), "the positions that the model was trained with", "others, or none", RESTORE
         )
-    return Places(
+    return SpectralPositions(
         np.load(path, mmap_mode="c", allow_pickle=False), values.numpy(), typed_ids(graph).rows
     )
 
