@@ -7,7 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from shell import infomax
+from shell import infomax, refused
 
 MOST_LINES = 40
 """For ten tables."""
@@ -116,3 +116,20 @@ def test_train_prints_what_was_decided_before_it_trains(cinema: Path, tmp_path: 
 def test_info_names_the_tables_that_become_nothing(cinema: Path) -> None:
     outcome = infomax("info", cinema, "--table", "payment=ignore")
     assert "nothing: payment, as --table says" in outcome.out
+
+
+CHOICES = [("--source", "film"), ("--id", "id"), ("--groups", "colour"), ("--weight", "amount")]
+
+
+@pytest.mark.parametrize("choice", CHOICES, ids=[option for option, _ in CHOICES])
+def test_info_refuses_choices_that_have_no_meaning(cinema: Path, choice: tuple[str, str]) -> None:
+    refused(infomax("info", cinema, *choice), "rather than a database", choice[1])
+
+
+def test_info_refuses_labels_that_are_not_there_and_tells_of_those_that_are_keys(
+    cinema: Path,
+) -> None:
+    refused(infomax("info", cinema, "--labels", "film.colour"), 'a column "film.colour"')
+    outcome = infomax("info", cinema, "--labels", "film.language_id")
+    assert outcome.code == 0
+    assert "film.language_id is a label: values of language would give it away" in outcome.err

@@ -81,7 +81,7 @@ def info(
         _refuse_choices(graph, nodes, labels, directed, tables)
         found = runs.read_training_graph(run)
     else:
-        if not kinds and schema is None and nodes is None and _is_database(graph, tables):
+        if not kinds and schema is None and nodes is None and _is_database(graph, labels, tables):
             return
         found = open_graph(graph, labels, directed, tables, nodes=nodes)
     if schema is not None:
@@ -244,15 +244,21 @@ def _dropped(graph: Record) -> str:
     )
 
 
-def _is_database(name: str, columns: dict[str, Any]) -> bool:
-    """Whether a name is that of a database; then what its tables become is printed."""
+def _is_database(name: str, labels: list[str] | None, columns: dict[str, Any]) -> bool:
+    """Whether a name is that of a database; then what its tables become is printed.
+
+    Choices that train would refuse are refused, and what it would warn of is said.
+    """
     from infomax.io.columns import Columns
     from infomax.io.database import is_database, planned
     from infomax.io.database.drawing import HEADINGS, closing, drawn, rows
+    from infomax.io.database.sources import tables_of
 
     if not is_database(name):
         return False
-    plan = planned(name, Columns.of(**columns))
+    choices = Columns.of(labels or (), **columns)
+    plan = planned(name, choices)
+    tables_of(plan, choices)
     found = rows(plan, columns.get("as_of"))
     show.out.print("\n".join(drawn(plan)))
     show.table(plan.snapshot.location, HEADINGS, found)

@@ -29,6 +29,22 @@ _SQLITE_SUFFIXES = (".sqlite", ".sqlite3", ".db")
 _SUFFIXES = (*_SQLITE_SUFFIXES, ".duckdb")
 
 
+_CHOICES = (
+    "labels",
+    "features",
+    "ignore",
+    "name",
+    "time",
+    "as_of",
+    "kinds",
+    "key",
+    "pk",
+    "table",
+    "obeys_schema",
+)
+"""What a person may say of the tables of a database."""
+
+
 def is_database(name: str | Path) -> bool:
     """Whether a name is that of a SQLite or DuckDB file, of a Postgres server, or of a folder of different tables."""
     if POSTGRES.match(str(name)) or _FILE_ADDRESS.match(str(name)):
@@ -100,6 +116,7 @@ def of_database(name: str | Path, columns: Columns) -> Tables:
 
 def of_frames(frames: Mapping[str, Any], columns: Columns) -> Tables:
     """The tables of the graph of frames of pyarrow with keys, by their names."""
+    _refuse_other_choices(columns)
     snapshot = Snapshot("frames", said_roles=_roles(columns))
     copy_frames(frames, snapshot)
     return tables_of(_plan(snapshot, columns), columns)
@@ -107,6 +124,7 @@ def of_frames(frames: Mapping[str, Any], columns: Columns) -> Tables:
 
 def planned(name: str | Path, columns: Columns) -> Plan:
     """The tables of a database, and what was decided about them."""
+    _refuse_other_choices(columns)
     said_roles = _roles(columns)
     if POSTGRES.match(str(name)):
         from infomax.io.database.postgres import copy_postgres, shown
@@ -131,6 +149,12 @@ def planned(name: str | Path, columns: Columns) -> Plan:
     else:
         raise InputError(str(path), "a database, a file of SQLite or DuckDB", "another file")
     return _plan(snapshot, columns)
+
+
+def _refuse_other_choices(columns: Columns) -> None:
+    """Refuse what has no meaning for a database, before it is read."""
+    expected = "one edge table and one node table, rather than a database: see --key, --table"
+    columns.refuse_others(_CHOICES, expected)
 
 
 def _plan(snapshot: Snapshot, columns: Columns) -> Plan:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -92,7 +94,7 @@ def _without_empty_cells(columns: Mapping[str, Any]) -> dict[str, Any]:
 def _has_short_rows(path: Path, names: Sequence[str]) -> bool:
     """Whether a file can be read but for rows with fewer cells than the header has."""
     try:
-        with text.opened(path) as file:
+        with text.opened(path) as file, _cells_of_any_length():
             reader = csv.reader(file, delimiter=text.DELIMITERS[text.extension(path)], strict=True)
             return any(0 < len(row) < len(names) for row in reader)
     except (csv.Error, UnicodeDecodeError):
@@ -103,10 +105,20 @@ def _filled_rows(path: Path, names: Sequence[str]) -> Iterator[dict[str, Any]]:
     """The rows of a text file as columns, with empty cells where a row ends early."""
     import pyarrow as pa
 
-    with text.opened(path) as file:
+    with text.opened(path) as file, _cells_of_any_length():
         reader = csv.reader(file, delimiter=text.DELIMITERS[text.extension(path)])
         rows = (row + [""] * (len(names) - len(row)) for row in reader if row)
         next(rows)
         while some := list(islice(rows, ROWS_PER_BATCH)):
             columns = zip(names, zip(*some, strict=True), strict=True)
             yield {name: pa.array(cells, pa.large_string()) for name, cells in columns}
+
+
+@contextmanager
+def _cells_of_any_length() -> Iterator[None]:
+    """Let Python's reader take a cell that is longer than its limit of 131,072 signs, which holds for a process."""
+    limit = csv.field_size_limit(sys.maxsize)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(limit)

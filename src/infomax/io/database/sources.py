@@ -23,22 +23,6 @@ from infomax.io.unite import Ends
 
 def tables_of(plan: Plan, columns: Columns) -> Tables:
     """The tables of the graph, with all choices among the columns, so that a later database is read alike."""
-    allowed = (
-        "labels",
-        "features",
-        "ignore",
-        "name",
-        "time",
-        "as_of",
-        "kinds",
-        "key",
-        "table",
-        "pk",
-        "obeys_schema",
-    )
-    location = plan.snapshot.location
-    expected = f"tables with keys, rather than the database {location}: see --key, --table"
-    columns.refuse_others(allowed, expected)
     _tell_labels_that_are_keys(plan, columns)
 
     nodes: dict[str, Source] = {}
