@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +18,7 @@ from infomax.errors import InputError
 from infomax.estimator.questions import answer_in_blocks
 from infomax.io.questions import read_questions, save_answers
 from infomax.kernels.cpu_events import pool_events
+from infomax.training.history import History, _newest
 
 START = parse_time("2010-01-01")
 
@@ -155,6 +157,48 @@ def test_events_of_one_time_count_together_and_of_unknown_time_only_for_ever() -
     assert np.allclose(means[:, :, 0], [[6, 4.5, 3.25], [3, 3, 7 / 3], [0, 0, 1], [6, 4.5, 3.25]])
     assert np.allclose(weights, [[1, 1, 4], [2, 2, 3], [0, 0, 1], [1, 2, 4]])
     assert latest.tolist() == [3, 2, 0, 3]
+
+
+def test_of_what_an_event_refers_to_counts_what_was_there_when_it_came() -> None:
+    """Also what came at the very time of the event, as a parcel that is packed with its order; nothing later."""
+    count = 6
+    days = np.arange(count)
+    parcel_days = days + np.array([0, 0, 0, 1, 1, -1])
+    nodes = {
+        "customer": pa.table({"id": range(count), "age": np.arange(count) * 1.0}),
+        "order": pa.table({"id": range(count), "day": _dates(days)}),
+        "parcel": pa.table({"id": range(count), "kilos": days**2.0, "day": _dates(parcel_days)}),
+    }
+    edges = {
+        ("order", "by", "customer"): pa.table({"source": range(count), "target": range(count)}),
+        ("order", "in", "parcel"): pa.table({"source": range(count), "target": range(count)}),
+    }
+    graph = Graph.from_frames(edges, nodes, time=["order.day", "parcel.day"]).target("customer")
+    model = DGI(4, epochs=1).fit(graph)
+    answers = model.at(pa.table({"id": range(count), "time": ["2030-01-01"] * count}))
+    kilos = answers.vectors[
+        :, list(answers.names).index("mean of parcel.kilos over order, forever")
+    ]
+    own = History(graph, graph, model.fitted_.scaler, parse_half_lives("forever")).tables["parcel"]
+    expected = np.where(parcel_days <= days, own[:, 0], 0)
+    np.testing.assert_allclose(kilos, expected, atol=1e-6)
+
+
+def _dates(days: np.ndarray) -> pa.Array:
+    return pa.array((START + days * DAY).astype("datetime64[us]"))
+
+
+def test_of_several_kinds_of_events_the_newest_says_what_was_last() -> None:
+    """Of two at one time the first kind does; an event that refers to nothing does not count."""
+
+    def events(times: list[int]) -> SimpleNamespace:
+        return SimpleNamespace(rows=np.arange(len(times)), times=np.array(times))
+
+    first = (0, events([5, 5, 7, UNKNOWN]), np.array([10, 11, -1, 13]))
+    second = (1, events([5, 6, 3, UNKNOWN]), np.array([20, 21, 22, 23]))
+    latest = [np.array([0, 1, 2, 3, -1]), np.array([0, 1, 2, 3, 1])]
+    assert _newest([first, second], latest, 5).tolist() == [10, 21, 22, 13, 21]
+    assert _newest([second, first], latest, 5)[0] == 20
 
 
 def _table(path: Path) -> pa.Table:

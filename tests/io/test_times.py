@@ -9,7 +9,8 @@ import pyarrow as pa
 import pytest
 
 from infomax import Graph, read_graph
-from infomax.arrays.times import UNKNOWN, parse_half_lives, parse_time, told_time
+from infomax.arrays.sparsity import dense
+from infomax.arrays.times import DAY, UNKNOWN, parse_half_lives, parse_time, told_time
 from infomax.errors import InputError
 from infomax.io.prepare import prepare
 from infomax.training.resuming import graph_fingerprint
@@ -68,6 +69,24 @@ def test_as_of_drops_later_rows_with_their_edges_and_keeps_those_of_the_very_tim
     assert cut.relations[0].edges.matrix().toarray().tolist() == [[1, 0], [1, 0], [0, 1]]
     assert graph.as_of("2009-06-01").nodes["order"].ids.tolist() == [1, 3]
     assert graph.as_of("2030-01-01").num_edges == 4
+
+
+@pytest.mark.parametrize("features", ["degrees", "positions"])
+def test_what_is_made_of_edges_is_made_of_those_up_to_the_day(features: str) -> None:
+    """Else degrees and positions of an earlier graph would hold edges to rows that came later."""
+    draws = np.random.default_rng(0)
+    ends, days = draws.integers(0, 30, (2, 90)), np.arange(30)
+
+    def graph(count: int) -> Graph:
+        kept = (ends < count).all(axis=0)
+        edges = pa.table({"source": ends[0, kept], "target": ends[1, kept]})
+        times = pa.array((days[:count] * DAY).astype("datetime64[us]"))
+        nodes = pa.table({"id": days[:count], "day": times})
+        return Graph.from_frames(edges, nodes, time="day", features=features)
+
+    cut = graph(30).as_of(int(19 * DAY))
+    assert cut.feature_names == graph(20).feature_names
+    np.testing.assert_allclose(dense(cut.features), dense(graph(20).features), atol=1e-6)
 
 
 def test_columns_are_learnt_from_rows_up_to_the_day_and_later_cells_do_not_stop_it() -> None:

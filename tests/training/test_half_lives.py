@@ -156,6 +156,97 @@ def test_a_half_life_that_is_no_text_is_refused(model: DGI, half_life: object) -
         model.at(asked, half_life=half_life)  # type: ignore[arg-type]
 
 
+def _pooled_of(graph: Graph, half_lives: str, column: str) -> dict[str, np.ndarray]:
+    """A column of the pooled parts of all nodes, by half-life."""
+    model = DGI(4, epochs=0, half_life=half_lives).fit(graph)
+    recipe = model.fitted_.recipe
+    table = model.fitted_.parts_outside_embedder(graph, recipe)["pooled"]
+    rows = table[np.arange(graph.num_nodes)]
+    names = [name for part in recipe.parts if "pooled" in part for name in recipe.parts[part]]
+    return {life: rows[:, names.index(f"{column}, {life}")] for life in half_lives.split(",")}
+
+
+def _baskets(order_days: list[int], product_days: list[int]) -> Graph:
+    """Two products of every order; orders and products have days."""
+    count, products = len(order_days), len(product_days)
+    order = np.repeat(np.arange(count), 2)
+    product = np.arange(2 * count) % products
+    nodes = {
+        "order": pa.table({"id": np.arange(count), "day": _days(order_days)}),
+        "product": pa.table(
+            {
+                "id": np.arange(products),
+                "size": np.arange(products) ** 2.0,
+                "since": _days(product_days),
+            }
+        ),
+    }
+    edges = {("order", "of", "product"): pa.table({"source": order, "target": product})}
+    return Graph.from_frames(edges, nodes, time=["order.day", "product.since"])
+
+
+def _days(days: list[float]) -> pa.Array:
+    return pa.array((START + np.array(days) * DAY).astype("datetime64[us]"))
+
+
+def test_an_edge_is_as_old_as_the_later_of_its_rows() -> None:
+    """What is older than the order joined it with the order: all its edges are of one age, and the mean is plain."""
+    column = "mean of size over product"
+    old = _pooled_of(_baskets([900, 950, 990, 995], [0, 300, 600]).target("order"), LIVES, column)
+    np.testing.assert_allclose(old["60d"], old["forever"], atol=1e-6)
+    new = _pooled_of(_baskets([0, 0, 0, 0], [100, 300, 600]).target("order"), LIVES, column)
+    assert np.abs(new["60d"] - new["forever"]).min() > 1e-3
+
+
+def test_latest_is_the_mean_of_the_last_moment_alone() -> None:
+    seconds = np.array([0, 1, 1, 5, 4]) / 86_400
+    prices = np.array([8.0, 1.0, 3.0, 7.0, 2.0])
+    nodes = {
+        "customer": pa.table({"id": [0, 1], "age": [1.0, 2.0]}),
+        "order": pa.table({"id": np.arange(5), "price": prices, "day": _days(list(seconds))}),
+    }
+    edges = {("order", "by", "customer"): pa.table({"source": range(5), "target": [0, 0, 0, 1, 1]})}
+    graph = Graph.from_frames(edges, nodes, time="order.day").target("customer")
+    pooled = _pooled_of(graph, "latest,forever", "mean of price over order")
+    # Features are centred and divided, so that differences keep their ratio.
+    ratio = (2.0 - 7.0) / (4.0 - 4.5)
+    difference = pooled["latest"][0] - pooled["latest"][1]
+    assert difference == pytest.approx(ratio * (pooled["forever"][0] - pooled["forever"][1]))
+
+
+def test_weights_of_edges_count_in_means_of_any_half_life() -> None:
+    def graph(weights: list[float]) -> Graph:
+        nodes = {
+            "customer": pa.table({"id": range(3), "age": [1.0, 2.0, 3.0]}),
+            "order": pa.table(
+                {
+                    "id": range(6),
+                    "price": [1.0, 5.0, 2.0, 9.0, 4.0, 4.5],
+                    "day": _days([0, 90, 0, 90, 0, 90]),
+                }
+            ),
+        }
+        columns = {"source": range(6), "target": [0, 0, 1, 1, 2, 2], "weight": weights}
+        edges = {("order", "by", "customer"): pa.table(columns)}
+        return Graph.from_frames(edges, nodes, time="order.day", weight="weight").target("customer")
+
+    column = "mean of price over order"
+    # Three times the weight of the older order is as if it came later by as much as three halves take.
+    weighed = _pooled_of(graph([3.0, 1, 3, 1, 3, 1]), "60d,forever", column)
+    plain = _pooled_of(graph([1.0] * 6), "60d,forever", column)
+    share = 3 / (3 + 2**1.5)
+    older, newer = _ends_of_orders(plain)
+    np.testing.assert_allclose(weighed["60d"], share * older + (1 - share) * newer, atol=1e-5)
+    np.testing.assert_allclose(weighed["forever"], (3 * older + newer) / 4, atol=1e-5)
+
+
+def _ends_of_orders(plain: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """The values of the older and of the newer order, 90 days later, from both means without weights."""
+    share = 1 / (1 + 2**1.5)  # of the older one, for 60 days
+    newer = (plain["60d"] - 2 * share * plain["forever"]) / (1 - 2 * share)
+    return 2 * plain["forever"] - newer, newer
+
+
 def test_update_computes_what_a_later_or_redated_order_reaches(model: DGI) -> None:
     before = model.transform(model.graph_)
     later = _shop(like=model.graph_).target("customer")
