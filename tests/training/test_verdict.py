@@ -356,3 +356,68 @@ def test_neighbours_of_actors_differ():
 def _edges_of(graph):
     links = sparse.triu(graph.adjacency).tocoo()
     return np.stack([links.row, links.col])
+
+
+def shop(*, tells: bool, n: int = 300, seed: int = 0) -> Graph:
+    """Customers and items that they buy at random, or by a taste that the features of customers tell."""
+    draws = np.random.default_rng(seed)
+    tastes = draws.integers(0, 3, n)
+    features = np.eye(3)[tastes] + 0.3 * draws.normal(size=(n, 3))
+    chance = np.where(tastes[:, None] == np.arange(n) % 3, 0.06, 0.0) if tells else 0.02
+    bought = sparse.csr_array((draws.random((n, n)) < chance).astype(np.float32))
+    nodes = {"customer": Nodes.of(n, features), "item": Nodes.of(n, np.ones((n, 1)))}
+    return Graph(nodes, (Relation.of("customer", "bought", "item", bought),), node_type="customer")
+
+
+@pytest.mark.parametrize(("tells", "expected"), [(True, "good"), (False, "weak")])
+def test_an_encoder_that_knows_no_hidden_links_is_not_good(tells, expected):
+    model = DGI(16, device="cpu", epochs=60).fit(shop(tells=tells))
+    scores = model.health_["hidden_links"]
+    found = model.health_["verdict"]
+    assert found["verdict"] == expected
+    assert scores["links"] == "customer - item by bought"
+    assert f"hidden links {scores['links']} are told from random pairs with AUC" in found["reason"]
+    assert found["causes"][:1] == (
+        []
+        if tells
+        else [
+            "The encoder is blind: it tells hidden links from random pairs hardly better than chance."
+        ]
+    )
+    assert (scores["trained"] > 0.6) == tells
+
+
+def test_the_same_graph_gives_the_same_scores_of_hidden_links():
+    edges, features = communities(300, 5, 6)
+    first, second = (
+        DGI(16, device="cpu", epochs=5).fit(Graph.from_arrays(edges, features)) for _ in "ab"
+    )
+    assert first.health_["hidden_links"] == second.health_["hidden_links"]
+    assert first.health_["hidden_links"]["trained"] > 0.6
+
+
+def test_few_links_and_features_that_are_made_of_edges_are_not_scored():
+    assert (
+        "hidden_links"
+        not in DGI(8, device="cpu", epochs=2).fit(Graph.from_arrays(EDGES, FEATURES)).health_
+    )
+    edges, _ = communities(300, 5, 6)
+    assert (
+        "hidden_links" not in DGI(8, device="cpu", epochs=2).fit(Graph.from_arrays(edges)).health_
+    )
+
+
+@pytest.mark.parametrize(
+    ("trained", "untrained", "expected"),
+    [
+        (0.95, 0.87, "good"),
+        (0.927, 0.941, "good"),
+        (0.5, 0.5, "weak"),
+        (0.58, 0.57, "weak"),
+        (0.57, 0.5, "good"),
+    ],
+)
+def test_good_is_what_knows_hidden_links_or_has_learnt_them(trained, untrained, expected):
+    scores = {"links": "edges", "pairs": 500, "trained": trained, "untrained": untrained}
+    known = report(loss=0.3, discriminator_accuracy=0.9, hidden_links=scores)
+    assert judge(known, Graph.from_arrays(EDGES, FEATURES))["verdict"] == expected

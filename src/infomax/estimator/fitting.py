@@ -214,7 +214,13 @@ def fit_vectors(request: FitRequest, trained: TrainedModel) -> FittedModel:
 
 def _record(request: FitRequest, trained: TrainedModel, parts: VectorParts) -> TrainingRecord:
     return TrainingRecord(
-        trained.course, request.graph, parts.recipe, request.device, parts.resemblance
+        trained.course,
+        request.graph,
+        parts.recipe,
+        request.device,
+        trained.preset,
+        trained.seed,
+        parts.resemblance,
     )
 
 

@@ -10,9 +10,14 @@ from typing import Any
 from infomax.arrays.resemblance import resemblance
 from infomax.arrays.structural_features import structural_features_named
 from infomax.embeddings import columns_in_words
+from infomax.estimator.assembly import build
 from infomax.graphs.graph import Graph
+from infomax.kernels.device import choose_device
+from infomax.kernels.initialisation import generators
 from infomax.parts.vectors import PAPER
 from infomax.training.health import health, spread
+from infomax.training.hidden_links import score_hidden_links
+from infomax.training.presets import Preset
 from infomax.training.recipe import Recipe
 from infomax.training.vectors import embed
 
@@ -37,6 +42,8 @@ class TrainingRecord:
     """The graph that was trained on; the report is about the nodes that training saw."""
     recipe: Recipe
     device: str
+    preset: Preset
+    seed: int
     resemblance: float | None = None
     """How alike neighbours are, where it was computed for the length of the own part."""
 
@@ -45,6 +52,8 @@ class TrainingRecord:
         """The report on the training, as JSON values; the spectrum in it is that of the encoder's vectors."""
         seen_graph = self.graph.seen()
         facts = self._vector_facts() | self._feature_facts(seen_graph)
+        if self.course["epochs"]:
+            facts |= self._link_facts(seen_graph)
         encoder_vectors = embed(
             self.recipe.only(PAPER), seen_graph, self.device, rows=spread(seen_graph.num_nodes)
         )
@@ -73,6 +82,15 @@ class TrainingRecord:
             if self.resemblance is None:
                 facts["resemblance"] = resemblance_of(seen_graph, self.recipe)
         return facts
+
+    def _link_facts(self, seen_graph: Graph) -> dict[str, Any]:
+        """How well the encoder, and the same before training, know links that are hidden from them."""
+        device = choose_device(self.device)
+        weights_generator, _ = generators(self.seed, device)
+        model = build(self.preset, self.graph.num_features, weights_generator)
+        untrained_encoder = model.encoder.to(device).eval()
+        scores = score_hidden_links(seen_graph, self.recipe, untrained_encoder, self.device)
+        return {} if scores is None else {"hidden_links": scores}
 
 
 def resemblance_of(graph: Graph, recipe: Recipe) -> float | None:

@@ -40,17 +40,24 @@ def auc(logits: NDArray[Any], classes: NDArray[Any], actual: NDArray[Any]) -> fl
 
     Guessing has 0.5. Classes that no node has, or all nodes have, are left out.
     """
-    wide = logits.astype(np.float64)
-    wide -= wide.max(axis=1, keepdims=True)
-    found, shares = [], wide - np.log(np.exp(wide).sum(axis=1, keepdims=True))
+    log_shares = logits.astype(np.float64)
+    log_shares -= log_shares.max(axis=1, keepdims=True)
+    log_shares -= np.log(np.exp(log_shares).sum(axis=1, keepdims=True))
+    scores = []
     for column, code in enumerate(classes):
-        here, others = shares[actual == code, column], np.sort(shares[actual != code, column])
-        if len(here) and len(others):
-            below, above = (np.searchsorted(others, here, side) for side in ("left", "right"))
-            found.append(
-                (below + above).mean() / (2 * len(others))
-            )  # half of those that are as high
-    return float(np.mean(found)) if found else 0.5
+        of_class = log_shares[actual == code, column]
+        of_others = log_shares[actual != code, column]
+        if len(of_class) and len(of_others):
+            scores.append(auc_of_values(of_class, of_others))
+    return float(np.mean(scores)) if scores else 0.5
+
+
+def auc_of_values(positive: NDArray[Any], negative: NDArray[Any]) -> float:
+    """How often one of the values ``[P]`` is above one of the others ``[N]``; of equal ones, half of the times."""
+    ordered = np.sort(negative)
+    below = np.searchsorted(ordered, positive, side="left")
+    not_above = np.searchsorted(ordered, positive, side="right")
+    return float((below + not_above).mean() / (2 * len(ordered)))
 
 
 def silhouette(vectors: NDArray[Any], codes: NDArray[Any]) -> float:

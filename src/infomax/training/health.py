@@ -67,12 +67,26 @@ def figures(report: dict[str, Any]) -> list[tuple[str, str]]:
             if "resemblance" in report
             else []
         ),
+        *_link_row(report),
         ("training time", f"{report['seconds']:.1f} s"),
         ("peak memory of the process", size(report["peak_memory_bytes"])),
     ]
     if "peak_gpu_memory_bytes" in report:
         rows.append(("peak memory on the GPU", size(report["peak_gpu_memory_bytes"])))
     return rows
+
+
+def _link_row(report: dict[str, Any]) -> list[tuple[str, str]]:
+    """How well the encoder knows links that were hidden from it, where that was measured."""
+    if "hidden_links" not in report:
+        return []
+    scores = report["hidden_links"]
+    return [
+        (
+            "AUC of hidden links",
+            f"{scores['trained']:.3f}, before training {scores['untrained']:.3f}",
+        )
+    ]
 
 
 def _metric(name: str, value: float) -> tuple[str, str]:

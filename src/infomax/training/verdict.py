@@ -41,6 +41,14 @@ LITTLE_CHANGE = 0.01
 hardly change them."""
 LARGE_LEARNING_RATE = 0.05
 """A rate above this replaces the weights at every step."""
+KNOWN_LINKS = 0.6
+"""AUC on hidden links from which on an encoder is not blind: of 200 pairs chance reaches 0.56 at most.
+
+Encoders of films and rentals in a database whose rows were drawn at random have 0.49 and 0.53, those of a shop's
+customers who buy at random 0.52, and those of Cora 0.95.
+"""
+GAINED_LINKS = 0.05
+"""By how much an AUC below that must be above the AUC before training."""
 MOST_ROWS = 1000
 """Nodes whose features are looked at, and of wide features the columns."""
 Finding = tuple[str, str]
@@ -71,7 +79,7 @@ def judge(report: dict[str, Any], graph: Graph) -> dict[str, Any]:
     reason = _reason(report)
     if dead == dimensions or learnt_nothing:
         verdict = "learnt nothing"
-    elif fact is not None or learnt_little or poor_vectors:
+    elif fact is not None or learnt_little or poor_vectors or _is_blind(report):
         verdict = "weak"
     else:
         return _verdict("good", reason, notes)
@@ -128,8 +136,25 @@ def _reason(report: dict[str, Any]) -> str:
     if accuracy is not None:
         parts.append(f"the discriminator is right about {100 * accuracy:.1f} % of the nodes")
     rank = report["effective_rank"]
-    parts.append(f"the vectors use {rank:.1f} of {report['dimensions']} dimensions.")
-    return f"The loss is {report['loss']:.4g}, {'; '.join(parts)}"
+    parts.append(f"the vectors use {rank:.1f} of {report['dimensions']} dimensions")
+    if "hidden_links" in report:
+        parts.append(_hidden_links_in_words(report["hidden_links"]))
+    return f"The loss is {report['loss']:.4g}, {'; '.join(parts)}."
+
+
+def _is_blind(report: dict[str, Any]) -> bool:
+    """Whether the encoder tells links that are hidden from it no better than chance, and than before training."""
+    scores = report.get("hidden_links")
+    if scores is None:
+        return False
+    has_gained = scores["trained"] >= scores["untrained"] + GAINED_LINKS
+    return bool(scores["trained"] < KNOWN_LINKS and not has_gained)
+
+
+def _hidden_links_in_words(scores: dict[str, Any]) -> str:
+    links = "edges" if scores["links"] == "edges" else f"links {scores['links']}"
+    trained = f"hidden {links} are told from random pairs with AUC {scores['trained']:.2f}"
+    return f"{trained} (before training {scores['untrained']:.2f})"
 
 
 def _count_isolated(graph: Graph) -> int:
@@ -232,6 +257,11 @@ def _guesses(report: dict[str, Any], graph: Graph) -> Iterator[Finding]:
     if resemblance is not None and resemblance < DIFFERENT and not has_own_part:
         cause = f"The features of neighbours do not resemble each other ({resemblance:.3f})."
         yield cause, "Keep a node's own: leave out --vectors."
+
+    if _is_blind(report):
+        cause = "The encoder is blind: it tells hidden links from random pairs hardly better than chance."
+        remedy = "Features and edges may say nothing of each other. See what each part of the vectors is worth"
+        yield cause, f"{remedy}: infomax evaluate RUN."
 
     epochs_since_lowest = len(losses) - int(np.argmin(losses))
     was_falling = epochs_since_lowest <= 1 + len(losses) // 10
