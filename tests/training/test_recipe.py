@@ -17,12 +17,13 @@ from infomax.io.nodes import Nodes
 from infomax.io.unite import without_features
 from infomax.kernels import Backend
 from infomax.training import embed as engine
-from infomax.training import recipe as module
-from infomax.training.recipe import HALF, LARGE, LONG, lengths, parts_for
+from infomax.training.recipe import HALF_LENGTH, RAISED_LENGTH, lengths, parts_for
 from infomax.training.schedule import ConstantRate
-from infomax.training.spectral_positions import start_rows
+from infomax.training.spectral_positions import PositionSettings, start_rows
+from infomax.views import WholeView
+from infomax.views.batch_view import BatchSource
 
-LENGTHS = {"encoder": 1.0, "own": HALF, "pooled": HALF, "positions": HALF}
+LENGTHS = {"encoder": 1.0, "own": HALF_LENGTH, "pooled": HALF_LENGTH, "positions": HALF_LENGTH}
 
 
 def balanced(part, length, known):
@@ -142,8 +143,6 @@ def test_the_papers_vectors_are_the_encoders_to_the_bit(graph):
     assert expected.shape == (40, 8)
     np.testing.assert_array_equal(all_parts.transform(graph, vectors="paper").vectors, expected)
     with torch.no_grad():
-        from infomax.views import WholeView
-
         view = WholeView.of(
             graph.scaled(plain.scaler_), plain.model_.encoder.rule, Backend(torch.device("cpu"))
         )
@@ -230,6 +229,28 @@ def test_a_graph_folder_has_the_vectors_of_the_graph_in_memory(tmp_path, monkeyp
         model.write_vectors(folder, tmp_path / "parts", vectors="own")
 
 
+def test_what_is_pooled_may_be_kept_in_half_precision(tmp_path, monkeypatch):
+    """As of large graphs: nearly the same vectors, and the same in memory, on disk and in blocks."""
+    graph = random_graph(50, dense=True)
+    model = DGI(8, epochs=2, device="cpu").fit(graph)
+    graph.save(tmp_path / "g.graph")
+    folder = Graph.open(tmp_path / "g.graph")
+    recipe = model.fitted_.recipe
+    positions = {"positions": model.fitted_.positions.of_type("")}
+    usual = model.transform(graph).vectors
+    monkeypatch.setattr(engine, "BLOCK_ON_DISK", {"cpu": 7})
+    halved = []
+    for one in (graph, folder):
+        scaled = one.scaled(recipe.scaler)
+        view_class = WholeView if one is graph else BatchSource
+        view = view_class.of(scaled, recipe.encoder.rule, Backend(torch.device("cpu")))
+        embedder = engine.Embedder(recipe, view, scaled.table, positions, single_precision_nodes=49)
+        halved.append(embedder.all())
+    np.testing.assert_allclose(halved[0], halved[1], atol=2e-3)
+    np.testing.assert_allclose(halved[0], usual, atol=5e-3)
+    assert np.abs(halved[0] - usual).max() > 1e-7
+
+
 def test_a_run_holds_it_and_gives_the_same_bytes(graph, tmp_path):
     model = DGI(8, epochs=2).fit(graph, run=tmp_path / "run")
     loaded, expected = DGI.load(tmp_path / "run"), model.transform(graph)
@@ -260,7 +281,7 @@ def test_the_own_part_is_longer_where_neighbours_are_not_alike():
         np.float32
     )
     same = kind[ends[0]] == kind[ends[1]]
-    for like, length in ((True, HALF), (False, LONG)):
+    for like, length in ((True, HALF_LENGTH), (False, RAISED_LENGTH)):
         found = DGI(8, epochs=1).fit_transform(Graph.from_arrays(ends[:, same == like], features))
         own = found.vectors[features.any(axis=1)][:, found.columns["own"]]
         assert np.linalg.norm(own, axis=1).mean() == pytest.approx(length, rel=1e-3)
@@ -284,13 +305,14 @@ def test_lengths_are_those_at_the_nodes_that_have_features(vectors):
 
 
 @pytest.mark.parametrize(
-    ("resemblance", "length"), [(-0.0009, LONG), (0.0010, HALF), (0.0091, HALF), (None, HALF)]
+    ("resemblance", "length"),
+    [(-0.0009, RAISED_LENGTH), (0.0010, HALF_LENGTH), (0.0091, HALF_LENGTH), (None, HALF_LENGTH)],
 )
 def test_the_own_part_is_as_long_as_actors_chameleons_and_proteins_want_it(resemblance, length):
     pairs = np.random.default_rng(0).integers(300, size=(2, 12_000))
     found = lengths(Graph.from_arrays(pairs, np.ones((300, 2))), resemblance)
     assert found["own"] == pytest.approx(length, abs=0.06)
-    assert {**found, "own": HALF} == LENGTHS
+    assert {**found, "own": HALF_LENGTH} == LENGTHS
 
 
 def test_positions_are_as_long_as_the_encoder_between_several_types():
@@ -306,14 +328,17 @@ def test_what_a_graph_cannot_have_is_left_out_and_told(graph, monkeypatch):
     assert "several graphs" in parts_for(several, "own,positions")[1][0]
     with pytest.raises(InputError, match="a part that this graph can have"):
         parts_for(several, "positions")
-    assert LARGE > 1_000_000
-    monkeypatch.setattr(module, "LARGE", 39)
-    wanted, told = parts_for(graph, "recipe")
-    assert wanted == ("encoder", "own")
-    assert told[0].startswith("vectors have no pooled, positions and are not smoothed: of 40 nodes")
-    monkeypatch.setattr(module, "HUGE", 39)
-    assert parts_for(graph, "recipe")[0] == ("encoder",)
-    assert parts_for(graph, "encoder,own")[0] == ("encoder", "own")
+
+
+def test_a_large_graph_has_all_parts_and_a_note_on_its_positions(graph):
+    settings = PositionSettings(large_nodes=39, huge_nodes=60)
+    part_names, notes = parts_for(graph, "recipe", settings=settings)
+    assert part_names == ("encoder", "own", "pooled", "positions")
+    assert len(notes) == 1
+    assert notes[0].startswith("vectors have 64 positions, not 128: of 40 nodes")
+    settings = PositionSettings(large_nodes=10, huge_nodes=39)
+    assert "32 positions" in parts_for(graph, "recipe", settings=settings)[1][0]
+    assert parts_for(graph, "encoder,own", settings=settings) == (("encoder", "own"), [])
 
 
 def test_positions_take_the_place_of_what_nodes_without_features_say(graph):
@@ -355,7 +380,7 @@ def test_a_part_that_is_the_same_at_every_node_is_not_its_rounding():
         assert np.ptp(found.vectors[connected][:, found.columns[name]], axis=0).max() < 1e-6, name
     assert np.linalg.norm(
         found.vectors[:, found.columns["positions"]], axis=1
-    ).mean() == pytest.approx(HALF, abs=1e-3)
+    ).mean() == pytest.approx(HALF_LENGTH, abs=1e-3)
 
 
 @pytest.mark.parametrize("asked", ["own", "encoder,positions", "recipe"])

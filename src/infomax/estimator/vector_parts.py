@@ -17,8 +17,7 @@ from infomax.training.health import SAMPLE, spread
 from infomax.training.own import COUNT, own_projection, with_features
 from infomax.training.presets import Preset
 from infomax.training.recipe import (
-    FITTED,
-    LARGE,
+    MOST_FITTED_NODES,
     Recipe,
     balance,
     family,
@@ -26,7 +25,12 @@ from infomax.training.recipe import (
     name_columns,
     parts_for,
 )
-from infomax.training.spectral_positions import SpectralPositions, fit_spectral_positions
+from infomax.training.spectral_positions import (
+    SETTINGS,
+    PositionSettings,
+    SpectralPositions,
+    fit_spectral_positions,
+)
 from infomax.training.vectors import embed_some
 
 
@@ -49,6 +53,7 @@ def fit_vector_parts(
     *,
     shared_positions: SpectralPositions | None = None,
     position_count: int | None = None,
+    settings: PositionSettings = SETTINGS,
 ) -> VectorParts:
     """Fit all parts that the preset asks for to the nodes that training saw.
 
@@ -59,15 +64,16 @@ def fit_vector_parts(
         device: where parts are computed.
         shared_positions: the positions of this graph's nodes, where another model has them already.
         position_count: how many columns positions must have, where the training of another model goes on.
+        settings: how positions are searched, and which graphs are large.
     """
     if preset.vectors == PAPER:
         return VectorParts(recipe)
     seen_graph = graph.seen()
-    smooth = not graph.node_type and graph.num_nodes <= LARGE
-    recipe = replace(recipe, smooth=smooth, node_type=graph.node_type)
+    has_one_type = not graph.node_type
+    recipe = replace(recipe, smooth=has_one_type, node_type=graph.node_type)
     part_names = _part_names(graph, recipe, preset)
     # A graph that large may be on disk, where each row, and each row of its neighbours, is a page to read.
-    sample_size = FITTED if graph.num_nodes <= LARGE else SAMPLE
+    sample_size = SAMPLE if settings.is_large(graph.num_nodes) else MOST_FITTED_NODES
 
     projections, column_names = _fit_projections(
         seen_graph, recipe, part_names, sample_size, device
@@ -78,9 +84,8 @@ def fit_vector_parts(
     if "positions" in part_names:
         positions = shared_positions
         if positions is None:
-            positions = fit_spectral_positions(
-                graph, Backend(choose_device(device)), position_count
-            )
+            backend = Backend(choose_device(device))
+            positions = fit_spectral_positions(graph, backend, position_count, settings=settings)
     recipe = name_columns(recipe, part_names, positions.width if positions else 0, column_names)
 
     # Centres and lengths are those of the unbalanced vectors of a sample of nodes.

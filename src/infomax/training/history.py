@@ -27,7 +27,7 @@ from infomax.io.record import Record
 from infomax.kernels import Backend
 from infomax.training.health import spread
 from infomax.training.own import blocks, own_projection
-from infomax.training.recipe import FITTED, numbered
+from infomax.training.recipe import MOST_FITTED_NODES, numbered
 
 Array = NDArray[np.float32]
 Rows = NDArray[np.int64]
@@ -108,7 +108,7 @@ class History:
             table = np.zeros((nodes.num_nodes, 0), np.float32)
             if not structural_features_named(names):
                 projection = own_projection(
-                    own.table, spread(own.num_nodes, FITTED), backend
+                    own.table, spread(own.num_nodes, MOST_FITTED_NODES), backend
                 ).numpy()
                 rows = blocks(nodes.table, np.arange(nodes.num_nodes))
                 table = np.concatenate([_projected(some, projection) for some in rows])

@@ -1,15 +1,16 @@
 """What a vector is made of: the encoder, the node's own features, the same pooled, and positions, side by side.
 
-encoder    H + P^2 H with rows of length 1; in a graph of several types, and in very large ones, H
+encoder    H + P^2 H with rows of length 1; in a graph of several types H
 own        the node's scaled features, standardised where they are few; of many, divided by the root of their
            deviation, the singular vectors; see `infomax.training.own`
 pooled     P^2 of the own part; of several types, the means along paths of the own parts at their ends; where rows have
            times, one such part per half-life that was asked for, "pooled 60d"; see `infomax.training.decay`
-positions  singular vectors of the whole graph, see `infomax.training.places`
+positions  singular vectors of the whole graph, see `infomax.training.spectral_positions`
 
-Each part is centred, and has a mean length of its own on the nodes that training saw; parts that are made of features
-have it on those of them that have any. Nodes without features have neither own nor pooled parts: positions take their
-place. The paper's vectors are H alone.
+Each part is centred, and has a mean length of its own on the nodes that training saw. Parts that are built from
+features are scaled on the nodes that have features. Nodes without features have neither own nor pooled parts: positions
+take their place. The recipe is the same for graphs of any size, but for the number of positions. The paper's vectors
+are H alone.
 """
 
 from __future__ import annotations
@@ -35,8 +36,9 @@ from infomax.graphs.graph import Graph
 from infomax.io.json import to_json
 from infomax.parts.encoders import Encoder
 from infomax.parts.vectors import PAPER, PARTS, POOLED, RECIPE
+from infomax.training.spectral_positions import SETTINGS, PositionSettings
 
-HALF, WHOLE = 0.5, 1.0
+FULL_LENGTH, HALF_LENGTH = 1.0, 0.5
 """Mean lengths of parts, where the encoder's is 1: `lengths`.
 
 On validation nodes of Cora, Citeseer, Pubmed, ACM, DBLP and debian half a length of the own part, the pooled part and
@@ -48,64 +50,63 @@ Between several types positions have length 1 always, since features may say lit
 gains 0.4 points on DBLP with hashed titles as features, and 4.7 on ACM with random columns; ACM and DBLP as they are
 change by at most 0.5.
 """
-LONG = 2.0
-FALL = 0.0003
+RAISED_LENGTH = 2.0
+RESEMBLANCE_DECAY = 0.0003
 """The own part's length where neighbours are not alike at all, and the resemblance over which that falls to 1 / e.
 
 On validation nodes actors, with a resemblance of -0.0009, gain 2.6 points at length 2, and chameleon, with 0.0010,
 loses 2 at length 1 and 3 at length 2.
 """
-ENOUGH = 5_000
+ENOUGH_ENTRIES = 5_000
 """Entries of the adjacency by which a resemblance is known well enough."""
-LARGE = 2_000_000
-"""Nodes above which neither the encoder is smoothed, nor are there pooled parts and positions: the passes over all
-nodes, which these need, would take longer than the training."""
-HUGE = 20_000_000
-"""Nodes of a type above which the own part is left out unless it is asked for: it would be most of what is written."""
-FITTED = 200_000
+MOST_FITTED_NODES = 200_000
 """Nodes to which parts are fitted, at most."""
-ROUNDING = 1e-5
+SMALLEST_DIFFERENCE = 1e-5
 """Differences between nodes, as a share of the length of a part, that are but the rounding of single precision."""
-_ROWS = 1 << 12
+ROWS_PER_BLOCK = 1 << 12
 
 
 def parts_for(
-    graph: Graph, vectors: str, half_life: str | None = None
+    graph: Graph,
+    vectors: str,
+    half_life: str | None = None,
+    settings: PositionSettings = SETTINGS,
 ) -> tuple[tuple[str, ...], list[str]]:
-    """The parts that a graph can have of those asked for, and in words what is left out and why.
+    """The parts that a graph can have of those asked for, and notes for the user on what is left out or smaller.
 
-    Half-lives are those of pooled parts, so who asks for them has these.
+    Half-lives are those of pooled parts, so whoever asks for half-lives gets pooled parts.
     """
-    wanted, told = PARTS if vectors == RECIPE else tuple(vectors.split(",")), list[str]()
     if vectors == PAPER:
-        return (), told
-    nodes = sum(one.num_nodes for one in graph.nodes.values())
-    if nodes > LARGE:
-        kept = ("encoder",) if graph.num_nodes > HUGE and vectors == RECIPE else ("encoder", "own")
-        left_out = [name for name in wanted if name not in kept]
-        wanted = tuple(name for name in wanted if name in kept)
-        what = (
-            f"have no {', '.join(left_out)} and are not smoothed"
-            if left_out
-            else "are not smoothed"
-        )
-        told.append(f"vectors {what}: of {nodes:,} nodes, that would take longer than the training")
-    if graph.groups is not None and "positions" in wanted:
-        wanted = tuple(name for name in wanted if name != "positions")
+        return (), []
+    requested_parts = PARTS if vectors == RECIPE else tuple(vectors.split(","))
+    notes: list[str] = []
+
+    if graph.groups is not None and "positions" in requested_parts:
+        requested_parts = tuple(name for name in requested_parts if name != "positions")
         if vectors != RECIPE:
-            told.append("vectors have no positions: those in several graphs cannot be compared")
-    bare = _without_features(graph)
-    if vectors == RECIPE and "positions" in wanted and graph.node_type in bare:
-        needless = {"own", "pooled"} if len(bare) == len(graph.nodes) and not half_life else {"own"}
-        wanted = tuple(name for name in wanted if name not in needless)
-    if not wanted:
-        raise InputError(
-            "vectors", "a part that this graph can have", vectors, "Add another: encoder,own."
-        )
-    return wanted, told
+            notes.append("vectors have no positions: those in several graphs cannot be compared")
+
+    # Where nodes have no features but positions, these are a part of their own already.
+    types_without_features = _types_without_features(graph)
+    lacks_features = graph.node_type in types_without_features
+    if vectors == RECIPE and "positions" in requested_parts and lacks_features:
+        superfluous = {"own"}
+        if len(types_without_features) == len(graph.nodes) and not half_life:
+            superfluous.add("pooled")
+        requested_parts = tuple(name for name in requested_parts if name not in superfluous)
+
+    if "positions" in requested_parts:
+        node_count = sum(nodes.num_nodes for nodes in graph.nodes.values())
+        note = settings.note_for(node_count)
+        if note is not None:
+            notes.append(note)
+    if not requested_parts:
+        expected = "a part that this graph can have"
+        raise InputError("vectors", expected, vectors, "Add another: encoder,own.")
+    return requested_parts, notes
 
 
-def _without_features(graph: Graph) -> set[str]:
+def _types_without_features(graph: Graph) -> set[str]:
     """The types whose nodes have no features but positions in the graph."""
     return {
         node_type
@@ -116,16 +117,17 @@ def _without_features(graph: Graph) -> set[str]:
 
 def lengths(graph: Graph, resemblance: float | None) -> dict[str, float]:
     """The mean length of each part; that of the own part rises where neighbours are not alike."""
-    raised = 0.0
+    own = HALF_LENGTH
     if resemblance is not None:
-        sure = min(1.0, graph.edges.nnz / ENOUGH)
-        raised = sure * (LONG - HALF) * math.exp(-max(resemblance, 0.0) / FALL)
+        certainty = min(1.0, graph.edges.nnz / ENOUGH_ENTRIES)
+        unlikeness = math.exp(-max(resemblance, 0.0) / RESEMBLANCE_DECAY)
+        own += certainty * (RAISED_LENGTH - HALF_LENGTH) * unlikeness
+
     has_several_types = bool(graph.node_type)
-    if has_several_types or graph.node_type in _without_features(graph):
-        positions = WHOLE
-    else:
-        positions = HALF
-    return {"encoder": WHOLE, "own": HALF + raised, "pooled": HALF, "positions": positions}
+    positions = HALF_LENGTH
+    if has_several_types or graph.node_type in _types_without_features(graph):
+        positions = FULL_LENGTH
+    return {"encoder": FULL_LENGTH, "own": own, "pooled": HALF_LENGTH, "positions": positions}
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,15 +160,18 @@ class Recipe:
         """The types whose own parts are pooled, each with the paths to it; of one type only itself, and no path."""
         if not isinstance(self.encoder.rule, tuple):
             return {self.node_type: []}
-        found: dict[str, list[str]] = {}
+        paths_to_type: dict[str, list[str]] = {}
         for path in self.encoder.rule:
-            found.setdefault(path.rsplit("-", 1)[-1], []).append(path)
-        return found
+            last_type = path.rsplit("-", 1)[-1]
+            paths_to_type.setdefault(last_type, []).append(path)
+        return paths_to_type
 
     @property
     def width(self) -> int:
         """D."""
-        return sum(map(len, self.parts.values())) if self.parts else self.encoder.out_dim
+        if not self.parts:
+            return self.encoder.out_dim
+        return sum(map(len, self.parts.values()))
 
     @property
     def half_lives(self) -> dict[str, float]:
@@ -178,146 +183,177 @@ class Recipe:
     @property
     def hops(self) -> int:
         """Hops over which the encoder's output or the own part are pooled: 0 or 2."""
-        if isinstance(
-            self.encoder.rule, tuple
-        ):  # there is no way from a type to itself that all such graphs have
+        # Among several types no path leads from a type to itself in all graphs.
+        if isinstance(self.encoder.rule, tuple):
             return 0
-        return 2 if "pooled" in self.parts or (self.smooth and "encoder" in self.parts) else 0
+        is_smoothed = self.smooth and "encoder" in self.parts
+        return 2 if is_smoothed or "pooled" in self.parts else 0
 
     def only(self, vectors: str) -> Recipe:
         """The same with some of its parts, or with the paper's vectors."""
         if vectors == PAPER:
             return Recipe(self.encoder, self.scaler)
-        asked = vectors.split(",")
-        held = {family(name) for name in self.parts} | ({RECIPE} if self.parts else set())
-        if lacking := set(asked) - held:
-            known = ",".join(self.parts) or "the paper's vectors alone"
-            told = min(lacking, key=asked.index)
-            raise InputError(
-                "vectors", f"parts that this model has: {known}", told, "Train it with them."
-            )
-        wanted = [name for name in self.parts if vectors == RECIPE or family(name) in asked]
-        if list(wanted) == list(self.parts):
+
+        requested_parts = vectors.split(",")
+        known_parts = {family(name) for name in self.parts}
+        if self.parts:
+            known_parts.add(RECIPE)
+        unknown_parts = [name for name in requested_parts if name not in known_parts]
+        if unknown_parts:
+            model_parts = ",".join(self.parts) or "the paper's vectors alone"
+            expected = f"parts that this model has: {model_parts}"
+            raise InputError("vectors", expected, unknown_parts[0], "Train it with them.")
+
+        selected = [
+            name for name in self.parts if vectors == RECIPE or family(name) in requested_parts
+        ]
+        if selected == list(self.parts):
             return self
         if self.turn is not None:
-            raise InputError(
-                "vectors", "all parts, of vectors that were turned onto others", vectors
-            )
-        places = slices(self.parts)
-        columns = np.concatenate([np.arange(self.width)[places[name]] for name in wanted])
-        centre, factor = (
-            None if one is None else one[columns] for one in (self.centre, self.factor)
-        )
+            expected = "all parts, of vectors that were turned onto others"
+            raise InputError("vectors", expected, vectors)
+
+        columns_of_part = slices(self.parts)
+        all_columns = np.arange(self.width)
+        columns = np.concatenate([all_columns[columns_of_part[name]] for name in selected])
         return replace(
-            self, parts={name: self.parts[name] for name in wanted}, centre=centre, factor=factor
+            self,
+            parts={name: self.parts[name] for name in selected},
+            centre=None if self.centre is None else self.centre[columns],
+            factor=None if self.factor is None else self.factor[columns],
         )
 
     def tensors(self) -> dict[str, Tensor]:
         """What a run keeps beside the encoder."""
-        one = {"centre": self.centre, "factor": self.factor, "turn": self.turn}
-        found = {f"recipe.{name}": tensor for name, tensor in one.items() if tensor is not None}
-        return found | {
-            f"recipe.projection:{node_type}": tensor
-            for node_type, tensor in self.projections.items()
+        fitted = {"centre": self.centre, "factor": self.factor, "turn": self.turn}
+        tensors = {
+            f"recipe.{name}": tensor for name, tensor in fitted.items() if tensor is not None
         }
+        for node_type, projection in self.projections.items():
+            tensors[f"recipe.projection:{node_type}"] = projection
+        return tensors
 
     @cached_property
     def hash(self) -> str:
         """The hash by which vectors are known as those of one model."""
-        others = [
-            one for _, one in sorted(self.scaler.others.items())
-        ]  # a run is read in another order
-        scalers = (to_json([one.kind, one.mean, one.deviation]) for one in (self.scaler, *others))
-        content = hashlib.sha256("".join(scalers).encode())
-        content.update(
-            to_json([self.smooth, {name: list(one) for name, one in self.parts.items()}]).encode()
-        )
-        for name, weight in (
-            self.encoder.state_dict() | dict(sorted(self.tensors().items()))
-        ).items():
-            content.update(name.encode() + weight.cpu().numpy().tobytes())
+        # A run is read in another order than it is written, so all that has names is sorted by them.
+        other_scalers = [scaler for _, scaler in sorted(self.scaler.others.items())]
+        content = hashlib.sha256()
+        for scaler in (self.scaler, *other_scalers):
+            content.update(to_json([scaler.kind, scaler.mean, scaler.deviation]).encode())
+        column_names = {name: list(columns) for name, columns in self.parts.items()}
+        content.update(to_json([self.smooth, column_names]).encode())
+        tensors = self.encoder.state_dict() | dict(sorted(self.tensors().items()))
+        for name, tensor in tensors.items():
+            content.update(name.encode() + tensor.cpu().numpy().tobytes())
         return content.hexdigest()
 
 
 def name_columns(
-    recipe: Recipe, wanted: Sequence[str], places: int, features: Mapping[str, Sequence[str]]
+    recipe: Recipe,
+    part_names: Sequence[str],
+    position_count: int,
+    features: Mapping[str, Sequence[str]],
 ) -> Recipe:
-    """The recipe with the parts wanted, whose columns have names.
+    """The recipe with parts whose columns have names.
 
-    ``places`` is the number of positions; ``features`` are the names of features by type.
+    Args:
+        recipe: the encoder and the projections of own parts.
+        part_names: the parts that vectors have; those without columns are left out.
+        position_count: the number of positions.
+        features: the names of the features of each type.
     """
+    pooled_columns: list[str] = []
+    for node_type in recipe.ends:
+        names = _own_columns(recipe, features, node_type, f"pooled {node_type}".rstrip())
+        if _keeps_features(recipe, features, node_type):
+            names = [f"mean of {name} over {node_type or 'two hops'}" for name in names]
+        pooled_columns += names
 
-    def projected(
-        node_type: str, part: str = "own", before: str = "", after: str = ""
-    ) -> list[str]:
-        if node_type not in recipe.projections:  # neither it nor what is pooled of it is wanted
-            return []
-        width, known = recipe.projections[node_type].shape[1], features[node_type]
-        if width == len(known):
-            return [f"{before}{name}{after}" for name in known]
-        return numbered(part, width)
-
-    pooled = [
-        projected(
-            node_type,
-            f"pooled {node_type}".rstrip(),
-            "mean of ",
-            f" over {node_type or 'two hops'}",
-        )
-        for node_type in recipe.ends
-    ]
-    made = {
+    columns = {
         "encoder": numbered("encoder", recipe.encoder.out_dim),
-        "own": projected(recipe.node_type),
-        "pooled": [name for names in pooled for name in names],
-        "positions": numbered("position", places),
+        "own": _own_columns(recipe, features, recipe.node_type, "own"),
+        "pooled": pooled_columns,
+        "positions": numbered("position", position_count),
     }
-    for part in wanted:
-        if part.startswith(POOLED):
-            made[part] = [f"{name}, {part.removeprefix(POOLED)}" for name in made["pooled"]]
-    return replace(recipe, parts={name: tuple(made[name]) for name in wanted if made[name]})
+    for part_name in part_names:
+        if part_name.startswith(POOLED):
+            half_life = part_name.removeprefix(POOLED)
+            columns[part_name] = [f"{name}, {half_life}" for name in pooled_columns]
+    return replace(
+        recipe, parts={name: tuple(columns[name]) for name in part_names if columns[name]}
+    )
 
 
-def numbered(part: str, width: int) -> list[str]:
+def _own_columns(
+    recipe: Recipe, features: Mapping[str, Sequence[str]], node_type: str, part_name: str
+) -> list[str]:
+    """The names of the own part's columns of a type: of its features, where these are kept as they are."""
+    if node_type not in recipe.projections:  # neither it nor what is pooled of it is wanted
+        return []
+    if _keeps_features(recipe, features, node_type):
+        return list(features[node_type])
+    return numbered(part_name, recipe.projections[node_type].shape[1])
+
+
+def _keeps_features(recipe: Recipe, features: Mapping[str, Sequence[str]], node_type: str) -> bool:
+    """Whether the own part of a type has a column for each feature."""
+    projection = recipe.projections.get(node_type)
+    return projection is not None and projection.shape[1] == len(features[node_type])
+
+
+def numbered(part_name: str, width: int) -> list[str]:
     """The names of columns that have no names of their own: ``own 1 of 128``."""
-    return [f"{part} {at} of {width}" for at in range(1, width + 1)]
+    return [f"{part_name} {number} of {width}" for number in range(1, width + 1)]
 
 
-def family(part: str) -> str:
+def family(part_name: str) -> str:
     """The name of a part without its half-life."""
-    return part.split(" ")[0]
+    return part_name.split(" ")[0]
 
 
 def balance(
     raw: Tensor,
     parts: Mapping[str, Sequence[str]],
-    length: Mapping[str, float],
-    known: NDArray[np.bool_],
-) -> list[Tensor]:
+    mean_lengths: Mapping[str, float],
+    has_features: NDArray[np.bool_],
+) -> tuple[Tensor, Tensor]:
     """The centre ``[D]`` and the factor ``[D]`` by which each part of rows ``[n, D]`` gets its mean length.
 
-    Parts that are made of features have it at the nodes that have any, ``known [n]``: where most have none, these would
-    else be far from the centre, and positions nothing beside them. Pooled parts of several half-lives have that length
-    together. A part that is the same at every node gets none.
+    Parts that are built from features have it at the nodes that have features, ``has_features [n]``: where most nodes
+    have none, the others would else be far from the centre, and positions nothing beside them. Pooled parts of several
+    half-lives have that length together. A part that is the same at every node gets none.
     """
-    described = known if known.any() else np.ones_like(known)
-    counted = [np.ones_like(known) if name == "positions" else described for name in parts]
-    among = torch.from_numpy(np.stack(counted, axis=1)).to(raw.device)
-    nodes = among.sum(dim=0, dtype=torch.float64)
-    columns, blocks = slices(parts), range(0, len(raw), _ROWS)
-    centre = torch.stack(
-        [raw[first : first + _ROWS].sum(dim=0, dtype=torch.float64) for first in blocks]
-    )
-    centre = centre.sum(dim=0) / len(raw)
-    whole, apart = torch.zeros(2, len(parts), dtype=torch.float64, device=raw.device)
-    for first in blocks:
-        here = raw[first : first + _ROWS].double()
-        for total, x in ((whole, here), (apart, here - centre)):
-            lengths_of = torch.stack([x[:, at].norm(dim=1) for at in columns.values()], dim=1)
-            total += (lengths_of * among[first : first + _ROWS]).sum(dim=0)
-    count, factor = Counter(map(family, parts)), torch.zeros_like(centre)
-    for part, (name, at) in enumerate(columns.items()):
-        if apart[part] > ROUNDING * whole[part]:  # else the part is the same at every node
-            target = length[family(name)] / math.sqrt(count[family(name)])
-            factor[at] = target * nodes[part] / apart[part]
-    return [one.float().cpu() for one in (centre, factor)]
+    part_columns = slices(parts)
+
+    # Which nodes count for which part.
+    all_nodes = np.ones_like(has_features)
+    described = has_features if has_features.any() else all_nodes
+    counted_nodes = [all_nodes if name == "positions" else described for name in parts]
+    counts = torch.from_numpy(np.stack(counted_nodes, axis=1)).to(raw.device)
+    node_counts = counts.sum(dim=0, dtype=torch.float64)
+
+    # Sums in double precision, block by block.
+    blocks = [slice(first, first + ROWS_PER_BLOCK) for first in range(0, len(raw), ROWS_PER_BLOCK)]
+    block_sums = [raw[block].sum(dim=0, dtype=torch.float64) for block in blocks]
+    centre = torch.stack(block_sums).sum(dim=0) / len(raw)
+    length_sum = torch.zeros(len(parts), dtype=torch.float64, device=raw.device)
+    centred_length_sum = torch.zeros_like(length_sum)
+    for block in blocks:
+        rows = raw[block].double()
+        length_sum += (_part_lengths(rows, part_columns) * counts[block]).sum(dim=0)
+        centred_lengths = _part_lengths(rows - centre, part_columns)
+        centred_length_sum += (centred_lengths * counts[block]).sum(dim=0)
+
+    parts_of_family = Counter(map(family, parts))
+    factor = torch.zeros_like(centre)
+    for number, (name, columns) in enumerate(part_columns.items()):
+        if centred_length_sum[number] > SMALLEST_DIFFERENCE * length_sum[number]:
+            mean_length = mean_lengths[family(name)] / math.sqrt(parts_of_family[family(name)])
+            factor[columns] = mean_length * node_counts[number] / centred_length_sum[number]
+    return centre.float().cpu(), factor.float().cpu()
+
+
+def _part_lengths(rows: Tensor, part_columns: Mapping[str, slice]) -> Tensor:
+    """The length of each part of some rows ``[n, D]``, ``[n, parts]``."""
+    return torch.stack([rows[:, columns].norm(dim=1) for columns in part_columns.values()], dim=1)
