@@ -60,8 +60,8 @@ def test_it_tells_neighbours_that_are_alike_from_those_that_differ_and_from_rand
 def test_a_sample_of_the_edges_is_seeded_and_near_the_whole(monkeypatch):
     graph = Graph.from_arrays(ALIKE, FEATURES)
     whole = of(graph)
-    monkeypatch.setattr(module, "SAMPLE", 500)
-    monkeypatch.setattr(module, "FEW", 500)
+    monkeypatch.setattr(module, "EDGES_IN_SAMPLE", 500)
+    monkeypatch.setattr(module, "EDGES_IN_FIRST_SAMPLE", 500)
     again = Graph.from_arrays(ALIKE, FEATURES)  # another object, so that it is computed again
     assert of(graph, seed=1) == of(again, seed=1) != of(graph, seed=2)
     assert of(graph, seed=1) == pytest.approx(whole, abs=0.06)
@@ -72,7 +72,7 @@ def test_few_edges_tell_that_neighbours_are_alike_and_more_that_they_are_not(mon
     monkeypatch.setattr(
         module, "_among", lambda most, *given: looked.append(most) or among(most, *given)
     )
-    monkeypatch.setattr(module, "FEW", 500)
+    monkeypatch.setattr(module, "EDGES_IN_FIRST_SAMPLE", 500)
     for ends, expected in (
         (ALIKE, [500]),
         (ENDS, [500, module.SAMPLE]),

@@ -12,6 +12,11 @@ from scipy import sparse
 from infomax.arrays.blocks import BLOCK_BYTES, require_room
 
 Entries = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]
+"""Edges of some nodes: the position of the node among those asked for, the node at the other end, and the weight."""
+
+
+ENTRIES_PER_BLOCK = 1 << 24
+"""Entries of a mapped file that are counted at a time."""
 
 
 class Senders(NamedTuple):
@@ -29,46 +34,53 @@ class Senders(NamedTuple):
 
     @classmethod
     def of_matrix(cls, received: sparse.csr_array) -> Senders:
-        """Those of a matrix with a row per node that receives."""
-        return cls(
-            received.indptr, received.indices, received.data if (received.data != 1).any() else None
-        )
+        """The senders of a matrix with a row per node that receives."""
+        is_weighted = (received.data != 1).any()
+        weights = received.data if is_weighted else None
+        return cls(received.indptr, received.indices, weights)
 
     def matrix(self, width: int) -> sparse.csr_array:
-        """The matrix ``[N, width]`` of them, in memory."""
-        data = np.ones(len(self.indices), np.float32) if self.data is None else self.data
-        return sparse.csr_array(
-            (data, self.indices, self.indptr), shape=(len(self.indptr) - 1, width)
-        )
+        """The weights as a matrix ``[N, width]``, in memory, with a column per node that may send."""
+        weights = np.ones(len(self.indices), np.float32) if self.data is None else self.data
+        shape = (len(self.indptr) - 1, width)
+        return sparse.csr_array((weights, self.indices, self.indptr), shape=shape)
 
     def sums(self) -> NDArray[np.float64]:
         """The sum of the weights that each node receives, ``[N]``."""
         counts = np.diff(self.indptr).astype(np.int64, copy=False)
         if self.data is None:
             return counts.astype(np.float64)
-        out, step = np.zeros(len(counts)), BLOCK_BYTES // 8
-        for first in range(0, len(counts), step):
-            last = min(first + step, len(counts))
-            owner = np.repeat(np.arange(last - first), counts[first:last])
-            out[first:last] = np.bincount(
-                owner, self.data[self.indptr[first] : self.indptr[last]], last - first
-            )
-        return out
+        sums = np.zeros(len(counts))
+        nodes_per_block = BLOCK_BYTES // 8
+        for first in range(0, len(counts), nodes_per_block):
+            last = min(first + nodes_per_block, len(counts))
+            receivers = np.repeat(np.arange(last - first), counts[first:last])
+            weights = self.data[self.indptr[first] : self.indptr[last]]
+            sums[first:last] = np.bincount(receivers, weights, last - first)
+        return sums
 
     def of(self, nodes: NDArray[np.int64]) -> Entries:
-        """The entries of some nodes: the place of each among ``nodes``, the sender, and the weight."""
-        first = self.indptr[nodes].astype(np.int64)
-        owner, at = spans(first, self.indptr[nodes + 1] - first)
-        weights = np.ones(len(at), np.float32) if self.data is None else self.data[at]
-        return owner, self.indices[at].astype(np.int64), weights
+        """Who sends to some nodes, as `Entries`."""
+        first_entries = self.indptr[nodes].astype(np.int64)
+        positions, entries = spans(first_entries, self.indptr[nodes + 1] - first_entries)
+        if self.data is None:
+            weights = np.ones(len(entries), np.float32)
+        else:
+            weights = self.data[entries]
+        return positions, self.indices[entries].astype(np.int64), weights
 
 
 def spans(
     first: NDArray[np.int64], count: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The places of n spans, each so many from a first one on: the number of the span, and the place ``[E]``."""
-    owner = np.repeat(np.arange(len(first)), count)
-    return owner, np.arange(len(owner)) + np.repeat(first - (np.cumsum(count) - count), count)
+    """List n spans of integers, one after the other: the number of its span ``[E]``, and each integer ``[E]``.
+
+    Span i has ``count[i]`` integers from ``first[i]`` on.
+    """
+    span_numbers = np.repeat(np.arange(len(first)), count)
+    starts_in_list = np.cumsum(count) - count
+    offsets = np.repeat(first - starts_in_list, count)
+    return span_numbers, np.arange(len(span_numbers)) + offsets
 
 
 class Adjacency:
@@ -81,12 +93,14 @@ class Adjacency:
     in_memory = True
 
     def __init__(self, values: sparse.csr_array, directed: bool = False) -> None:
-        self.values, self.directed = values, directed
+        self.values = values
+        self.directed = directed
 
     @cached_property
     def senders(self) -> Senders:
         """Who sends to each of the T nodes, in memory or mapped."""
-        return Senders.of_matrix(sparse.csr_array(self.values.T) if self.directed else self.values)
+        received = sparse.csr_array(self.values.T) if self.directed else self.values
+        return Senders.of_matrix(received)
 
     @cached_property
     def receivers(self) -> Senders:
@@ -119,30 +133,28 @@ class Adjacency:
         return self.senders.data is not None
 
     def received(self, nodes: NDArray[np.int64]) -> Entries:
-        """Who sends to some nodes: the place of each among ``nodes``, the sender, and the weight."""
+        """Who sends to some nodes."""
         return self.senders.of(nodes)
 
     def sent(self, nodes: NDArray[np.int64]) -> Entries:
-        """Whom some of the S nodes send to: the place of each among ``nodes``, the receiver, and the weight."""
+        """Whom some of the S nodes send to."""
         return self.receivers.of(nodes)
 
     def strength(self, nodes: NDArray[np.int64]) -> NDArray[np.float64]:
         """The sum of the weights that some nodes receive, ``[n]``."""
         if self.senders.data is None:
-            return np.asarray(self.senders.indptr[nodes + 1] - self.senders.indptr[nodes]).astype(
-                np.float64
-            )
-        place, _, weights = self.received(nodes)
-        return np.bincount(place, weights, len(nodes)).astype(np.float64)
+            counts = self.senders.indptr[nodes + 1] - self.senders.indptr[nodes]
+            return np.asarray(counts).astype(np.float64)
+        positions, _, weights = self.received(nodes)
+        return np.bincount(positions, weights, len(nodes)).astype(np.float64)
 
     def degrees(self) -> NDArray[np.int64]:
         """The number of edges at each node, ``[N]``; in a directed graph outgoing and incoming edges both count."""
         degrees = np.diff(self.senders.indptr).astype(np.int64)
         if self.directed:
-            for first in range(0, self.nnz, 1 << 24):
-                degrees += np.bincount(
-                    self.senders.indices[first : first + (1 << 24)], minlength=len(degrees)
-                )
+            for first in range(0, self.nnz, ENTRIES_PER_BLOCK):
+                senders = self.senders.indices[first : first + ENTRIES_PER_BLOCK]
+                degrees += np.bincount(senders, minlength=len(degrees))
         return degrees
 
     def matrix(self) -> sparse.csr_array:
@@ -159,9 +171,8 @@ class Adjacency:
             return 0
         if rows is None:
             return 20 * self.nnz
-        return 40 * int(
-            (self.senders.indptr[rows + 1].astype(np.int64) - self.senders.indptr[rows]).sum()
-        )
+        first_entries = self.senders.indptr[rows].astype(np.int64)
+        return 40 * int((self.senders.indptr[rows + 1] - first_entries).sum())
 
     def loaded(self) -> Adjacency:
         """The same edges in memory."""
@@ -176,15 +187,20 @@ class MappedAdjacency(Adjacency):
     def __init__(
         self, senders: Senders, directed: bool = False, receivers: Senders | None = None
     ) -> None:
-        self.senders, self.directed = senders, directed
+        # Both take the place of what `Adjacency` computes at first use.
+        self.senders = senders
+        self.directed = directed
+        self.mapped_receivers = receivers
         if receivers is not None:
             self.receivers = receivers
 
     @property
     def shape(self) -> tuple[int, int]:
         """``(S, T)``."""
-        known = self.receivers if "receivers" in vars(self) else self.senders
-        return len(known.indptr) - 1, len(self.senders.indptr) - 1
+        num_receivers = len(self.senders.indptr) - 1
+        if self.mapped_receivers is None:
+            return num_receivers, num_receivers
+        return len(self.mapped_receivers.indptr) - 1, num_receivers
 
     @property
     def nnz(self) -> int:
@@ -194,8 +210,8 @@ class MappedAdjacency(Adjacency):
     def matrix(self) -> sparse.csr_array:
         """A, read into memory."""
         require_room(self.to_read(), "read all of its edges")
-        if "receivers" in vars(self):
-            return sparse.csr_array(self.receivers.matrix(self.n), copy=True)
+        if self.mapped_receivers is not None:
+            return sparse.csr_array(self.mapped_receivers.matrix(self.n), copy=True)
         received = self.senders.matrix(self.n)
         matrix = sparse.csr_array(received.T if self.directed else received, copy=True)
         matrix.sort_indices()
@@ -203,17 +219,26 @@ class MappedAdjacency(Adjacency):
 
     def part(self, rows: NDArray[np.int64]) -> Adjacency:
         """The edges among some nodes, read in blocks."""
-        place = np.full(self.n, -1, np.int32)
-        place[rows] = np.arange(len(rows), dtype=np.int32)
-        counts = np.cumsum(self.senders.indptr[rows + 1] - self.senders.indptr[rows])
-        step, found = BLOCK_BYTES // 8, []
-        for block in np.split(np.arange(len(rows)), np.flatnonzero(np.diff(counts // step)) + 1):
-            owner, columns, values = self.received(rows[block])
-            kept = place[columns] >= 0
-            found.append((values[kept], block[owner[kept]], place[columns[kept]]))
-        values, owner, columns = map(np.concatenate, zip(*found, strict=True))
-        ends = (columns, owner) if self.directed else (owner, columns)
-        matrix = sparse.csr_array((values, ends), shape=(len(rows), len(rows)))
+        new_row_of_node = np.full(self.n, -1, np.int32)
+        new_row_of_node[rows] = np.arange(len(rows), dtype=np.int32)
+
+        entries_before = np.cumsum(self.senders.indptr[rows + 1] - self.senders.indptr[rows])
+        block_of_row = entries_before // (BLOCK_BYTES // 8)
+        block_bounds = np.flatnonzero(np.diff(block_of_row)) + 1
+        parts = []
+        for block in np.split(np.arange(len(rows)), block_bounds):
+            positions, senders, weights = self.received(rows[block])
+            is_kept = new_row_of_node[senders] >= 0
+            new_receivers = block[positions[is_kept]]
+            new_senders = new_row_of_node[senders[is_kept]]
+            parts.append((weights[is_kept], new_receivers, new_senders))
+        weights, new_receivers, new_senders = map(np.concatenate, zip(*parts, strict=True))
+
+        # A has a row per sender; without directions both ways are the same.
+        ends = (new_receivers, new_senders)
+        if self.directed:
+            ends = (new_senders, new_receivers)
+        matrix = sparse.csr_array((weights, ends), shape=(len(rows), len(rows)))
         matrix.sort_indices()
         return Adjacency(matrix, self.directed)
 
@@ -233,28 +258,40 @@ class Grown(Adjacency):
     in_memory = False
 
     def __init__(self, known: Adjacency, new: sparse.coo_array, binary: bool) -> None:
+        num_known_sources, num_known_targets = known.shape
         sources, targets = (rows.astype(np.int64) for rows in new.coords)
-        old = np.flatnonzero((sources < known.shape[0]) & (targets < known.shape[1]))
-        nodes, at = np.unique(targets[old], return_inverse=True)
-        place, senders, _ = known.received(nodes)
-        twice = np.zeros(len(sources), bool)
-        twice[old] = np.isin(at * known.shape[0] + sources[old], place * known.shape[0] + senders)
-        kept = np.flatnonzero(~twice) if binary else np.arange(len(twice))
-        self.known, self.directed = known, known.directed
+
+        # Which of the new edges are among the known ones.
+        joins_known = (sources < num_known_sources) & (targets < num_known_targets)
+        joining = np.flatnonzero(joins_known)
+        nodes, node_positions = np.unique(targets[joining], return_inverse=True)
+        known_positions, known_senders, _ = known.received(nodes)
+        keys = node_positions * num_known_sources + sources[joining]
+        known_keys = known_positions * num_known_sources + known_senders
+        is_duplicate = np.zeros(len(sources), bool)
+        is_duplicate[joining] = np.isin(keys, known_keys)
+
+        self.known = known
+        self.directed = known.directed
         self.size: tuple[int, int] = new.shape
-        self.sources, self.targets, self.weights = sources[kept], targets[kept], new.data[kept]
-        self.duplicates = int(twice.sum())
+        kept = np.flatnonzero(~is_duplicate) if binary else np.arange(len(sources))
+        self.sources = sources[kept]
+        self.targets = targets[kept]
+        self.weights = new.data[kept]
+        self.duplicates = int(is_duplicate.sum())
         """How many of the new entries were known."""
-        self.added = len(twice) - self.duplicates
+        self.added = len(sources) - self.duplicates
 
     @cached_property
     def values(self) -> sparse.csr_array:
         """A, read into memory and put together."""
         known = self.known.matrix()
-        starts = np.append(known.indptr, np.full(self.shape[0] - known.shape[0], known.indptr[-1]))
-        known = sparse.csr_array((known.data, known.indices, starts), shape=self.shape)
+        # New rows have no known entries, so they begin where the last known one ends.
+        starts_of_new_rows = np.full(self.shape[0] - known.shape[0], known.indptr[-1])
+        starts = np.append(known.indptr, starts_of_new_rows)
+        widened = sparse.csr_array((known.data, known.indices, starts), shape=self.shape)
         new = sparse.csr_array((self.weights, (self.sources, self.targets)), shape=self.shape)
-        return sparse.csr_array(known + new)
+        return sparse.csr_array(widened + new)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -273,44 +310,57 @@ class Grown(Adjacency):
 
     def received(self, nodes: NDArray[np.int64]) -> Entries:
         """Who sends to some nodes; an edge in both is listed twice."""
-        old = np.flatnonzero(nodes < self.known.shape[1])
-        return _joined(
-            old,
-            self.known.received(nodes[old]),
-            _at(self.targets, self.sources, self.weights, nodes),
-        )
+        known_positions = np.flatnonzero(nodes < self.known.shape[1])
+        known_entries = self.known.received(nodes[known_positions])
+        new_entries = _edges_at(nodes, self.targets, self.sources, self.weights)
+        return _concatenated(known_positions, known_entries, new_entries)
 
     def sent(self, nodes: NDArray[np.int64]) -> Entries:
         """Whom some nodes send to; an edge in both is listed twice."""
-        old = np.flatnonzero(nodes < self.known.shape[0])
-        return _joined(
-            old, self.known.sent(nodes[old]), _at(self.sources, self.targets, self.weights, nodes)
-        )
+        known_positions = np.flatnonzero(nodes < self.known.shape[0])
+        known_entries = self.known.sent(nodes[known_positions])
+        new_entries = _edges_at(nodes, self.sources, self.targets, self.weights)
+        return _concatenated(known_positions, known_entries, new_entries)
 
     def strength(self, nodes: NDArray[np.int64]) -> NDArray[np.float64]:
         """The sum of the weights that some nodes receive."""
-        old = np.flatnonzero(nodes < self.known.shape[1])
-        place, _, weights = _at(self.targets, self.sources, self.weights, nodes)
-        total = np.bincount(place, weights, len(nodes)).astype(np.float64)
-        total[old] += self.known.strength(nodes[old])
-        return total
+        positions, _, weights = _edges_at(nodes, self.targets, self.sources, self.weights)
+        strength = np.bincount(positions, weights, len(nodes)).astype(np.float64)
+        known_positions = np.flatnonzero(nodes < self.known.shape[1])
+        strength[known_positions] += self.known.strength(nodes[known_positions])
+        return strength
 
 
-def _at(
-    ends: NDArray[np.int64], others: NDArray[np.int64], weights: NDArray[np.float32], nodes: Any
+def _edges_at(
+    nodes: NDArray[np.int64],
+    ends: NDArray[np.int64],
+    other_ends: NDArray[np.int64],
+    weights: NDArray[np.float32],
 ) -> Entries:
-    """The edges ``[E]`` that have some nodes at one end: the place of each node, the other end, and the weight."""
+    """Those of some edges ``[E]`` that have one of some nodes among their ``ends``."""
     order = np.argsort(ends, kind="stable")
-    first, last = (np.searchsorted(ends[order], nodes, side) for side in ("left", "right"))
-    place, at = spans(first, last - first)
-    return place, others[order][at], weights[order][at]
+    sorted_ends = ends[order]
+    first = np.searchsorted(sorted_ends, nodes, "left")
+    last = np.searchsorted(sorted_ends, nodes, "right")
+    positions, places_in_order = spans(first, last - first)
+    edges = order[places_in_order]
+    return positions, other_ends[edges], weights[edges]
 
 
-def _joined(old: NDArray[np.int64], known: Entries, new: Entries) -> Entries:
-    """The entries of some nodes that are known, which are the ``old`` ones among all, and of all that are new."""
-    place, others, weights = known
+def _concatenated(
+    known_positions: NDArray[np.int64], known_entries: Entries, new_entries: Entries
+) -> Entries:
+    """Known entries, then new ones.
+
+    Args:
+        known_positions: the positions of the known nodes among those that were asked for.
+        known_entries: entries whose positions count the known nodes alone.
+        new_entries: entries whose positions count all nodes that were asked for.
+    """
+    positions, other_ends, weights = known_entries
+    new_positions, new_other_ends, new_weights = new_entries
     return (
-        np.concatenate([old[place], new[0]]),
-        np.concatenate([others, new[1]]),
-        np.concatenate([weights, new[2]]),
+        np.concatenate([known_positions[positions], new_positions]),
+        np.concatenate([other_ends, new_other_ends]),
+        np.concatenate([weights, new_weights]),
     )

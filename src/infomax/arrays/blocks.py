@@ -20,24 +20,27 @@ def row_blocks(table: Any) -> Iterator[Any]:
     """The rows of a table ``[N, F]``, an array or one on disk, some at a time."""
     if hasattr(table, "blocks"):  # parquet is read from its beginning to its end
         return table.blocks()  # type: ignore[no-any-return]
-    step = max(1, BLOCK_BYTES // (4 * table.shape[1]))
-    return (table[first : first + step] for first in range(0, table.shape[0], step))
+    num_rows, width = table.shape
+    rows_per_block = max(1, BLOCK_BYTES // (4 * width))
+    return (table[first : first + rows_per_block] for first in range(0, num_rows, rows_per_block))
 
 
 def unit(vectors: NDArray[Any]) -> NDArray[np.float32]:
     """Vectors ``[n, d]`` of length 1; zeros stay zeros."""
-    length = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))[:, None]
-    out: NDArray[np.float32] = (vectors / np.where(length > 0, length, 1)).astype(
-        np.float32, copy=False
-    )
-    return out
+    lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))[:, None]
+    units: NDArray[Any] = vectors / np.where(lengths > 0, lengths, 1)
+    return units.astype(np.float32, copy=False)
 
 
 def require_room(needed: int, use: str, remedy: str = "", where: str = "graph folder") -> None:
     """Refuse to read more of a graph folder into memory than is free, or to make more of a graph in memory."""
-    if needed and needed > (free := memory.free_bytes()):
-        remedy = (
-            remedy
-            or "Use --preset batches, which reads a graph folder row by row; or allow more memory."
+    if needed == 0:
+        return
+    free = memory.free_bytes()
+    if needed > free:
+        default_remedy = (
+            "Use --preset batches, which reads a graph folder row by row; or allow more memory."
         )
-        raise InputError(where, f"{size(needed)} free, to {use}", size(free), remedy)
+        raise InputError(
+            where, f"{size(needed)} free, to {use}", size(free), remedy or default_remedy
+        )

@@ -117,26 +117,28 @@ def check_links(
     edges: NDArray[Any], weight: ArrayLike | None, shape: tuple[int, int]
 ) -> sparse.coo_array:
     """The matrix ``[S, T]`` of edges ``[2, E]`` from S to T nodes, with weights ``[E]`` or 1."""
-    most = np.array(shape)[:, None]
-    if edges.size and (edges.min() < 0 or (edges.max(axis=1, keepdims=True) >= most).any()):
-        outside = (edges < 0) | (edges >= most)
-        bad = int(np.argmax(outside.any(axis=0)))
-        expected = f"row numbers from 0 to {shape[int(np.argmax(outside[:, bad]))] - 1}"
-        raise InputError(f"edges, column {bad}", expected, str(edges[:, bad].tolist()))
-    ones = np.ones(edges.shape[1], dtype=bool)
-    values = (
-        ones if weight is None else check_array("weight", weight, NUMBERS, "numbers", np.float32)
-    )
-    if values.shape != ones.shape:
-        raise InputError(
-            "weight",
-            f"{number_of(len(ones), 'number')}, one per edge",
-            f"shape {list(values.shape)}",
-        )
+    num_edges = edges.shape[1]
+    num_nodes = np.array(shape)[:, None]
+    if edges.size and (edges.min() < 0 or (edges.max(axis=1, keepdims=True) >= num_nodes).any()):
+        is_outside = (edges < 0) | (edges >= num_nodes)
+        edge = int(np.argmax(is_outside.any(axis=0)))
+        end = int(np.argmax(is_outside[:, edge]))
+        expected = f"row numbers from 0 to {shape[end] - 1}"
+        raise InputError(f"edges, column {edge}", expected, str(edges[:, edge].tolist()))
+
+    if weight is None:
+        values = np.ones(num_edges, dtype=bool)
+    else:
+        values = check_array("weight", weight, NUMBERS, "numbers", np.float32)
+    if values.shape != (num_edges,):
+        expected = f"{number_of(num_edges, 'number')}, one per edge"
+        raise InputError("weight", expected, f"shape {list(values.shape)}")
+
     # Half the memory, and the time, of 64 bits; those without a sign are the same numbers.
-    rows, columns = (
-        edges.view(np.int32) if edges.dtype == np.uint32 else edges.astype(np.int32, copy=False)
-    )
+    if edges.dtype == np.uint32:
+        rows, columns = edges.view(np.int32)
+    else:
+        rows, columns = edges.astype(np.int32, copy=False)
     return sparse.coo_array((values, (rows, columns)), shape=shape)
 
 
@@ -150,28 +152,33 @@ def clean(
     """
     if not sparse.issparse(adjacency):
         adjacency = check_array("adjacency", adjacency, NUMBERS, "numbers", np.float32)
-    coo = sparse.coo_array(adjacency)
-    values = check_array(
-        "adjacency", coo.data, NUMBERS, "numbers", bool if coo.dtype == bool else np.float32
-    )
-    good = np.True_ if values.dtype == bool else (values >= 0) & (values <= MOST_WEIGHT)
-    if not good.all():
-        bad = int(np.argmin(good))
-        raise InputError(
-            f"edge {int(coo.row[bad])} -> {int(coo.col[bad])}", WEIGHT, str(values[bad])
-        )
-    looped = np.zeros(len(values), bool) if loops else coo.row == coo.col
-    left_out = looped if binary else looped | (values == 0)
-    self_loops, dropped = (int(np.count_nonzero(mask)) for mask in (looped, left_out))
-    parts = (values, coo.row, coo.col)
-    weights, rows, columns = [part[~left_out] for part in parts] if dropped else parts
+    entries = sparse.coo_array(adjacency)
+    dtype = bool if entries.dtype == bool else np.float32
+    weights = check_array("adjacency", entries.data, NUMBERS, "numbers", dtype)
+    rows, columns = entries.row, entries.col
+    if weights.dtype != bool:
+        is_weight = (weights >= 0) & (weights <= MOST_WEIGHT)
+        if not is_weight.all():
+            entry = int(np.argmin(is_weight))
+            location = f"edge {int(rows[entry])} -> {int(columns[entry])}"
+            raise InputError(location, WEIGHT, str(weights[entry]))
+
+    is_loop = np.zeros(len(weights), bool) if loops else rows == columns
+    is_left_out = is_loop if binary else is_loop | (weights == 0)
+    self_loops = int(np.count_nonzero(is_loop))
+    left_out = int(np.count_nonzero(is_left_out))
+    if left_out:
+        is_kept = ~is_left_out
+        weights, rows, columns = weights[is_kept], rows[is_kept], columns[is_kept]
+
     # Weights of duplicates add up in double precision, as in a graph folder: so no sum depends on the order of rows.
     # Where all count as 1, a bool takes a quarter of the memory of a weight.
     weights = np.ones(len(rows), bool) if binary else weights.astype(np.float64)
-    matrix = sparse.coo_array((weights, (rows, columns)), shape=coo.shape).tocsr()
+    matrix = sparse.coo_array((weights, (rows, columns)), shape=entries.shape).tocsr()
     # An edge listed in both directions is no duplicate: symmetric matrices and PyG's lists hold every edge twice.
     duplicates = len(rows) - int(matrix.nnz)
-    matrix.data = matrix.data if binary else matrix.data.astype(np.float32)
+    if not binary:
+        matrix.data = matrix.data.astype(np.float32)
     if not directed:
         matrix = sparse.csr_array(matrix.maximum(matrix.T))
     matrix.data = matrix.data.astype(np.float32, copy=False)
@@ -179,7 +186,7 @@ def clean(
     return matrix, {
         "self_loops": self_loops,
         "duplicates": duplicates,
-        "zero_weights": dropped - self_loops,
+        "zero_weights": left_out - self_loops,
     }
 
 
@@ -208,10 +215,11 @@ def check_features(features: Any, n: int) -> Any:
             "features", f"1 to {MOST_FEATURES:,} columns", f"{values.shape[1]:,}", remedy
         )
     if not all_finite(numbers):
-        bad = sparse.coo_array(values).data
-        at = int(np.argmax(~np.isfinite(bad)))
-        row, column = (int(axis[at]) for axis in sparse.coo_array(values).coords)
-        raise InputError(f"features, row {row}, column {column}", "a finite number", str(bad[at]))
+        entries = sparse.coo_array(values)
+        entry = int(np.argmax(~np.isfinite(entries.data)))
+        row, column = (int(axis[entry]) for axis in entries.coords)
+        location = f"features, row {row}, column {column}"
+        raise InputError(location, "a finite number", str(entries.data[entry]))
     return values
 
 
@@ -223,11 +231,14 @@ def check_feature_names(
         return
     missing = {*expected} - {*found}
     extra = {*found} - {*expected}
-    what = "another order"
-    if missing or extra:
-        what = f"no column {min(missing)!r}" if missing else f"an unknown column {min(extra)!r}"
+    if missing:
+        difference = f"no column {min(missing)!r}"
+    elif extra:
+        difference = f"an unknown column {min(extra)!r}"
+    else:
+        difference = "another order"
     wanted = f"the {len(expected)} feature columns of the graph trained on, in their order"
-    raise InputError(where, wanted, what, remedy)
+    raise InputError(where, wanted, difference, remedy)
 
 
 def check_groups(groups: ArrayLike, adjacency: sparse.csr_array) -> NDArray[np.int64]:
@@ -277,19 +288,20 @@ def check_labels(name: str, column: ArrayLike, n: int) -> NDArray[Any]:
     values = check_array(name, column, "biufOUSTMm", "text or numbers")
     if values.dtype.kind not in "biuf":
         values = check_column(name, np.asarray(column, dtype=object), n, "O", "text")
-        return np.array(
-            [str(i) if isinstance(i, str) or str(i) not in _MISSING else "" for i in values],
-            dtype=object,
-        )
+        texts = [
+            "" if not isinstance(value, str) and str(value) in _MISSING else str(value)
+            for value in values
+        ]
+        return np.array(texts, dtype=object)
     if values.ndim not in (1, 2) or len(values) != n:
         raise InputError(
             name, f"{number_of(n, 'row')}, one per node", f"shape {list(values.shape)}"
         )
-    missing = np.isnan(values)
-    if (
-        missing.any() and (values[~missing] % 1 == 0).all()
-    ):  # integers stored as floats, since integers have no NaN
-        return np.where(missing, -1, values).astype(np.int64)
+    is_missing = np.isnan(values)
+    are_integers = bool((values[~is_missing] % 1 == 0).all())
+    if is_missing.any() and are_integers:
+        # They were stored as floats, since integers have no NaN.
+        return np.where(is_missing, -1, values).astype(np.int64)
     return values
 
 

@@ -91,29 +91,28 @@ class Step:
     @property
     def sender(self) -> str:
         """The type that sends."""
-        return (
-            self.relation.source if self.node_type == self.relation.target else self.relation.target
-        )
+        return self.relation.source if self.is_forward else self.relation.target
+
+    @property
+    def is_forward(self) -> bool:
+        """Whether messages run from the source of the relation to its target."""
+        return self.node_type == self.relation.target
 
     @property
     def senders(self) -> Senders:
         """Who sends to each node."""
         edges = self.relation.edges
-        return edges.senders if self.node_type == self.relation.target else edges.receivers
+        return edges.senders if self.is_forward else edges.receivers
 
     def received(self, nodes: NDArray[np.int64]) -> Entries:
-        """Who sends to some nodes: the place of each among ``nodes``, the sender, and the weight."""
+        """Who sends to some nodes."""
         edges = self.relation.edges
-        return (
-            edges.received(nodes) if self.node_type == self.relation.target else edges.sent(nodes)
-        )
+        return edges.received(nodes) if self.is_forward else edges.sent(nodes)
 
     def sent(self, nodes: NDArray[np.int64]) -> Entries:
-        """Who receives from some nodes that send: the place of each among ``nodes``, the receiver, and the weight."""
+        """Who receives from some nodes that send."""
         edges = self.relation.edges
-        return (
-            edges.sent(nodes) if self.node_type == self.relation.target else edges.received(nodes)
-        )
+        return edges.sent(nodes) if self.is_forward else edges.received(nodes)
 
 
 def steps(relations: Sequence[Relation], node_type: str) -> list[Step]:
@@ -129,8 +128,10 @@ def path_name(path: Sequence[Step], relations: Sequence[Relation]) -> str:
     """The name of a path: its types, as in paper-author-paper; relations too where several join the same types."""
     name = path[0].node_type
     for step in path:
-        several = sum(other.sender == step.sender for other in steps(relations, step.node_type)) > 1
-        name += f"-[{step.relation.name}]-{step.sender}" if several else f"-{step.sender}"
+        senders = [other_step.sender for other_step in steps(relations, step.node_type)]
+        if senders.count(step.sender) > 1:
+            name += f"-[{step.relation.name}]"
+        name += f"-{step.sender}"
     return name
 
 
@@ -138,48 +139,53 @@ def find_paths(
     relations: Sequence[Relation], node_type: str, hops: int, ends: Collection[str]
 ) -> dict[str, list[Step]]:
     """The paths of up to so many steps from a type to one of the ``ends``, by name."""
-    found: dict[str, list[Step]] = {}
-    grown: list[list[Step]] = [[]]
+    path_by_name: dict[str, list[Step]] = {}
+    longest_paths: list[list[Step]] = [[]]
     for _ in range(hops):
-        longer = [
-            [*path, step]
-            for path in grown
-            for step in steps(relations, path[-1].sender if path else node_type)
-        ]
-        found |= {path_name(path, relations): path for path in longer if path[-1].sender in ends}
-        grown = longer
-        if len(found) > MOST_PATHS:
+        longer_paths = []
+        for path in longest_paths:
+            last_type = path[-1].sender if path else node_type
+            longer_paths += [[*path, step] for step in steps(relations, last_type)]
+        for path in longer_paths:
+            if path[-1].sender in ends:
+                path_by_name[path_name(path, relations)] = path
+        longest_paths = longer_paths
+        if len(path_by_name) > MOST_PATHS:
+            found = f"{len(path_by_name)} of {hops} steps"
             remedy = "Name those that matter (--paths), or take fewer steps (--hops)."
-            raise InputError(
-                f"paths from {node_type}",
-                f"at most {MOST_PATHS}",
-                f"{len(found)} of {hops} steps",
-                remedy,
-            )
-    return found
+            raise InputError(f"paths from {node_type}", f"at most {MOST_PATHS}", found, remedy)
+    return path_by_name
 
 
 def named_path(relations: Sequence[Relation], name: str) -> list[Step]:
     """The path of a name, as `path_name` writes it; raise InputError where there is none."""
-    node_type, *words = re.split(
-        r"-(?:\[(.*?)\]-)?", name
-    )  # a type, then a relation or None, and a type, and so on
+    # A type; then a relation or None, and a type, and so on.
+    node_type, *remaining_parts = re.split(r"-(?:\[(.*?)\]-)?", name)
+    relation_names = remaining_parts[::2]
+    senders = remaining_parts[1::2]
     path: list[Step] = []
-    for wanted, sender in zip(words[::2], words[1::2], strict=True):
-        joining = [step for step in steps(relations, node_type) if step.sender == sender]
-        fitting = [step for step in joining if wanted in (None, step.relation.name)]
-        if len(fitting) != 1:
-            choices = [f"{node_type}-[{step.relation.name}]-{sender}" for step in joining]
-            choices = choices or sorted(
-                {f"{node_type}-{step.sender}" for step in steps(relations, node_type)}
-            )
-            expected = (
-                f"a step such as {', '.join(choices)}" if choices else "a type that has edges"
-            )
+    for relation_name, sender in zip(relation_names, senders, strict=True):
+        possible_steps = steps(relations, node_type)
+        steps_to_sender = [step for step in possible_steps if step.sender == sender]
+        matching_steps = [
+            step
+            for step in steps_to_sender
+            if relation_name is None or step.relation.name == relation_name
+        ]
+        if len(matching_steps) != 1:
+            if steps_to_sender:
+                choices = [
+                    f"{node_type}-[{step.relation.name}]-{sender}" for step in steps_to_sender
+                ]
+            else:
+                choices = sorted({f"{node_type}-{step.sender}" for step in possible_steps})
+            expected = "a type that has edges"
+            if choices:
+                expected = f"a step such as {', '.join(choices)}"
             raise InputError(f"path {shorten(name)}", expected, shorten(f"{node_type}-{sender}"))
-        path, node_type = [*path, fitting[0]], sender
+        path.append(matching_steps[0])
+        node_type = sender
     if not path:
-        raise InputError(
-            "path", "types joined by hyphens, such as paper-author-paper", shorten(name)
-        )
+        expected = "types joined by hyphens, such as paper-author-paper"
+        raise InputError("path", expected, shorten(name))
     return path

@@ -13,11 +13,14 @@ from infomax.arrays.adjacency import Adjacency
 from infomax.arrays.scaling import SMALL, Scaler
 from infomax.arrays.table import Table
 
-SAMPLE, FEW = 50_000, 5_000
-"""Edges that are looked at: the standard error is then at most about 0.003, and usually below 0.001. Few are enough
-where these tell that neighbours are clearly alike: above twice `ALIKE`."""
-ALIKE, DIFFERENT = 0.03, 0.01
-"""On sixteen public graphs averaging over neighbours helped above the one; below the other raw features mostly won."""
+EDGES_IN_SAMPLE = 50_000
+"""Edges that are looked at: the standard error is then at most about 0.003, and usually below 0.001."""
+EDGES_IN_FIRST_SAMPLE = 5_000
+"""They are enough where neighbours are clearly alike: above twice `ALIKE`."""
+ALIKE = 0.03
+"""Above it averaging over neighbours helped on sixteen public graphs."""
+DIFFERENT = 0.01
+"""Below it raw features mostly won on these graphs."""
 MEANING = "The number is the mean centred cosine of the features of neighbours, less that of random pairs of nodes."
 
 
@@ -29,41 +32,46 @@ def resemblance(table: Table, edges: Adjacency, scaler: Scaler, seed: int = 0) -
     product of the mean unit vectors of both ends. Of many edges a sample is drawn. Only the rows of their nodes are
     read, some at a time.
     """
-    found = None
-    for most in (FEW, SAMPLE):
-        found = _among(most, table, edges, scaler, seed)
-        if found is None or found > 2 * ALIKE or edges.nnz <= most:
-            break
-    return found
+    first_estimate = _resemblance_in_sample(EDGES_IN_FIRST_SAMPLE, table, edges, scaler, seed)
+    was_small = edges.nnz > EDGES_IN_FIRST_SAMPLE
+    is_clear = first_estimate is None or first_estimate > 2 * ALIKE
+    if is_clear or not was_small:
+        return first_estimate
+    return _resemblance_in_sample(EDGES_IN_SAMPLE, table, edges, scaler, seed)
 
 
-def _among(most: int, table: Table, edges: Adjacency, scaler: Scaler, seed: int) -> float | None:
+def _resemblance_in_sample(
+    sample_size: int, table: Table, edges: Adjacency, scaler: Scaler, seed: int
+) -> float | None:
     """As `resemblance`, of so many edges at most."""
     if not edges.nnz:
         return None
-    senders = edges.senders
-    few = edges.nnz <= most
-    drawn = (
-        np.arange(edges.nnz)
-        if few
-        else np.sort(np.random.default_rng(seed).integers(edges.nnz, size=most))
-    )
-    near = np.searchsorted(senders.indptr, drawn, side="right") - 1
-    far = np.asarray(senders.indices[drawn], np.int64)
-    centre = _centre(table, scaler, most)
-    count = 0
-    joined = 0.0
-    means = np.zeros((2, table.shape[1]))
-    for part in _blocks(len(drawn), table):
-        nodes, at = np.unique(np.concatenate([near[part], far[part]]), return_inverse=True)
-        ends = at.reshape(2, -1)
+    if edges.nnz <= sample_size:
+        drawn = np.arange(edges.nnz)
+    else:
+        drawn = np.sort(np.random.default_rng(seed).integers(edges.nnz, size=sample_size))
+    receivers = np.searchsorted(edges.senders.indptr, drawn, side="right") - 1
+    senders = np.asarray(edges.senders.indices[drawn], np.int64)
+
+    centre = _centre(table, scaler, sample_size)
+    num_edges = 0
+    cosine_sum = 0.0
+    unit_vector_sums = np.zeros((2, table.shape[1]))
+    for block in _blocks(len(drawn), table):
+        both_ends = np.concatenate([receivers[block], senders[block]])
+        nodes, positions = np.unique(both_ends, return_inverse=True)
         rows = table[nodes]
-        ends = ends[:, _described(rows)[ends].all(axis=0)]
-        x = Centred(scaler.transform(rows), centre)
-        count += ends.shape[1]
-        joined += float(x.cosines(*ends).sum())
-        means += [x.total(one) for one in ends]
-    return joined / count - float(means[0] @ means[1]) / count**2 if count else None
+        ends = positions.reshape(2, -1)
+        ends = ends[:, _has_features(rows)[ends].all(axis=0)]
+
+        centred_rows = Centred(scaler.transform(rows), centre)
+        num_edges += ends.shape[1]
+        cosine_sum += float(centred_rows.cosines(*ends).sum())
+        unit_vector_sums += [centred_rows.total(positions_of_end) for positions_of_end in ends]
+    if num_edges == 0:
+        return None
+    cosine_of_random_pairs = float(unit_vector_sums[0] @ unit_vector_sums[1]) / num_edges**2
+    return cosine_sum / num_edges - cosine_of_random_pairs
 
 
 def in_words(value: float | None) -> str:
@@ -81,37 +89,51 @@ class Centred:
     """Rows ``[n, F]``, dense or sparse, less a centre ``[F]``; the difference, which would be dense, is never made."""
 
     def __init__(self, rows: Any, centre: NDArray[np.float64]) -> None:
-        self.rows, self.centre, self.along = rows, centre, rows @ centre
-        self.level = float(centre @ centre)
+        self.rows = rows
+        self.centre = centre
+        self.products_with_centre = rows @ centre
+        self.square_of_centre = float(centre @ centre)
+
         squares = rows.power(2) if sparse.issparse(rows) else np.square(rows)
-        square = np.asarray(squares.sum(axis=1, dtype=np.float64) - 2 * self.along + self.level)
-        apart = square > 1e-12 * self.level
-        self.inverse = np.zeros(len(square))
-        self.inverse[apart] = 1 / np.sqrt(square[apart])
+        row_squares = squares.sum(axis=1, dtype=np.float64)
+        centred_squares = np.asarray(
+            row_squares - 2 * self.products_with_centre + self.square_of_centre
+        )
+        differs = centred_squares > 1e-12 * self.square_of_centre
+        self.inverse_lengths = np.zeros(len(centred_squares))
+        self.inverse_lengths[differs] = 1 / np.sqrt(centred_squares[differs])
         """``[n]``: 1 by the length of each row; 0 where a row is the centre."""
 
-    def cosines(self, some: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Those of pairs of rows, ``[m]``."""
-        x, y = self.rows[some], self.rows[others]
-        plain = (x.multiply(y) if sparse.issparse(x) else x * y).sum(axis=1, dtype=np.float64)
-        products = plain - self.along[some] - self.along[others] + self.level
-        return np.asarray(products * self.inverse[some] * self.inverse[others])
+    def cosines(self, first: NDArray[np.int64], second: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The cosines ``[m]`` of pairs of rows."""
+        x, y = self.rows[first], self.rows[second]
+        entries = x.multiply(y) if sparse.issparse(x) else x * y
+        products = (
+            entries.sum(axis=1, dtype=np.float64)
+            - self.products_with_centre[first]
+            - self.products_with_centre[second]
+            + self.square_of_centre
+        )
+        return np.asarray(products * self.inverse_lengths[first] * self.inverse_lengths[second])
 
-    def total(self, some: NDArray[np.int64]) -> NDArray[np.float64]:
-        """The sum ``[F]`` of rows at length 1, some of them several times."""
-        weights = np.bincount(some, minlength=len(self.inverse)) * self.inverse
+    def total(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The sum ``[F]`` of rows at length 1, given by their numbers, some of them several times."""
+        counts = np.bincount(rows, minlength=len(self.inverse_lengths))
+        weights = counts * self.inverse_lengths
         return np.asarray(self.rows.T @ weights - self.centre * weights.sum())
 
 
 def _centre(table: Table, scaler: Scaler, most: int) -> NDArray[np.float64]:
     """The mean ``[F]`` of the scaled features of nodes, at equal distances where there are many."""
-    nodes, total = np.arange(0, len(table), max(1, len(table) // most)), np.zeros(table.shape[1])
-    for part in _blocks(len(nodes), table):
-        total += np.asarray(scaler.transform(table[nodes[part]]).sum(axis=0, dtype=np.float64))
-    return total / len(nodes)
+    nodes = np.arange(0, len(table), max(1, len(table) // most))
+    sums = np.zeros(table.shape[1])
+    for block in _blocks(len(nodes), table):
+        scaled_rows = scaler.transform(table[nodes[block]])
+        sums += np.asarray(scaled_rows.sum(axis=0, dtype=np.float64))
+    return sums / len(nodes)
 
 
-def _described(rows: Any) -> NDArray[np.bool_]:
+def _has_features(rows: Any) -> NDArray[np.bool_]:
     """Which rows ``[n, F]`` have a number other than zero."""
     if sparse.issparse(rows):
         return np.asarray(rows.indptr[1:] > rows.indptr[:-1])
@@ -120,5 +142,5 @@ def _described(rows: Any) -> NDArray[np.bool_]:
 
 def _blocks(count: int, table: Table) -> Iterator[slice]:
     """Slices of so many rows, each small in memory; sparse rows are small however wide they are."""
-    step = SMALL // 64 if table.sparse else max(1, SMALL // table.shape[1])
-    return (slice(first, first + step) for first in range(0, count, step))
+    rows_per_block = SMALL // 64 if table.sparse else max(1, SMALL // table.shape[1])
+    return (slice(first, first + rows_per_block) for first in range(0, count, rows_per_block))

@@ -5,7 +5,7 @@ It is fitted to statistics, which are computed once for a graph folder and kept 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -38,29 +38,40 @@ class Statistics(NamedTuple):
     @classmethod
     def of(cls, features: Any) -> Statistics:
         """Compute them, of an array, a sparse matrix, or anything that gives rows when it is indexed."""
-        (n, f), total, filled, negative = features.shape, np.zeros(features.shape[1]), 0, False
-        whole, known = [features] if sparse.issparse(features) else None, np.zeros(f, np.int64)
-        for block in whole or row_blocks(features):
-            values = block.data if sparse.issparse(block) else block
+        num_rows, num_columns = features.shape
+
+        def blocks() -> Iterable[Any]:
+            return [features] if sparse.issparse(features) else row_blocks(features)
+
+        sums = np.zeros(num_columns)
+        stored_counts = np.zeros(num_columns, np.int64)
+        filled = 0
+        has_negative = False
+        for block in blocks():
             if sparse.issparse(block):
-                total += np.bincount(block.indices, values, f)
-                known += np.bincount(block.indices, minlength=f)
+                values = block.data
+                sums += np.bincount(block.indices, values, num_columns)
+                stored_counts += np.bincount(block.indices, minlength=num_columns)
             else:
-                total += block.sum(axis=0, dtype=np.float64)
-                known += len(block)
+                values = block
+                sums += block.sum(axis=0, dtype=np.float64)
+                stored_counts += len(block)
             filled += int(np.count_nonzero(values))
-            negative = negative or bool((values < 0).any())
-        mean = total / n
-        squares = (n - known) * mean**2  # of the zeros that are not stored
-        for block in whole or row_blocks(
-            features
-        ):  # by squared deviations: a difference of squares would cancel
+            has_negative = has_negative or bool((values < 0).any())
+        mean = sums / num_rows
+
+        # By squared deviations in a second pass: a difference of squares would cancel.
+        squared_deviations = (
+            num_rows - stored_counts
+        ) * mean**2  # of the zeros that are not stored
+        for block in blocks():
             if sparse.issparse(block):
-                squares += np.bincount(block.indices, (block.data - mean[block.indices]) ** 2, f)
+                squares = (block.data - mean[block.indices]) ** 2
+                squared_deviations += np.bincount(block.indices, squares, num_columns)
             else:
-                apart = block - mean
-                squares += np.square(apart, out=apart).sum(axis=0)
-        return cls(mean, squares / n, filled, negative)
+                deviations = block - mean
+                squared_deviations += np.square(deviations, out=deviations).sum(axis=0)
+        return cls(mean, squared_deviations / num_rows, filled, has_negative)
 
     def to_json(self) -> dict[str, Any]:
         """As JSON values; `from_json` reads them back exactly."""
@@ -69,7 +80,8 @@ class Statistics(NamedTuple):
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> Statistics:
         """Read what `to_json` wrote."""
-        mean, variance = (np.array(values[name], np.float64) for name in ("mean", "variance"))
+        mean = np.array(values["mean"], np.float64)
+        variance = np.array(values["variance"], np.float64)
         return cls(mean, variance, int(values["filled"]), bool(values["negative"]))
 
 
@@ -89,7 +101,7 @@ class Scaler:
     mean: NDArray[np.float32] | None = None
     deviation: NDArray[np.float32] | None = None
     others: Mapping[str, Scaler] = field(default_factory=dict)
-    """Those of the other types of nodes, where a graph has several."""
+    """The scalers of the other types of nodes, where a graph has several."""
 
     @classmethod
     def fit(cls, features: Any, kind: Scale = "auto") -> Scaler:
@@ -110,7 +122,8 @@ class Scaler:
         if kind == "auto" and not negative and filled <= 0.5 * shape[0] * shape[1]:
             return cls("rows")
         # A column that is constant to float32 precision is centred, not divided: its deviation is 0 or rounding.
-        deviation = np.where(variance > 1e-14 * np.maximum(mean**2, 1e-28), np.sqrt(variance), 1)
+        is_constant = variance <= 1e-14 * np.maximum(mean**2, 1e-28)
+        deviation = np.where(is_constant, 1, np.sqrt(variance))
         centre = np.zeros_like(mean) if is_sparse else mean
         return cls("columns", centre.astype(np.float32), deviation.astype(np.float32))
 
@@ -122,11 +135,9 @@ class Scaler:
     def transform(self, features: Any) -> Any:
         """Scaled features ``[N, F]``; sparse features stay sparse."""
         if self.kind == "rows":
-            total = np.asarray(features.sum(axis=1)).reshape(-1, 1)
-            factor = np.divide(1, total, out=np.zeros_like(total), where=total != 0).astype(
-                np.float32
-            )
-            return _times(features, factor)
+            row_sums = np.asarray(features.sum(axis=1)).reshape(-1, 1)
+            factors = np.divide(1, row_sums, out=np.zeros_like(row_sums), where=row_sums != 0)
+            return _times(features, factors.astype(np.float32))
         if self.kind == "columns" and self.mean is not None and self.deviation is not None:
             if sparse.issparse(features) and self.keeps_zeros:
                 return _times(features, 1 / self.deviation[None, :])
@@ -151,17 +162,14 @@ def _standardised(
 
     import torch
 
-    out = np.empty(x.shape, np.float32)  # NumPy's allocator uses large pages
-    torch.sub(torch.from_numpy(x), torch.from_numpy(mean), out=torch.from_numpy(out)).div_(
-        torch.from_numpy(deviation)
-    )
-    return out
+    standardised = np.empty(x.shape, np.float32)  # NumPy's allocator uses large pages
+    out = torch.from_numpy(standardised)
+    torch.sub(torch.from_numpy(x), torch.from_numpy(mean), out=out)
+    out.div_(torch.from_numpy(deviation))
+    return standardised
 
 
 def _times(features: Any, factor: NDArray[Any]) -> Any:
-    product: Any = (
-        sparse.csr_array(features.multiply(factor))
-        if sparse.issparse(features)
-        else features * factor
-    )
-    return product
+    if sparse.issparse(features):
+        return sparse.csr_array(features.multiply(factor))
+    return features * factor

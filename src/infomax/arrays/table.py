@@ -47,15 +47,18 @@ class Table:
     def __getitem__(self, rows: Any) -> Features:
         if not self.mapped:
             return self.values[rows]
-        take = (
-            isinstance(self.values, np.ndarray)
-            and isinstance(rows, np.ndarray)
-            and rows.dtype != bool
-        )
-        # numpy takes four times as long to index by rows as to take them.
-        found = self.values.take(rows, 0) if take else self.values[rows]
-        block = found if self.sparse else np.asarray(dense(found), dtype=np.float32)
-        if not np.isfinite(block.data if self.sparse else block).all():
+        are_row_numbers = isinstance(rows, np.ndarray) and rows.dtype != bool
+        if are_row_numbers and isinstance(self.values, np.ndarray):
+            stored_rows = self.values.take(rows, 0)  # indexing takes four times as long
+        else:
+            stored_rows = self.values[rows]
+
+        if self.sparse:
+            block = stored_rows
+            numbers = stored_rows.data
+        else:
+            block = numbers = np.asarray(dense(stored_rows), dtype=np.float32)
+        if not np.isfinite(numbers).all():
             refuse_not_finite(self.values)
         return block if self.scaler is None else self.scaler.transform(block)
 
@@ -85,9 +88,12 @@ class Table:
         """The bytes that it takes to have so many rows, or all, in memory; 0 where they are there."""
         if not self.mapped:
             return 0
-        n = len(self)
-        each = 12 * self.values.filled / max(n, 1) if self.sparse else 4 * self.shape[1]
-        return int((100 + each) * (n if count is None else count))
+        num_rows = len(self)
+        if self.sparse:
+            bytes_per_row = 12 * self.values.filled / max(num_rows, 1)
+        else:
+            bytes_per_row = 4 * self.shape[1]
+        return int((100 + bytes_per_row) * (num_rows if count is None else count))
 
     def loaded(self) -> Table:
         """The same rows in memory, sparse where they are stored so."""
@@ -134,17 +140,21 @@ class SparseRows:
 
     def __getitem__(self, rows: Any) -> sparse.csr_array:
         if isinstance(rows, slice) and rows.step in (None, 1):
+            # The entries of neighbouring rows are neighbours, too: they are read at once.
             first, last, _ = rows.indices(len(self))
-            starts = self.starts[first : max(first, last) + 1]
-            places: Any = slice(int(starts[0]), int(starts[-1]))
-            starts = starts - starts[0]
+            stored_starts = self.starts[first : max(first, last) + 1]
+            entry_numbers: Any = slice(int(stored_starts[0]), int(stored_starts[-1]))
+            starts = stored_starts - stored_starts[0]
         else:
-            listed = not isinstance(rows, slice) and rows.dtype != bool
-            chosen = rows if listed else np.arange(len(self))[rows]
-            begins, lengths = self.starts[chosen], self.starts[chosen + 1] - self.starts[chosen]
+            are_row_numbers = not isinstance(rows, slice) and rows.dtype != bool
+            row_numbers = rows if are_row_numbers else np.arange(len(self))[rows]
+            stored_starts = self.starts[row_numbers]
+            lengths = self.starts[row_numbers + 1] - stored_starts
             starts = np.concatenate([[0], np.cumsum(lengths)])
-            places = np.repeat(begins - starts[:-1], lengths) + np.arange(starts[-1])
-        entries, columns = self.entries[places].astype(np.float32), np.asarray(self.columns[places])
+            offsets = np.repeat(stored_starts - starts[:-1], lengths)
+            entry_numbers = offsets + np.arange(starts[-1])
+        entries = self.entries[entry_numbers].astype(np.float32)
+        columns = np.asarray(self.columns[entry_numbers])
         return sparse.csr_array((entries, columns, starts), shape=(len(starts) - 1, self.width))
 
     def arrays(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], int]:
@@ -191,24 +201,30 @@ class Appended:
     def __getitem__(self, rows: Any) -> Any:
         if isinstance(rows, slice):
             rows = np.arange(*rows.indices(len(self)))
-        rows = np.flatnonzero(rows) if np.asarray(rows).dtype == bool else np.asarray(rows)
-        n = self.known.shape[0]
-        late = rows >= n
-        known = self.known[rows[~late]]
-        new = self.new[rows[late] - n]
+        rows = np.asarray(rows)
+        if rows.dtype == bool:
+            rows = np.flatnonzero(rows)
+        num_known = self.known.shape[0]
+        is_new = rows >= num_known
+        known_rows = self.known[rows[~is_new]]
+        new_rows = self.new[rows[is_new] - num_known]
+
         if self.is_sparse:
-            both = sparse.csr_array(sparse.vstack([known, new]))
-            return both[np.argsort(np.argsort(late, kind="stable"))] if late.any() else both
-        known = dense(known) if sparse.issparse(known) else known
-        out = np.empty((len(rows), *self.new.shape[1:]), self.new.dtype)
-        # Beside new ids that are text, integers are text too.
-        out[~late] = (
-            list(map(str, known.tolist()))
-            if self.new.dtype == object and known.dtype != object
-            else known
-        )
-        out[late] = new
-        return out
+            known_first = sparse.csr_array(sparse.vstack([known_rows, new_rows]))
+            if not is_new.any():
+                return known_first
+            order_of_known_first = np.argsort(is_new, kind="stable")
+            return known_first[np.argsort(order_of_known_first)]
+
+        if sparse.issparse(known_rows):
+            known_rows = dense(known_rows)
+        if self.new.dtype == object and known_rows.dtype != object:
+            # Beside new ids that are text, integers are text too.
+            known_rows = list(map(str, known_rows.tolist()))
+        both = np.empty((len(rows), *self.new.shape[1:]), self.new.dtype)
+        both[~is_new] = known_rows
+        both[is_new] = new_rows
+        return both
 
     def tolist(self) -> list[Any]:
         """All rows, in memory."""
@@ -239,12 +255,11 @@ class Patched:
 
     def __getitem__(self, some: slice) -> NDArray[np.float32]:
         first, last, _ = some.indices(len(self.known))
-        found, new = (
-            self.earlier.take(self.known[some], 0),
-            slice(*np.searchsorted(self.rows, (first, last))),
-        )
-        found[self.rows[new] - first] = self.new[new]
-        return found
+        vectors = self.earlier.take(self.known[some], 0)
+        first_new, last_new = np.searchsorted(self.rows, (first, last))
+        new_rows = self.rows[first_new:last_new]
+        vectors[new_rows - first] = self.new[first_new:last_new]
+        return vectors
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         return self[:].astype(dtype, copy=False)
@@ -264,20 +279,21 @@ class ComputedRows:
         return self.shape[0]
 
     def __getitem__(self, rows: Any) -> sparse.csr_array:
-        numbers = isinstance(rows, np.ndarray) and rows.dtype != bool
-        return self.make(rows if numbers else np.arange(self.shape[0])[rows])
+        are_row_numbers = isinstance(rows, np.ndarray) and rows.dtype != bool
+        return self.make(rows if are_row_numbers else np.arange(self.shape[0])[rows])
 
 
 def warn_if_zero(scaled: Table, scaler: Scaler) -> None:
     """Warn where scaled features ``[N, F]`` are all zero: so is what an encoder makes of them."""
-    blocks = row_blocks(scaled) if scaled.mapped or not scaled.sparse else [scaled.values]
+    in_blocks = scaled.mapped or not scaled.sparse
+    blocks = row_blocks(scaled) if in_blocks else [scaled.values]
     if any((block.data if scaled.sparse else block).any() for block in blocks):
         return
-    reason, remedy = "all features are zero", ""
+
     if scaler.kind == "columns":
-        reason, remedy = (
-            "every column of the features is constant, so scaling makes it zero",
-            ', or use scale="none"',
-        )
-    told = f"{reason}: what the encoder makes of them will be zero."
-    warn(f"{told} Leave the features out, to use positions instead{remedy}.")
+        reason = "every column of the features is constant, so scaling makes it zero"
+        remedy = 'Leave the features out, to use positions instead, or use scale="none".'
+    else:
+        reason = "all features are zero"
+        remedy = "Leave the features out, to use positions instead."
+    warn(f"{reason}: what the encoder makes of them will be zero. {remedy}")
