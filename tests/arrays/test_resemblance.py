@@ -21,8 +21,8 @@ ALIKE = ENDS[:, KIND[ENDS[0]] == KIND[ENDS[1]]]
 DIFFER = ENDS[:, KIND[ENDS[0]] != KIND[ENDS[1]]]
 
 
-def of(graph: Graph, **options: int) -> float:
-    found = resemblance(graph.table, graph.edges, graph.scaler(), **options)
+def of(graph: Graph, seed: int = 0, **options: tuple[int, int]) -> float:
+    found = resemblance(graph.table, graph.edges, graph.scaler(), seed, **options)
     assert found is not None
     return found
 
@@ -57,30 +57,20 @@ def test_it_tells_neighbours_that_are_alike_from_those_that_differ_and_from_rand
     assert all(part in one for part, one in zip(told, words, strict=True))
 
 
-def test_a_sample_of_the_edges_is_seeded_and_near_the_whole(monkeypatch):
+def test_a_sample_of_the_edges_is_seeded_and_near_the_whole():
     graph = Graph.from_arrays(ALIKE, FEATURES)
     whole = of(graph)
-    monkeypatch.setattr(module, "EDGES_IN_SAMPLE", 500)
-    monkeypatch.setattr(module, "EDGES_IN_FIRST_SAMPLE", 500)
     again = Graph.from_arrays(ALIKE, FEATURES)  # another object, so that it is computed again
-    assert of(graph, seed=1) == of(again, seed=1) != of(graph, seed=2)
-    assert of(graph, seed=1) == pytest.approx(whole, abs=0.06)
+    in_sample = {seed: of(graph, seed, sample_sizes=(500, 500)) for seed in (1, 2)}
+    assert in_sample[1] == of(again, 1, sample_sizes=(500, 500)) != in_sample[2]
+    assert in_sample[1] == pytest.approx(whole, abs=0.06)
 
 
-def test_few_edges_tell_that_neighbours_are_alike_and_more_that_they_are_not(monkeypatch):
-    looked, among = list[int](), module._among
-    monkeypatch.setattr(
-        module, "_among", lambda most, *given: looked.append(most) or among(most, *given)
-    )
-    monkeypatch.setattr(module, "EDGES_IN_FIRST_SAMPLE", 500)
-    for ends, expected in (
-        (ALIKE, [500]),
-        (ENDS, [500, module.SAMPLE]),
-        (DIFFER, [500, module.SAMPLE]),
-    ):
-        looked.clear()
-        of(Graph.from_arrays(ends, FEATURES))
-        assert looked == expected
+def test_few_edges_tell_that_neighbours_are_alike_and_more_that_they_are_not():
+    for ends, expected_sizes in ((ALIKE, (500, 500)), (ENDS, (900, 900)), (DIFFER, (900, 900))):
+        graph = Graph.from_arrays(ends, FEATURES)
+        assert of(graph, sample_sizes=(500, 900)) == of(graph, sample_sizes=expected_sizes)
+        assert of(graph, sample_sizes=(500, 500)) != of(graph, sample_sizes=(900, 900))
 
 
 def test_a_graph_folder_has_that_of_the_graph_in_memory(tmp_path, monkeypatch):

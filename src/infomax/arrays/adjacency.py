@@ -235,10 +235,10 @@ class MappedAdjacency(Adjacency):
         weights, new_receivers, new_senders = map(np.concatenate, zip(*parts, strict=True))
 
         # A has a row per sender; without directions both ways are the same.
-        ends = (new_receivers, new_senders)
+        ends = [new_receivers, new_senders]
         if self.directed:
-            ends = (new_senders, new_receivers)
-        matrix = sparse.csr_array((weights, ends), shape=(len(rows), len(rows)))
+            ends.reverse()
+        matrix = sparse.csr_array((weights, tuple(ends)), shape=(len(rows), len(rows)))
         matrix.sort_indices()
         return Adjacency(matrix, self.directed)
 

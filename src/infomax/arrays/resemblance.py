@@ -24,20 +24,26 @@ DIFFERENT = 0.01
 MEANING = "The number is the mean centred cosine of the features of neighbours, less that of random pairs of nodes."
 
 
-def resemblance(table: Table, edges: Adjacency, scaler: Scaler, seed: int = 0) -> float | None:
+def resemblance(
+    table: Table,
+    edges: Adjacency,
+    scaler: Scaler,
+    seed: int = 0,
+    sample_sizes: tuple[int, int] = (EDGES_IN_FIRST_SAMPLE, EDGES_IN_SAMPLE),
+) -> float | None:
     """The mean centred cosine of the features at both ends of an edge, less that of random pairs; None without edges.
 
     Only edges count that have features at both ends: a row of zeros says that nothing is known of its node. A random
     pair has one end of an edge and another end of any edge. The mean over all such pairs needs none of them: it is the
-    product of the mean unit vectors of both ends. Of many edges a sample is drawn. Only the rows of their nodes are
-    read, some at a time.
+    product of the mean unit vectors of both ends. Of many edges a sample is drawn, and a larger one where the first
+    does not show clearly that neighbours are alike. Only the rows of their nodes are read, some at a time.
     """
-    first_estimate = _resemblance_in_sample(EDGES_IN_FIRST_SAMPLE, table, edges, scaler, seed)
-    was_small = edges.nnz > EDGES_IN_FIRST_SAMPLE
+    first_size, second_size = sample_sizes
+    first_estimate = _resemblance_in_sample(first_size, table, edges, scaler, seed)
     is_clear = first_estimate is None or first_estimate > 2 * ALIKE
-    if is_clear or not was_small:
+    if is_clear or edges.nnz <= first_size:
         return first_estimate
-    return _resemblance_in_sample(EDGES_IN_SAMPLE, table, edges, scaler, seed)
+    return _resemblance_in_sample(second_size, table, edges, scaler, seed)
 
 
 def _resemblance_in_sample(
