@@ -8,7 +8,16 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from recipes.relational import TASKS, VALIDATION, fitted_score, questions, read, tables
+from recipes.relational import (
+    TASKS,
+    TEST,
+    VALIDATION,
+    days_seen,
+    fitted_score,
+    questions,
+    read,
+    tables,
+)
 
 from infomax import DGI
 
@@ -75,3 +84,20 @@ def test_no_later_row_and_no_answer_reaches_a_vector(found: dict[str, pd.DataFra
 def test_a_folder_without_the_tables_is_told(tmp_path: Path) -> None:
     with pytest.raises(SystemExit, match=r"found no drivers\.csv"):
         tables(tmp_path)
+
+
+def test_frozen_questions_see_no_day_after_their_splits_first(
+    found: dict[str, pd.DataFrame],
+) -> None:
+    parts = questions(found, "position")
+    stale, fresh = days_seen(parts, 1.0), days_seen(parts, 0.0)
+    assert (stale["test"] == TEST).all()
+    assert (stale["validation"] == VALIDATION).all()
+    pd.testing.assert_series_equal(fresh["train"], parts["train"]["date"], check_names=False)
+    looked_back = parts["train"]["date"] - stale["train"]
+    assert (looked_back >= pd.Timedelta(0)).all()
+    # As far back as in the test, where questions run on for years.
+    of_test = parts["test"]["date"] - TEST
+    assert set(looked_back) <= set(of_test)
+    assert abs(looked_back.mean() - of_test.mean()) < pd.Timedelta(days=30)
+    assert days_seen(parts, 1.0)["train"].equals(stale["train"])
