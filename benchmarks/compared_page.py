@@ -61,7 +61,6 @@ def write_page(results: Path, docs: Path = DOCS) -> None:
     text = (Path(__file__).with_name("compared.md.in")).read_text()
     parts = {
         "TABLE": table(rows),
-        "EVERY ROW": every_row(document["rows"]),
         "SOURCE": source(document),
         "FAILED": failures(document["rows"]),
     }
@@ -135,42 +134,18 @@ def seconds(value: float) -> str:
     return f"{value:.1f}" if value < 9.95 else f"{value:,.0f}"
 
 
-def every_row(rows: Sequence[dict[str, Any]]) -> str:
-    """All that was measured of each row."""
-    head = ["graph", "method", "accuracy", "edges", "neighbours", "CPU s", "wall s", "MB", "width"]
-    head += ["machine", "load", "commit"]
-    lines = [head, ["---"] * len(head)]
+def failures(rows: Sequence[dict[str, Any]]) -> str:
+    """Which methods have no figures on which graphs, and why, a line for each method."""
+    graphs_of_method: dict[str, list[str]] = {}
     for row in rows:
         if "failed" in row:
-            continue
-        edges = f"{row['edges_auc']:.1f}" if "edges_auc" in row else ""
-        lines.append(
-            [
-                GRAPHS[row["graph"]],
-                TITLES[row["method"]].strip("*"),
-                f"{row['accuracy']:.1f} ± {row['accuracy_std']:.1f}",
-                edges,
-                f"{row['neighbours']:.1f}",
-                seconds(row["cpu_s"]),
-                seconds(row["wall_s"]),
-                f"{row['peak_mb']:,.0f}",
-                str(row["width"]),
-                row["machine"],
-                f"{row['load']:.0f}",
-                row["commit"],
-            ]
-        )
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def failures(rows: Sequence[dict[str, Any]]) -> str:
-    """Which rows have no figures, and why."""
-    told = [
-        f"- {TITLES[row['method']]}, {GRAPHS[row['graph']]}: {row['failed']} ({row['machine']})"
-        for row in rows
-        if "failed" in row
+            graph_and_reason = f"{GRAPHS[row['graph']]} ({row['failed']}, {row['machine']})"
+            graphs_of_method.setdefault(row["method"], []).append(graph_and_reason)
+    lines = [
+        f"- **{TITLES[method].strip('*')}**: {'; '.join(graphs)}"
+        for method, graphs in graphs_of_method.items()
     ]
-    return "\n".join(told) or "- none"
+    return "\n".join([*lines, ""]) if lines else "Every row has one.\n"
 
 
 def source(document: dict[str, Any]) -> str:

@@ -1,8 +1,8 @@
-"""The figures of docs/explanation/measured.md, each with its command, machine and commit, by one command.
+"""The figures of docs/explanation/performance.md, each with its command, machine and commit, by one command.
 
     python -m benchmarks.measured --machine H200 --device cuda    # all work of a GPU; the machine should be idle
     python -m benchmarks.measured --machine Xeon --work epoch-cora  # one row again
-    python -m benchmarks.measured --page                          # docs/explanation/measured.md from measured.json
+    python -m benchmarks.measured --page                          # docs/explanation/performance.md from measured.json
 
 A row is replaced when its work is measured again on the same machine.
 """
@@ -22,7 +22,8 @@ from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "measured.json"
-PAGE = ROOT / "docs" / "explanation" / "measured.md"
+PAGE = ROOT / "docs" / "explanation" / "performance.md"
+TEMPLATE = ROOT / "benchmarks" / "performance.md.in"
 TOY = ("--scale", "0.005", "--dim", "8", "--steps", "2", "--repeats", "1")
 
 
@@ -78,7 +79,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--work", action="append", choices=[*WORK], help="some of it  [default: all]"
     )
     options.add_argument("--json", type=Path, default=RESULTS, metavar="FILE")
-    options.add_argument("--page", action="store_true", help="write docs/explanation/measured.md")
+    options.add_argument(
+        "--page", action="store_true", help="write docs/explanation/performance.md"
+    )
     options.add_argument(
         "--toy", action="store_true", help="for --work batches: at toy size, to see that it runs"
     )
@@ -139,42 +142,26 @@ def measure(name: str, settings: argparse.Namespace) -> dict[str, Any]:
 
 
 def page(rows: list[dict[str, Any]]) -> str:
-    """The page: a table, a line for each work on each machine."""
-    lines = ["| work | machine | figures | command | commit | load |", "|---|---|---|---|---|---|"]
-    places = {name: at for at, name in enumerate(WORK)}
-    for row in sorted(rows, key=lambda row: (places[row["work"]], row["machine"])):
+    """The page: its text, and a table with a line for each work on each machine."""
+    lines = ["| work | machine | figures | commit |", "|---|---|---|---|"]
+    order = {name: position for position, name in enumerate(WORK)}
+    for row in sorted(rows, key=lambda row: (order[row["work"]], row["machine"])):
         work = WORK[row["work"]]
-        told = ", ".join(
+        figures = ", ".join(
             f"{label} **{_short(value)}**" for label, value in row.get("figures", {}).items()
         )
         cells = [
             f"{work.title}, {work.unit}",
             row["machine"],
-            told or row["failed"],
-            f"`{row['command']}`",
+            figures or row["failed"],
+            row["commit"],
         ]
-        cells += [f"{row['commit']}, {row['day']}", f"{row['load']:g}"]
         lines.append(f"| {' | '.join(cells)} |")
-    return TEXT.replace("{TABLE}", "\n".join(lines))
+    return TEMPLATE.read_text(encoding="utf-8").replace("{TABLE}", "\n".join(lines))
 
 
 def _short(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
-
-
-TEXT = """# Measured
-
-Every figure with its command, its machine and a commit. The page is made from `benchmarks/measured.json` by `python -m
-benchmarks.measured --page`; `python -m benchmarks.measured --machine NAME` measures all rows of a machine again. Xeon
-is two virtual cores of a Xeon of 2.5 GHz with AVX-512, H200 one NVIDIA H200. "ours" is infomax;
-[benchmarks/README.md](../../benchmarks/README.md) describes the others.
-
-- The commit is that of the code that was measured, by the command in the row.
-- The load is that of the machine when the row began: figures by the clock are good on an idle machine only. A row that
-  follows another has about one process of that in it. The H200's host has 16 cores.
-
-{TABLE}
-"""
 
 
 if __name__ == "__main__":
