@@ -192,7 +192,7 @@ def test_kinds_are_found_from_values() -> None:
     assert found == {
         "age": "number", "year": "number", "flag": "boolean", "bit": "boolean", "city": "category", "born": "date",
         "at": "date", "stamp": "date", "about": "text", "tags": "tokens", "list": "tokens", "v": "numbers",
-        "title": "text", "code": "id", "nothing": "ignore", "m": "category",
+        "title": "name", "code": "id", "nothing": "ignore", "m": "category",
     }  # fmt: skip
 
 
@@ -244,7 +244,7 @@ def test_dates_have_the_parts_that_they_resolve() -> None:
 
 
 def test_words_are_hashed_and_rare_ones_count_more() -> None:
-    texts = [f"the airport of the town number{row} has a field" for row in range(50)]
+    texts = [f"the airport of the town number{row % 25} has a field" for row in range(50)]
     encoding = fitted(pa.table({"t": texts}))
     rows = encoding.transform(
         pa.table({"t": ["the", "number7 THE!", "number7", "number7 number7", "", None, "?"]})
@@ -595,7 +595,7 @@ def test_what_pyarrow_alone_takes_for_numbers_and_times_is_text() -> None:
 
 def test_a_hashed_column_is_told_by_its_most_frequent_word() -> None:
     texts = [
-        f"graph {'tree' if row % 2 else 'Wald'} of some w{row} and w{row % 7} others"
+        f"graph {'tree' if row % 2 else 'Wald'} of some w{row // 2} and w{row % 7} others"
         for row in range(200)
     ]
     encoding = fitted(pa.table({"notes": texts, "size": list(map(float, range(200)))}))
@@ -629,7 +629,6 @@ def test_a_text_of_too_many_words_has_no_words(monkeypatch: pytest.MonkeyPatch) 
     [
         (["$1,200.50", "$80", "-$3.20"], True),
         (["12 €", "1.200,50 €", "7 EUR"], True),
-        (["31.12.2025", "1.2.2024", "05.06.99"], True),
         ([f"+49 {row} 55123" for row in range(60)], True),
         ([f"9f3c1f0e-00{row}-4b52-8a57-0123456789ab" for row in range(60)], True),
         (['["vip", "late"]', '["late", "vip"]', "[]"], True),
@@ -654,8 +653,12 @@ def test_what_looks_like_a_code_is_told_in_one_line(cells: list[str], is_told: b
     ("cells", "kind", "others"),
     [
         (["12 %", "7 %"], "category", "x=ignore; as"),
-        ([f"9f3c1f0e-00{row}-4b52-8a57-0123456789ab" for row in range(60)], "id", "x=category; as"),
-        ([f"${row},200" for row in range(60)], "text", "x=ignore, or x=category; as"),
+        (
+            [f"9f3c1f0e-00{row}-4b52-8a57-0123456789ab" for row in range(60)],
+            "id",
+            "x=category, or x=text; as",
+        ),
+        ([f"${row},200" for row in range(60)], "id", "x=category, or x=text; as"),
     ],
 )
 def test_a_code_is_told_only_what_it_is_not_yet(cells: list[str], kind: str, others: str) -> None:
@@ -666,13 +669,13 @@ def test_a_code_is_told_only_what_it_is_not_yet(cells: list[str], kind: str, oth
 
 def test_amounts_name_no_nodes() -> None:
     words = ["one", "two", "three", "four", "five", "six"]
-    for values, expected in (
-        ([f"${row},200" for row in range(60)], None),
-        ([f"{words[row % 6]} {words[row // 6 % 6]} Inc {row}" for row in range(60)], "x"),
+    for values, column_type, expected in (
+        ([f"${row},200" for row in range(60)], "id", None),
+        ([f"{words[row % 6]} {words[row // 6 % 6]} Inc {row}" for row in range(60)], "text", "x"),
     ):
         looked = Survey(["x"], {}, [])
         looked.add(pa.table({"x": values}), lambda row, name: name)
-        assert looked.finish()[0].columns[0].column_type == "text"
+        assert looked.finish()[0].columns[0].column_type == column_type
         assert looked.name_column == expected
 
 

@@ -189,33 +189,33 @@ FROZEN: dict[str, dict[str, Any]] = {
     "two csv files": {
         "graph": "46a5f3cd3d611b3d",
         "names": "99e84251b0793a72",
-        "features": 17.9751849,
+        "features": 12.2056992,
     },
     "two parquet files": {
         "graph": "46a5f3cd3d611b3d",
         "names": "99e84251b0793a72",
-        "features": 17.9751849,
+        "features": 12.2056992,
     },
     "a graph folder": {
         "graph": "46a5f3cd3d611b3d",
         "names": "99e84251b0793a72",
-        "features": 17.9751849,
+        "features": 12.2056992,
     },
-    "frames": {"graph": "46a5f3cd3d611b3d", "names": "99e84251b0793a72", "features": 17.9751849},
+    "frames": {"graph": "46a5f3cd3d611b3d", "names": "99e84251b0793a72", "features": 12.2056992},
     "frames by type": {
         "graph": "7f4f20aa5ea78f46",
         "names": "81e76495c55a7c68",
-        "features": 34.8398564,
+        "features": 29.0703707,
     },
     "a typed folder": {
         "graph": "25325ff43aa2db5e",
         "names": "c2caed5e136b4ee3",
-        "features": 34.0194405,
+        "features": 28.2499548,
     },
     "type columns": {
         "graph": "7c08b3f3492f620c",
         "names": "c2caed5e136b4ee3",
-        "features": 34.0194405,
+        "features": 28.2499548,
     },
     "edges as nodes": {
         "graph": "d5b8e9b5f9eb0457",
@@ -247,9 +247,9 @@ FROZEN: dict[str, dict[str, Any]] = {
         "names": "dde84ac4e38a2ef5",
         "features": -11.7028631,
     },
-    "Chinook": {"graph": "86e03f5ff068e761", "names": "7ba5d8ef1ea7bd75", "features": -36.6396726},
+    "Chinook": {"graph": "86e03f5ff068e761", "names": "67816ee33c2a2b08", "features": -27.9743492},
     "Formula 1": {"graph": "93cb57dbcf4ba8b5", "names": "67c683e9cc5403e0", "features": 106.517178},
-    "Sakila": {"graph": "20ebcd275016ac90", "names": "3d85300e1e944e97", "features": -226.334017},
+    "Sakila": {"graph": "20ebcd275016ac90", "names": "c6537b7705f48378", "features": -111.044108},
 }
 
 

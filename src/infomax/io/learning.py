@@ -12,6 +12,7 @@ from infomax.io.column_names import listed
 from infomax.io.columns import Columns
 from infomax.io.encoding.cells import MISSING
 from infomax.io.encoding.column_types import Fault, find_odd_cell_note, tells_label
+from infomax.io.encoding.encoding import Encoding
 from infomax.io.encoding.kinds import EXPECTED
 from infomax.io.encoding.survey import Survey
 from infomax.io.schema.obeying import schema_location
@@ -50,6 +51,8 @@ def learnt(columns: Columns, survey: Survey, path: Path, names: Sequence[str]) -
     called = columns.name_among(names)
     if called is None and not columns.obeys_schema:
         called = survey.name_column
+    encoding = with_type_in_notes(encoding, columns)
+    warn_of_unshared(path, encoding, {called, *survey.keys, *columns.kinds})
     used = [column.name for column in encoding.feature_columns]
     warn_of_labels(path, used, survey.labels)
     lost = [column for column in encoding.columns if column.name != called]
@@ -73,6 +76,34 @@ def learnt(columns: Columns, survey: Survey, path: Path, names: Sequence[str]) -
         encoding=replace(encoding, name_column=called) if used else None,
         learns=False,
     )
+
+
+def with_type_in_notes(encoding: Encoding, columns: Columns) -> Encoding:
+    """The same encoding; where there are several types of nodes, notes name an option with its type."""
+    node_type = "" if columns.known_table is None else columns.known_table.node_type
+    if not node_type:
+        return encoding
+    noted = tuple(
+        replace(column, note=column.note.replace("--column ", f"--column {node_type}."))
+        for column in encoding.columns
+    )
+    return replace(encoding, columns=noted)
+
+
+def warn_of_unshared(path: Path, encoding: Encoding, others: Container[str | None]) -> None:
+    """Name the columns that become no features since no two rows share what they hold, but for some others."""
+    unshared = [
+        column
+        for column in encoding.columns
+        if column.column_type in ("id", "name") and column.note and column.name not in others
+    ]
+    if unshared:
+        names = listed([column.name for column in unshared])
+        first = unshared[0].name
+        warn(
+            f"{path}: no features, as hardly two rows share what they hold: {names}. To make features "
+            f"of one: --column {first}=text, or {first}=category."
+        )
 
 
 def warn_of_labels(path: Path, names: Sequence[str], labels: Sequence[str]) -> None:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from infomax.arrays.times import UNKNOWN
 from infomax.errors import shorten
+from infomax.io.encoding.written_dates import DateOrder, as_iso, may_be_dates
 
 _PANDAS = (
     "#N/A",
@@ -211,7 +212,9 @@ def are_padded(values: Any) -> bool:
 
 def wordy(values: Any) -> bool:
     """Whether a plain column is text that never begins as numbers and times do."""
-    return str(values.type) == "large_string" and not matched(values, r"^[0-9+.-]").any()
+    if str(values.type) != "large_string" or matched(values, r"^[0-9+.-]").any():
+        return False
+    return not may_be_dates(values)
 
 
 def numbers(values: Any) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
@@ -268,8 +271,8 @@ def truths(values: Any) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     return at % 2, values.is_valid().to_numpy(zero_copy_only=False) & np.isnan(at)
 
 
-def times(values: Any) -> tuple[Any, NDArray[np.bool_]]:
-    """A plain column as timestamp[us], of text as ISO 8601 writes it; and a mask ``[n]`` of what is none."""
+def times(values: Any, order: DateOrder = "") -> tuple[Any, NDArray[np.bool_]]:
+    """A plain column as timestamp[us], of text as `as_iso` reads it; and a mask ``[n]`` of what is none."""
     import pyarrow as pa
     from pyarrow import compute, types
 
@@ -278,6 +281,7 @@ def times(values: Any) -> tuple[Any, NDArray[np.bool_]]:
         return values, known & False
     if not types.is_large_string(values.type) or wordy(values):
         return pa.nulls(len(values), when), known
+    values = as_iso(values, order)
     lengths = np.diff(utf8(values)[0])
     if (
         (lengths == 10) | (lengths > 15) | ~known

@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
-import math
+import re
 from collections import Counter
 from collections.abc import Callable
+from copy import deepcopy
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from infomax.io.encoding import cells
+from infomax.io.encoding.date_statistics import DateStatistics
 from infomax.io.encoding.moments import Moments
-from infomax.io.encoding.words import BUCKETS, WIDTH, Words, hashed
+from infomax.io.encoding.words import BUCKETS, WIDTH, WORD_BUCKETS, Words, hashed
+from infomax.io.encoding.written_dates import DateOrder, are_numbers_alone
 
 MOST_DISTINCT = 100_000
 """Different values that are counted; a column with more of them is no category."""
 RARE_SHARE = 1000
 """A category's value has its own feature if one row in so many has it; so features are no more."""
+DIFFERENT_TITLES = 0.8
+"""Share of different texts from which short ones may be titles: 0.93 of Chinook's tracks differ."""
+LEAST_ROWS_OF_A_VALUE = 2
+"""Rows that share a word or a value from which it is a feature: what one row has tells it from all others alike."""
+LEAST_SHARE_OF_SHARED_WORDS = 0.01
+"""Where a smaller share of words is shared, texts are no features."""
+LEAST_ROWS_TO_TELL = 20
+"""In fewer rows than this, words and texts may all differ by chance."""
+PHONE = r"^[+(]?\d[\d\s()./+-]{5,}\d( ?(x|ext\.?) ?\d+)?$"
+"""What a number of a phone or a fax looks like: groups of digits."""
 MOST_WORDS = 1 << 18
 """Different words that are counted, to tell what a hashed feature holds; of a text with more that is not told."""
 MANY_WORDS = 6
@@ -34,15 +47,16 @@ class ColumnStatistics:
         column_type: the one that was decided, once it is.
         is_key: whether the column is called after other nodes.
         rows, missing: the number of rows, and of those that have nothing in the column.
-        number_cells, date_cells: how many cells are numbers, and how many others dates or times.
+        number_cells: how many cells are numbers.
         too_large_cells: how many cells are numbers that float32 cannot hold.
         documents, words: how many cells are neither, and how many words these have.
         separated, spaced, letterless_cells: how many of these have bars or semicolons between words,
             have spaces or commas, and begin with no letter.
-        numbers, times: mean and deviation of the numbers, and of the dates in days.
-        ranges: the least and the largest season, weekday and hour.
+        phone_cells: how many of these may be numbers of a phone.
+        numbers: mean and deviation of the numbers.
         are_whole: whether all numbers are whole, and no durations.
         frequency: ``[BUCKETS]``, in how many texts words of a bucket are; empty before words are counted.
+        texts_with_word: ``[WORD_BUCKETS]``, the same for finer buckets, most of which have one word.
         first_others: by column type, the place and the text of the first cell that is of another.
     """
 
@@ -52,19 +66,25 @@ class ColumnStatistics:
         self.column_type = said_type
         self.is_key = is_key
         self.rows = self.missing = 0
-        self.number_cells = self.date_cells = self.too_large_cells = 0
+        self.number_cells = self.too_large_cells = 0
         self.documents = self.words = 0
-        self.separated = self.spaced = self.letterless_cells = 0
+        self.separated = self.spaced = self.letterless_cells = self.phone_cells = 0
         self.numbers = Moments()
-        self.times = Moments()
         self.are_whole = True
         self.are_padded = False
         self.holds_lists = False
         self.is_dictionary = False
-        self.ranges = dict.fromkeys(("season", "weekday", "hour"), (math.inf, -math.inf))
         self.frequency = np.zeros(0, np.int64)
+        self.texts_with_word = np.zeros(0, np.int64)
         self.first_others: dict[str, tuple[str, str]] = {}
 
+        self._clear_dates = DateStatistics()
+        """Dates that can be read one way only."""
+        self._dates_in_order: dict[DateOrder, DateStatistics] = {
+            "day": DateStatistics(),
+            "month": DateStatistics(),
+        }
+        """Dates of numbers alone, such as 31/12/1999, as they are if they begin with a day or a month."""
         self.merged = 0
         """The number of different values among those that were merged."""
         self.distinct_numbers: int | None = None
@@ -147,9 +167,11 @@ class ColumnStatistics:
         if may_be_written:
             are_others = self._add_number_cells(distinct, counts)
         note_others("number", are_others)
+        are_unclear = np.zeros(len(distinct), bool)
         if may_be_written:
-            are_others = self._add_dates(distinct, counts, are_others)
-        note_others("date", are_others)
+            are_others, are_unclear = self._add_dates(distinct, counts, are_others)
+        note_others("date", are_others & ~are_unclear)
+        note_others("unclear date", are_unclear)
         if are_others.any():
             others = distinct if are_others.all() else distinct.filter(are_others)
             self._add_words(others, counts[are_others])
@@ -199,27 +221,56 @@ class ColumnStatistics:
 
     def _add_dates(
         self, distinct: Any, counts: NDArray[np.int64], are_others: NDArray[np.bool_]
-    ) -> NDArray[np.bool_]:
-        """Note which of the cells that are no numbers are dates; returns which are neither."""
-        from pyarrow import compute
+    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Note which of the cells that are no numbers are dates.
 
+        Returns:
+            which are neither, and which of these are dates whose order is not known yet
+        """
+        from pyarrow import types
+
+        are_unclear = np.zeros(len(distinct), bool)
         if not are_others.any():
-            return are_others
+            return are_others, are_unclear
         dates, are_no_dates = cells.times(distinct)
         are_dates = ~are_no_dates & are_others
-        dates, often = dates.filter(are_dates), counts[are_dates]
-        if len(dates):
-            self.times.add(cells.days(dates), often)
-            self.date_cells += int(often.sum())
-            fields = {"season": compute.day_of_year, "weekday": compute.day, "hour": cells.hours}
-            for part, (low, high) in self.ranges.items():
-                if low >= high:
-                    numbers = np.asarray(fields[part](dates))
-                    self.ranges[part] = (
-                        min(low, float(numbers.min())),
-                        max(high, float(numbers.max())),
-                    )
-        return are_others & are_no_dates
+        self._clear_dates.add(dates.filter(are_dates), counts[are_dates])
+
+        # Whether 03/04/2020 is in March or in April is known once all cells are: both are noted.
+        if types.is_large_string(distinct.type):
+            are_unclear = are_others & are_no_dates & are_numbers_alone(distinct)
+            if are_unclear.any():
+                unclear = distinct.filter(are_unclear)
+                for order, statistics in self._dates_in_order.items():
+                    dates, are_none = cells.times(unclear, order)
+                    statistics.add(dates.filter(~are_none), counts[are_unclear][~are_none])
+        return are_others & are_no_dates, are_unclear
+
+    @property
+    def date_order(self) -> DateOrder:
+        """What dates of numbers alone begin with: that by which more of the cells are dates."""
+        day_first, month_first = (self._dates_in_order[order].cells for order in ("day", "month"))
+        if day_first == month_first:
+            return ""
+        return "day" if day_first > month_first else "month"
+
+    @property
+    def dates_may_begin_with_either(self) -> bool:
+        """Whether there are dates of numbers alone, and no cell tells whether a day or a month comes first."""
+        return self._dates_in_order["day"].cells > 0 and not self.date_order
+
+    @property
+    def date_cells(self) -> int:
+        """How many of the cells that are no numbers are dates or times."""
+        order = self.date_order
+        return self._clear_dates.cells + (self._dates_in_order[order].cells if order else 0)
+
+    def dates(self) -> DateStatistics:
+        """What is known of the dates."""
+        dates = deepcopy(self._clear_dates)
+        if self.date_order:
+            dates.merge(self._dates_in_order[self.date_order])
+        return dates
 
     def _add_words(self, values: Any, counts: NDArray[np.int64]) -> None:
         from pyarrow import types
@@ -233,6 +284,7 @@ class ColumnStatistics:
             # Codes and addresses of pages have no spaces.
             self.spaced += int(counts[cells.matched(values, "[ ,]")].sum())
             self.letterless_cells += int(counts[~begins_with_letter].sum())
+            self.phone_cells += int(counts[cells.matched(values, PHONE)].sum())
         self._uncounted_words.append((words, counts))
         waiting = sum(words.starts[-1] for words, _ in self._uncounted_words)
         if self._counts is None or self.holds_lists or waiting > MOST_DISTINCT:
@@ -242,11 +294,16 @@ class ColumnStatistics:
         """Count in how many texts each word is: hashing takes long, and only text needs it."""
         if not len(self.frequency):
             self.frequency = np.zeros(BUCKETS, np.int64)
+            self.texts_with_word = np.zeros(WORD_BUCKETS, np.int64)
         for words, counts in self._uncounted_words:
             once = np.ones(len(words.hashes), bool)  # each word counts once in a text
             in_buckets = words.added(once, words.hashes % BUCKETS, BUCKETS)
             weights = np.repeat(counts, np.diff(in_buckets.indptr))
             self.frequency += np.bincount(in_buckets.indices, weights, BUCKETS).astype(np.int64)
+            in_fine_buckets = words.added(once, words.hashes % WORD_BUCKETS, WORD_BUCKETS)
+            weights = np.repeat(counts, np.diff(in_fine_buckets.indptr))
+            found = np.bincount(in_fine_buckets.indices, weights, WORD_BUCKETS)
+            self.texts_with_word += found.astype(np.int64)
             if self._vocabulary is not None:
                 self._vocabulary.update(words.counted(counts))
                 if len(self._vocabulary) > MOST_WORDS:
@@ -298,15 +355,59 @@ class ColumnStatistics:
 
     def frequent_values(self) -> list[str]:
         """The values of a category that have features of their own; of one that a person said, at least some."""
-        frequent = list(self.values(max(2, self.rows / RARE_SHARE)))
+        frequent = list(self.values(max(LEAST_ROWS_OF_A_VALUE, self.rows / RARE_SHARE)))
         if frequent or not self.said_type:
             return frequent
         return list(self.values(self.rows / RARE_SHARE))
 
     @property
+    def shared_words(self) -> NDArray[np.bool_] | None:
+        """Which fine buckets ``[WORD_BUCKETS]`` have words that several texts share; None where all are used."""
+        is_shared = self.texts_with_word >= LEAST_ROWS_OF_A_VALUE
+        is_small = self.documents < LEAST_ROWS_TO_TELL
+        if is_small or (is_shared == (self.texts_with_word > 0)).all():
+            return None
+        return is_shared
+
+    def share_of_common_words(self, least_share: float = 0.01) -> float:
+        """The share of the words of all texts that as large a share of the texts have."""
+        self.count_words()
+        is_common = self.texts_with_word >= max(LEAST_ROWS_OF_A_VALUE, least_share * self.documents)
+        common = self.texts_with_word[is_common].sum()
+        return float(common / max(1, self.texts_with_word.sum()))
+
+    @property
+    def has_words_to_learn(self) -> bool:
+        """Whether texts share words, or no text has one; a few seem shared that share a bucket by chance."""
+        shared_words = self.shared_words
+        if shared_words is None:
+            return True
+        shared_count = self.texts_with_word[shared_words].sum()
+        return bool(shared_count > LEAST_SHARE_OF_SHARED_WORDS * self.texts_with_word.sum())
+
+    @property
+    def are_phones(self) -> bool:
+        """Whether most cells look like numbers of phones, by what is written or by the name of the column."""
+        if 2 * self.phone_cells > self.present:
+            return True
+        is_called_phone = re.search(r"phone|fax|mobile", self.name, re.IGNORECASE) is not None
+        return is_called_phone and self.are_whole and bool(self.numbers.low[0] >= 10**5)
+
+    @property
     def are_different(self) -> bool:
         """Whether nearly all values are different."""
         return self.distinct is None or self.distinct > 0.95 * self.present
+
+    @property
+    def are_short_and_differ(self) -> bool:
+        """Whether it has short texts, most of them different."""
+        differ = self.distinct is None or self.distinct > DIFFERENT_TITLES * self.present
+        return differ and self.words < MANY_WORDS * self.documents
+
+    @property
+    def can_be_titles(self) -> bool:
+        """Whether its short texts may name nodes: most begin with a letter, and few are numbers."""
+        return not self.is_letterless and 10 * self.number_cells < self.present
 
     @property
     def tells_apart(self) -> bool:

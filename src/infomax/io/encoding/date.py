@@ -12,6 +12,7 @@ from infomax.io.encoding import cells
 from infomax.io.encoding.column import FeatureColumn, described
 from infomax.io.encoding.column_statistics import ColumnStatistics
 from infomax.io.encoding.kinds import EXPECTED
+from infomax.io.encoding.written_dates import DateOrder
 
 ROWS_SAMPLED = 1 << 11
 """Rows that tell whether dates are repeated."""
@@ -29,23 +30,27 @@ class DateColumn(FeatureColumn):
             weekday and hour in which the dates differ, each a cosine and a sine.
         centre: the mean in days since 2000.
         deviation: the deviation in days.
+        order: what dates of numbers alone, such as 31/12/1999, begin with.
     """
 
     types: ClassVar[tuple[str, ...]] = ("date",)
     parts: tuple[str, ...]
     centre: float
     deviation: float
+    order: DateOrder = ""
 
     @classmethod
     def fit(cls, statistics: ColumnStatistics, *, raw: bool = False, note: str = "") -> Self:
         """Learn which parts differ, and the mean and the deviation of the days."""
-        differing = [part for part, (low, high) in statistics.ranges.items() if low < high]
-        scale = statistics.times.scale()
+        dates = statistics.dates()
+        differing = [part for part, (low, high) in dates.ranges.items() if low < high]
+        scale = dates.days.scale()
         return cls(
             **described(statistics, "date", note),
             parts=("time", *differing),
             centre=scale["centre"][0],
             deviation=scale["deviation"][0],
+            order=statistics.date_order,
         )
 
     @classmethod
@@ -56,12 +61,14 @@ class DateColumn(FeatureColumn):
             parts=tuple(learnt["parts"]),
             centre=float(learnt["centre"]),
             deviation=float(learnt["deviation"]),
+            order=learnt.get("order", ""),
         )
 
     @property
     def learnt(self) -> dict[str, Any]:
-        """The parts, the mean and the deviation."""
-        return {"parts": list(self.parts), "centre": self.centre, "deviation": self.deviation}
+        """The parts, the mean and the deviation, and what dates of numbers alone begin with."""
+        learnt = {"parts": list(self.parts), "centre": self.centre, "deviation": self.deviation}
+        return {**learnt, "order": self.order} if self.order else learnt
 
     @property
     def value_names(self) -> list[str]:
@@ -84,7 +91,7 @@ class DateColumn(FeatureColumn):
         sample = cells.plain(values[:ROWS_SAMPLED])
         are_repeated = 2 * len(sample.unique()) < len(sample)
         distinct, codes = cells.distinct(values, are_repeated)
-        dates, is_other = cells.times(distinct)
+        dates, is_other = cells.times(distinct, self.order)
         if is_other.any():
             self._refuse(distinct, codes, is_other)
 

@@ -46,6 +46,9 @@ def fit_column(
     statistics.column_type = column_type
     is_constant = statistics.distinct == 1 and not statistics.missing and not raw
     is_empty = statistics.rows == statistics.missing
+    if column_type in TextColumn.types:
+        statistics.count_words()
+        is_empty = is_empty or not statistics.has_words_to_learn
     if column_type not in CLASS_OF_TYPE or is_constant or is_empty:
         return Column(**described(statistics, column_type, note))
     return CLASS_OF_TYPE[column_type].fit(statistics, raw=raw, note=note)

@@ -15,6 +15,7 @@ from infomax.io.encoding.column_types import (
     find_fault,
     find_note,
     guess_column_type,
+    is_called_name,
 )
 from infomax.io.encoding.encoding import Encoding, fit_column
 from infomax.io.encoding.kinds import FEATURES
@@ -44,6 +45,7 @@ class Survey:
             for name in names
         }
         self.labels = labels
+        self.keys = keys
         self._positions = {name: position for position, name in enumerate(names)}
         self._moments = Moments(len(names))
         self._matrices: list[tuple[list[str], NDArray[np.float64]]] = []
@@ -134,6 +136,7 @@ class Survey:
             for name, column in self.columns.items()
         }
         names = [name for name, column_type in types.items() if column_type == "name"]
+        names.sort(key=is_called_name, reverse=True)
         texts = [
             name
             for name, column_type in types.items()

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import base64
+import zlib
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -12,7 +15,7 @@ from scipy import sparse
 from infomax.io.encoding import cells
 from infomax.io.encoding.column import FeatureColumn, described
 from infomax.io.encoding.column_statistics import ColumnStatistics
-from infomax.io.encoding.words import BUCKETS, WIDTH, Words, hashed
+from infomax.io.encoding.words import BUCKETS, WIDTH, WORD_BUCKETS, Words, hashed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,6 +28,8 @@ class TextColumn(FeatureColumn):
     Attributes:
         documents: the number of texts.
         frequency: ``[BUCKETS]``, the number of texts with words whose hash falls into a bucket.
+        shared_words: which buckets ``[WORD_BUCKETS]`` have words that several texts share, as
+            `pack_bits` writes it; all other words are left out. Empty: no word is left out.
         words: ``[WIDTH]``, the most frequent word of each feature, or nothing where they are many.
     """
 
@@ -32,6 +37,7 @@ class TextColumn(FeatureColumn):
     documents: int
     frequency: tuple[int, ...]
     words: tuple[str, ...]
+    shared_words: str = ""
 
     @classmethod
     def fit(cls, statistics: ColumnStatistics, *, raw: bool = False, note: str = "") -> Self:
@@ -43,6 +49,7 @@ class TextColumn(FeatureColumn):
             documents=statistics.documents,
             frequency=tuple(statistics.frequency.tolist()),
             words=tuple(statistics.most_frequent_words()),
+            shared_words=pack_bits(statistics.shared_words),
         )
 
     @classmethod
@@ -53,16 +60,18 @@ class TextColumn(FeatureColumn):
             documents=int(learnt["documents"]),
             frequency=tuple(learnt["frequency"]),
             words=tuple(learnt.get("words", ())),
+            shared_words=learnt.get("shared_words", ""),
         )
 
     @property
     def learnt(self) -> dict[str, Any]:
-        """The numbers of texts, and the most frequent words."""
-        return {
+        """The numbers of texts, the most frequent words, and which words several texts share."""
+        learnt = {
             "documents": self.documents,
             "frequency": list(self.frequency),
             "words": list(self.words),
         }
+        return {**learnt, "shared_words": self.shared_words} if self.shared_words else learnt
 
     @property
     def value_names(self) -> list[str]:
@@ -85,8 +94,11 @@ class TextColumn(FeatureColumn):
         words = Words(plain)
         signs = np.where(words.hashes >> 31, 1, -1)
         entries = self.weights()[words.hashes % BUCKETS] * signs
+        if self.shared_words:
+            entries *= unpack_bits(self.shared_words)[words.hashes % WORD_BUCKETS]
         block = words.added(entries, words.hashes % WIDTH, WIDTH)
         block.sort_indices()
+        block.eliminate_zeros()
 
         # Each row is brought to length 1.
         squares = sparse.csr_array((block.data**2, block.indices, block.indptr), shape=block.shape)
@@ -120,3 +132,17 @@ class TextColumn(FeatureColumn):
             return super().describe(position, more=more)
         told = f"{self.name}: {self.words[position]}"
         return told if self.agrees(position, 1.0 if more else -1.0) else f"less of {told}"
+
+
+def pack_bits(mask: NDArray[np.bool_] | None) -> str:
+    """A mask as a short text; nothing for None."""
+    if mask is None:
+        return ""
+    return base64.b64encode(zlib.compress(np.packbits(mask).tobytes(), 9)).decode()
+
+
+@lru_cache(64)
+def unpack_bits(text: str) -> NDArray[np.bool_]:
+    """The mask that `pack_bits` wrote."""
+    packed = np.frombuffer(zlib.decompress(base64.b64decode(text)), np.uint8)
+    return np.unpackbits(packed).astype(bool)

@@ -24,6 +24,9 @@ BUCKETS = 4096
 """Buckets in which the documents of a word are counted: more than features, so that a rare word seldom shares one with
 a frequent word; few enough to be read in a JSON file."""
 
+WORD_BUCKETS = 1 << 16
+"""Buckets that tell whether texts share a word: of 10,000 words, one in seven has no bucket alone."""
+
 
 class Words:
     """The words of a plain column: of text in lower case, letters and digits; of lists their entries.
