@@ -42,14 +42,24 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         pytest.skip("there is no GPU")
 
 
-@pytest.fixture(scope="session")
+SEED = int(os.environ.get("INFOMAX_TEST_SEED") or random.SystemRandom().randrange(2**32))
+
+
+@pytest.fixture
 def campaign_seed(pytestconfig: pytest.Config) -> int:
     """A seed for tests that draw other cases in each run. It is printed; INFOMAX_TEST_SEED repeats it."""
-    seed = int(os.environ.get("INFOMAX_TEST_SEED") or random.SystemRandom().randrange(2**32))
+    message = f"INFOMAX_TEST_SEED={SEED}"
+    print(message)  # shown with a failure, also of a test in another process
     capture = pytestconfig.pluginmanager.getplugin("capturemanager")
     with capture.global_and_fixture_disabled() if capture else nullcontext():
-        print(f"INFOMAX_TEST_SEED={seed}", flush=True)
-    return seed
+        print(message, flush=True)
+    return SEED
+
+
+@pytest.fixture(scope="session")
+def campaign_seconds() -> float:
+    """Processor time that such a test may take; INFOMAX_TEST_SECONDS allows more."""
+    return float(os.environ.get("INFOMAX_TEST_SECONDS") or 20)
 
 
 @pytest.fixture
