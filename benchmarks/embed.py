@@ -21,6 +21,7 @@ from infomax.kernels import Backend
 from infomax.training.embed import Embedder
 from infomax.training.recipe import Recipe
 from infomax.views import WholeView
+from infomax_paper.patches import PATCHES
 
 COLUMNS = {
     "contender": "{contender}",
@@ -150,7 +151,7 @@ def main(arguments: list[str] | None = None) -> None:
     torch.set_num_threads(settings.threads)
     graph = load(settings.dataset, **({} if settings.scale is None else {"scale": settings.scale}))
     model = DGI(
-        preset="patches", dim=settings.dim, epochs=0, device=settings.device, vectors="paper"
+        preset=PATCHES, dim=settings.dim, epochs=0, device=settings.device, vectors="paper"
     ).fit(graph)
     makers = {"ours": Ours} | {name: PEERS[name] for name in settings.peers}
     rows, left_out = race(

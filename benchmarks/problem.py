@@ -19,8 +19,9 @@ from infomax.graphs.graph import Graph
 from infomax.kernels import Backend
 from infomax.kernels.initialisation import glorot
 from infomax.parts.methods import Model
-from infomax.training.presets import PRESETS, Preset
-from infomax.views import MEAN, Patches
+from infomax.training.presets import Preset
+from infomax.views import MEAN
+from infomax_paper.patches import PATCHES, Patches
 
 LEARNING_RATE = 1e-3
 
@@ -82,8 +83,8 @@ class PatchProblem:
         scaler = Scaler.fit(seen.features)
         seen = seen.replace(features=scaler.transform(seen.features))
         views = partial(Patches, fan_out=tuple(fan_out), batch=min(256, seen.num_nodes))
-        encoder = partial(PRESETS["patches"].encoder, layers=len(fan_out))
-        preset = dataclasses.replace(PRESETS["patches"], views=views, encoder=encoder, dim=dim)
+        encoder = partial(PATCHES.encoder, layers=len(fan_out))
+        preset = dataclasses.replace(PATCHES, views=views, encoder=encoder, dim=dim)
         return cls(
             seen, scaler, preset, preset.views(seen, MEAN, preset.corruption, Backend(place)), place
         )

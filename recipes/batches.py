@@ -23,14 +23,15 @@ from infomax.datasets import generated
 from infomax.evaluation.probes import validated_probe
 from infomax.evaluation.splits import Splits
 from infomax.reports.comparison import labelled
-from infomax.views import Batches, Patches
-from infomax.views.patches import BATCH, FAN_OUT
+from infomax.views import Batches
+from infomax_paper.patches import BATCH, FAN_OUT, Patches
+from infomax_paper.patches import PATCHES as PATCHES_PRESET
 
 LABELS = 20_000
 ROWS: dict[str, dict[str, Any]] = {
     "Random-Init": {"preset": "whole-graph", "epochs": 0},
     "whole graph, 300 epochs": {"preset": "whole-graph", "epochs": 300},
-    "batches, 16,384 nodes x 300 steps": {"preset": "batches"},
+    "batches, 16,384 nodes x 200 steps": {"preset": "batches"},
     "batches, 4,096 nodes x 400 steps": {
         "preset": "batches",
         "views": partial(Batches, batch=4096),
@@ -39,10 +40,10 @@ ROWS: dict[str, dict[str, Any]] = {
 }
 BY_DEGREE = partial(Patches, fan_out=FAN_OUT, batch=BATCH, weighting="degree")
 PATCHES: dict[str, dict[str, Any]] = {
-    "patches, untrained": {"preset": "patches", "dim": 256, "epochs": 0},
-    "patches, 20 epochs": {"preset": "patches", "dim": 256, "epochs": 20},
+    "patches, untrained": {"preset": PATCHES_PRESET, "dim": 256, "epochs": 0},
+    "patches, 20 epochs": {"preset": PATCHES_PRESET, "dim": 256, "epochs": 20},
     "patches by degree, 20 epochs": {
-        "preset": "patches",
+        "preset": PATCHES_PRESET,
         "dim": 256,
         "epochs": 20,
         "views": BY_DEGREE,

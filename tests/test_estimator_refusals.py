@@ -15,12 +15,13 @@ from sklearn.pipeline import make_pipeline
 
 from infomax import DGI, Graph, InputError, memory
 from infomax.kernels import room
-from infomax.parts.corruptions import flip_edges, shuffle_features, shuffle_within_patches
+from infomax.parts.corruptions import flip_edges, shuffle_features
 from infomax.parts.encoders import GCN
 from infomax.parts.readouts import Set2Set
 from infomax.training.presets import PRESETS
 from infomax.training.schedule import USUAL_EPOCHS, WarmUpCosine
-from infomax.views import Batches, Patches, WholeGraph
+from infomax.views import Batches, WholeGraph
+from infomax_paper.patches import PATCHES, Patches, shuffle_within_patches
 
 
 @pytest.mark.parametrize(
@@ -48,7 +49,7 @@ def test_patches_that_name_no_sizes_take_the_memory_of_those_that_do(views, grap
     asked = []
     monkeypatch.setattr(room, "require", lambda needed, device, *further: asked.append(needed))
     for made in (partial(Patches, fan_out=(10, 10, 25), batch=256), views):
-        DGI(dim=4, preset="patches", views=made, epochs=0, vectors="paper").fit(graph)
+        DGI(dim=4, preset=PATCHES, views=made, epochs=0, vectors="paper").fit(graph)
     assert asked[: len(asked) // 2] == asked[len(asked) // 2 :]
 
 
@@ -166,12 +167,12 @@ def test_what_is_no_graph_is_refused_with_the_way_to_one(graph, other):
 def test_patches_have_nodes(graph, bound):
     (name,) = bound
     with pytest.raises(InputError, match=f"^{name}: expected a whole number from 1"):
-        DGI(dim=4, preset="patches", views=partial(Patches, **bound)).fit(graph)
+        DGI(dim=4, preset=PATCHES, views=partial(Patches, **bound)).fit(graph)
 
 
 def test_a_corruption_of_another_regime_is_refused(graph):
     with pytest.raises(InputError, match="expected shuffle_within_patches, for Patches"):
-        DGI(preset="patches", corruption=shuffle_features).fit(graph)
+        DGI(preset=PATCHES, corruption=shuffle_features).fit(graph)
     with pytest.raises(InputError, match="for WholeGraph, found shuffle_within_patches"):
         DGI(corruption=shuffle_within_patches).fit(graph)
 

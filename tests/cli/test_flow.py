@@ -206,22 +206,12 @@ def test_an_encoder_is_named(folder, tmp_path):
     refused(wrong, "--layers: expected none with --encoder two-hops, found 2")
 
 
-def test_patches_are_as_deep_as_the_encoder(folder, tmp_path):
-    common = ("train", folder, "--labels", "kind", "--dim", 4, "--epochs", 2, "--preset", "patches")
-    words = ["--fan-out", "3,2", "--weighting", "degree", "--layers", "2"]
-    assert infomax(*common, *words, "--out", tmp_path / "run").code == 0
-    settings = json.loads((tmp_path / "run" / "config.json").read_text())["settings"]
-    assert (settings["views"]["fan_out"], settings["encoder"]["layers"]) == ([3, 2], 2)
-    assert settings["views"]["weighting"] == "degree"
-    assert np.isfinite(
-        DGI.load(tmp_path / "run").transform(read_graph(folder, labels="kind")).vectors
-    ).all()
-    for more in ((), ("--batch", 9), ("--fan-out", 3)):
-        wrong = infomax(*common, "--layers", 2, *more, "--out", tmp_path / "other")
-        refused(wrong, "found 2", "fan-out of 2 numbers: --fan-out")
-    wrong = infomax(*common, "--weighting", "size", "--out", tmp_path / "other")
-    refused(wrong, "--weighting", "'size' is not one of 'sample', 'degree'")
-    assert not (tmp_path / "other").exists()
+def test_the_papers_patches_are_no_preset_of_the_command_line(folder, tmp_path):
+    common = ("train", folder, "--labels", "kind", "--out", tmp_path / "run")
+    refused(infomax(*common, "--preset", "patches"), "preset", "whole-graph", "found patches")
+    for option in ("--fan-out", "--weighting"):
+        refused(infomax(*common, option, 3), f"No such option: {option}.", "infomax reproduce")
+    assert not (tmp_path / "run").exists()
 
 
 def test_new_nodes_are_embedded_and_columns_that_are_no_features_left_alone(run, tmp_path):

@@ -20,6 +20,7 @@ from shell import infomax, refused, write_graph, write_table
 
 from infomax import DGI, read_graph
 from infomax.kernels import room
+from infomax_paper.patches import PATCHES
 
 EDGES = "source,target\na,b\nb,c\n"
 NODES = "id,x,kind\na,1,red\nb,2,blue\nc,3,red\n"
@@ -148,11 +149,6 @@ def train(folder, run, *words, epochs=3):
         (". --labels kind --scale x", ["scale", "rows"]),
         (". --labels kind --lr fast", ["--lr", "fast"]),
         (". --labels kind --set lr=0.1", ["No such option: --set.", "--lr"]),
-        (
-            ". --labels kind --fan-out 3,2",
-            ["--fan-out: expected --preset patches, found --preset auto"],
-        ),
-        (". --labels kind --preset patches --fan-out 3,x", ["--fan-out", "10,10,25", "found 3,x"]),
         (". --labels kind --preset huge", ["preset", "whole-graph", "huge"]),
         (". --labels kind --device abacus", ["device abacus", "Use auto or cpu"]),
         (
@@ -449,5 +445,5 @@ def test_a_flipped_byte_in_a_run_is_refused_or_harmless(run, tmp_path, name):
 def test_a_wide_encoder_is_estimated_without_memory_for_it(folder, tmp_path):
     """Only the estimate is made: weights of this width would take 1 TB."""
     graph = read_graph(folder, labels="kind")
-    for preset in ("whole-graph", "patches", "many-graphs"):
+    for preset in ("whole-graph", PATCHES, "many-graphs"):
         assert DGI(500_000, preset=preset).settings().bytes(graph, torch.device("cpu")) > 10**12

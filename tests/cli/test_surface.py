@@ -51,8 +51,6 @@ SURFACE = {
         "--rho",
         "--readout",
         "--scale",
-        "--fan-out",
-        "--weighting",
         "--groups",
         *COLUMNS,
     },

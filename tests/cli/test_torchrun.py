@@ -138,7 +138,7 @@ def outcomes(folder, tmp_path_factory):
 MISTAKES = {
     "other graph": "rank 1: expected graph",
     "one file": "embed: expected a graph folder and a folder of parts",
-    "whole graph": "the preset batches or patches, found WholeGraph, which runs in one process",
+    "whole graph": "the preset batches, found WholeGraph, which runs in one process",
     "small batch": "batch: expected 2 nodes or more, one for each process, found 1",
     "option": "Invalid value for '--batch'",
     "device": "--device: expected auto, cpu or cuda with several processes, found cuda:0",

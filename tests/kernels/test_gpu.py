@@ -15,13 +15,14 @@ from infomax import DGI, Graph
 from infomax.estimator.fitting import FitRequest, fit_model
 from infomax.estimator.together import fit_together, vectors_of
 from infomax.kernels import Adam, Backend
-from infomax.kernels.plain import Tree
 from infomax.kernels.random import Permutation, uniform
 from infomax.parts.corruptions import drop_features, shuffle_features
 from infomax.parts.encoders import GCN
 from infomax.training.early_stopping import Ledger
 from infomax.views import NEIGHBOURS, SYMMETRIC, Batches, WholeView, operands
 from infomax.views.batch_view import BatchSource
+from infomax_paper.patches import PATCHES
+from infomax_paper.trees import Tree, gather_tree, permutations, pool_tree
 
 pytestmark = pytest.mark.gpu
 
@@ -116,7 +117,7 @@ def test_shuffle_loss(generator):
 @pytest.mark.parametrize("n", [1, 2, 5, 64, 1000, 4097])
 def test_permutations(n):
     generator = torch.Generator(GPU).manual_seed(3)
-    found = ON_GPU.permutations(50, n, generator)
+    found = permutations(ON_GPU, 50, n, generator)
     assert (found.sort(dim=1).values == torch.arange(n, device=GPU)).all()
     assert n < 64 or len(set(map(tuple, found.tolist()))) == 50
     assert ON_GPU.permutation(n, generator).shape == (n,)
@@ -126,13 +127,13 @@ def test_every_permutation_is_as_likely_as_another():
     """Chi-squared over the 24 permutations of 4; and over where the first of 100 goes."""
     generator = torch.Generator(GPU).manual_seed(4)
     of_four = (
-        ON_GPU.permutations(24_000, 4, generator) * torch.tensor([64, 16, 4, 1], device=GPU)
+        permutations(ON_GPU, 24_000, 4, generator) * torch.tensor([64, 16, 4, 1], device=GPU)
     ).sum(1)
     counts = torch.unique(of_four, return_counts=True)[1].double()
     assert len(counts) == 24
     assert ((counts - 1000) ** 2 / 1000).sum() < 49.7  # 23 degrees of freedom, one in a thousand
     first = torch.bincount(
-        ON_GPU.permutations(50_000, 100, generator)[:, 0], minlength=100
+        permutations(ON_GPU, 50_000, 100, generator)[:, 0], minlength=100
     ).double()
     assert ((first - 500) ** 2 / 500).sum() < 148.2  # 99 degrees of freedom
 
@@ -191,12 +192,12 @@ def test_half_a_table_is_gathered_in_full_precision(generator):
     sizes = (6, 30, 60, 600)
     table, share = torch.randn(80, 200, generator=generator), torch.rand(96, generator=generator)
     rows = torch.randint(80, (696,), generator=generator)
-    found = ON_GPU.gather_tree(
-        table.half().to(GPU), rows.to(GPU), Tree.of(sizes, GPU), share.to(GPU)
+    found = gather_tree(
+        ON_GPU, table.half().to(GPU), rows.to(GPU), Tree.of(sizes, GPU), share.to(GPU)
     )
     for a, b in zip(
         found,
-        ON_CPU.gather_tree(table.half().float(), rows, Tree.of(sizes, CPU), share),
+        gather_tree(ON_CPU, table.half().float(), rows, Tree.of(sizes, CPU), share),
         strict=True,
     ):
         assert a.dtype == torch.float32
@@ -207,23 +208,21 @@ def test_trees(generator):
     sizes = (6, 30, 60, 600)
     table, share = torch.randn(80, 200, generator=generator), torch.rand(96, generator=generator)
     rows = torch.randint(80, (696,), generator=generator)
-    found = ON_GPU.gather_tree(table.to(GPU), rows.to(GPU), Tree.of(sizes, GPU), share.to(GPU))
+    found = gather_tree(ON_GPU, table.to(GPU), rows.to(GPU), Tree.of(sizes, GPU), share.to(GPU))
     for a, b in zip(
-        found, ON_CPU.gather_tree(table, rows, Tree.of(sizes, CPU), share), strict=True
+        found, gather_tree(ON_CPU, table, rows, Tree.of(sizes, CPU), share), strict=True
     ):
         torch.testing.assert_close(a.cpu(), b)
     outcomes = []
     for device in (GPU, CPU):
         h = torch.randn(96, 200, generator=generator.manual_seed(3)).to(device).requires_grad_()
-        own, mean = Backend(device).pool_tree(h, Tree.of(sizes[:3], device), share[:36].to(device))
+        own, mean = pool_tree(Backend(device), h, Tree.of(sizes[:3], device), share[:36].to(device))
         outcomes.append([own, mean, torch.autograd.grad((own * own + 3 * mean * own).sum(), h)[0]])
     for a, b in zip(*outcomes, strict=True):
         torch.testing.assert_close(a.cpu(), b.cpu())
 
 
-@pytest.mark.parametrize(
-    "preset", ["whole-graph", "batches", "mean-pool", "patches", "many-graphs"]
-)
+@pytest.mark.parametrize("preset", ["whole-graph", "batches", "mean-pool", PATCHES, "many-graphs"])
 @pytest.mark.parametrize("compiled", [True, False])
 def test_replayed_training_is_the_plain_one(preset, compiled, monkeypatch):
     """Bit for bit: the same kernels in the same order, whether Python launches them or the graph."""
@@ -337,7 +336,7 @@ def test_a_batch_of_all_nodes_is_the_whole_graph_on_the_gpu(dense, layers, gener
     torch.testing.assert_close(found, expected, rtol=2e-3, atol=2e-3)
 
 
-@pytest.mark.parametrize("preset", ["patches", "batches"])
+@pytest.mark.parametrize("preset", [PATCHES, "batches"])
 @pytest.mark.parametrize("scale", [1, 1e5])
 def test_features_that_do_not_fit_stay_on_the_host(scale, preset, monkeypatch):
     """And are read from there, to the same bits; in half precision, and where that is too short."""
@@ -362,7 +361,7 @@ def test_gpu_and_cpu_agree_on_what_does_not_depend_on_the_draw():
     graph = random_graph(200, 20)
     for settings in (
         {"epochs": 0},
-        {"epochs": 0, "preset": "patches"},
+        {"epochs": 0, "preset": PATCHES},
         {"epochs": 0, "preset": "mean-pool"},
     ):
         one, other = (

@@ -17,6 +17,7 @@ from infomax.io.npz import write_npz
 from infomax.kernels import Adam, Backend, plain
 from infomax.training.early_stopping import Ledger
 from infomax.training.presets import PRESETS
+from infomax_paper.patches import PATCHES
 
 CPU = torch.device("cpu")
 
@@ -66,8 +67,9 @@ def test_a_training_of_short_steps_uses_one_thread(monkeypatch):
         assert found == [1, 1, 3, 3, 3, 3]
     finally:
         torch.set_num_threads(before)
-    for preset in ("batches", "patches"):  # their steps do not grow with the graph
-        assert PRESETS[preset].per_step(30, 12) == math.inf
+    # Their steps do not grow with the graph.
+    for preset in (PRESETS["batches"], PATCHES):
+        assert preset.per_step(30, 12) == math.inf
     assert PRESETS["whole-graph"].per_step(30, 9000) == 9000 * 512
 
 

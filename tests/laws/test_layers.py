@@ -17,10 +17,10 @@ from scipy import sparse
 from infomax import DGI, Graph
 from infomax.kernels import Backend
 from infomax.kernels.initialisation import glorot
-from infomax.parts.corruptions import shuffle_features, shuffle_within_patches
+from infomax.parts.corruptions import shuffle_features
 from infomax.parts.encoders import Encoder
-from infomax.views import MEAN, Batches, ManyGraphs, Patches, WholeView
-from infomax.views.patches import Neighbours
+from infomax.views import MEAN, Batches, ManyGraphs, WholeView
+from infomax_paper.patches import Neighbours, Patches, shuffle_within_patches
 
 CPU = torch.device("cpu")
 N, F, D = 30, 5, 4

@@ -13,7 +13,7 @@ from scipy import sparse
 from infomax import DGI, Graph, InputError
 from infomax.kernels import Backend
 from infomax.kernels.initialisation import glorot
-from infomax.parts.corruptions import flip_edges, shuffle_features, shuffle_within_patches
+from infomax.parts.corruptions import flip_edges, shuffle_features
 from infomax.parts.encoders import Encoder
 from infomax.views import (
     MEAN,
@@ -22,10 +22,9 @@ from infomax.views import (
     Batches,
     ManyGraphs,
     Normalisation,
-    Patches,
     WholeView,
 )
-from infomax.views.patches import Neighbours
+from infomax_paper.patches import Neighbours, Patches, shuffle_within_patches
 
 CPU = torch.device("cpu")
 RULES = [SYMMETRIC, MEAN, NEIGHBOURS, Normalisation(False, 0.5, 0.5), Normalisation(True, 0.25, 0)]

@@ -19,13 +19,15 @@ from infomax import DGI, Graph, InputError, kernels
 from infomax.kernels.ranks import LARGEST_GATHERED, Portion, Ranks
 from infomax.parts.encoders import GCN, SkipMeanPool
 from infomax.training import vectors as embedding
-from infomax.views import Batches, Patches
+from infomax.views import Batches
 from infomax.views import stored as tables
 from infomax.views.batches import NextPair
+from infomax_paper.patches import PATCHES as PATCHES_PRESET
+from infomax_paper.patches import Patches
 
 RANKS, NODES = 3, 31
 PATCHES = {
-    "preset": "patches",
+    "preset": PATCHES_PRESET,
     "views": partial(Patches, fan_out=(3, 2), batch=10),
     "encoder": partial(SkipMeanPool, layers=2),
     "lr": 1e-2,
@@ -46,7 +48,7 @@ SETTINGS = {
 CASES = [(name, compiled) for name in SETTINGS for compiled in (False, True)]
 DIFFERS = "another on each rank"
 REFUSED = {
-    "the preset batches or patches, found WholeGraph": {"preset": "whole-graph"},
+    "the preset batches, found WholeGraph": {"preset": "whole-graph"},
     "3 nodes or more, one for each process, found 2": {"views": partial(Batches, batch=2)},
     "rank 1: expected seed 0, as on rank 0, found 1": {"seed": DIFFERS},
     "rank 1: expected graph": {"graph": DIFFERS},

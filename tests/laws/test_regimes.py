@@ -15,11 +15,19 @@ from infomax import DGI, Graph, InputError
 from infomax.kernels import Backend
 from infomax.kernels.initialisation import glorot
 from infomax.kernels.plain import bias_prelu
-from infomax.parts.corruptions import drop_features, shuffle_features, shuffle_within_patches
+from infomax.parts.corruptions import drop_features, shuffle_features
 from infomax.parts.encoders import GCN, DenseSkipMeanPool, Encoder, MeanPool, SkipMeanPool, TwoHops
-from infomax.views import MEAN, SYMMETRIC, ManyGraphs, Patches, WholeGraph, WholeView
-from infomax.views.patches import Neighbours, by_level, level_sizes, sample_patches
+from infomax.views import MEAN, SYMMETRIC, ManyGraphs, WholeGraph, WholeView
 from infomax.views.whole import shuffle_of
+from infomax_paper.patches import (
+    PATCHES,
+    Neighbours,
+    Patches,
+    by_level,
+    level_sizes,
+    sample_patches,
+    shuffle_within_patches,
+)
 
 CPU = torch.device("cpu")
 ENCODERS = [
@@ -69,7 +77,7 @@ def test_an_encoder_that_leaves_more_or_less_than_the_centres_is_refused(layers)
     with pytest.raises(
         InputError, match=f"3 layers, one for each number of the fan-out 10,10,25, found {layers}"
     ):
-        DGI(4, preset="patches", encoder=partial(SkipMeanPool, layers=layers), epochs=1).fit(ring())
+        DGI(4, preset=PATCHES, encoder=partial(SkipMeanPool, layers=layers), epochs=1).fit(ring())
 
 
 def test_a_patch_is_a_graph_of_its_own(generator):
@@ -218,9 +226,7 @@ def test_sparse_features_of_many_graphs_train_as_dense_ones_do():
     np.testing.assert_allclose(vectors[1], vectors[0], rtol=1e-3, atol=1e-5)
 
 
-@pytest.mark.parametrize(
-    "preset", ["whole-graph", "batches", "mean-pool", "patches", "many-graphs"]
-)
+@pytest.mark.parametrize("preset", ["whole-graph", "batches", "mean-pool", PATCHES, "many-graphs"])
 def test_training_never_sees_the_unseen(preset):
     """Every unseen node is poisoned with NaN and given other edges: training is the same, bit for bit."""
     graph = many()

@@ -19,7 +19,8 @@ from infomax import DGI, InputError
 from infomax.parts.encoders import GCN
 from infomax.training import checkpoints, loop, resuming
 from infomax.training.resuming import digest
-from infomax.views import Batches, Patches
+from infomax.views import Batches
+from infomax_paper.patches import PATCHES, Patches
 
 
 class Stop:
@@ -60,7 +61,7 @@ def test_resumed_equals_uninterrupted(tmp_path, graph, settings, after):
     assert not (tmp_path / "cut" / "checkpoint.safetensors").exists()
 
 
-@pytest.mark.parametrize("preset", ["patches", "many-graphs"])
+@pytest.mark.parametrize("preset", [PATCHES, "many-graphs"], ids=["patches", "many graphs"])
 @pytest.mark.parametrize("after", [1, 4, 9])
 def test_resumed_within_an_epoch(tmp_path, monkeypatch, preset, after):
     """An epoch of many steps pauses on the way; from there it goes on with the very same batches."""
@@ -69,7 +70,7 @@ def test_resumed_within_an_epoch(tmp_path, monkeypatch, preset, after):
     graph = graph.replace(
         groups=np.arange(40) // 7, adjacency=sparse.csr_array((40, 40), dtype=np.float32)
     )
-    views = partial(Patches, fan_out=(2, 2, 2), batch=9) if preset == "patches" else None
+    views = partial(Patches, fan_out=(2, 2, 2), batch=9) if preset is PATCHES else None
     settings = {"dim": 8, "preset": preset, "epochs": 3, "lr": 0.01, "views": views}
     DGI(**settings).fit(graph, run=tmp_path / "whole")
     with pytest.raises(KeyboardInterrupt):

@@ -15,9 +15,10 @@ from infomax.errors import InputError
 from infomax.evaluation.probes import paper_probe
 from infomax.evaluation.splits import encode_labels, random_splits
 from infomax.parts.corruptions import flip_edges, shuffle_features
-from infomax.training.presets import PRESETS, Preset
+from infomax.training.presets import Preset
 from infomax_paper import corruption as studies
 from infomax_paper.corruption import BOTH, EDGES, FEATURES, NONE, corruption
+from infomax_paper.patches import PATCHES
 from infomax_paper.study import accuracies, accuracy
 
 SMALL = Preset(dim=8, epochs=3, patience=None)
@@ -93,7 +94,7 @@ def test_what_a_study_refuses(tmp_path):
         with pytest.raises(InputError, match=r"corruption\.json: expected a study of this graph"):
             study(tmp_path, **other)
     with pytest.raises(InputError, match="whole graph"):
-        study(tmp_path, preset=PRESETS["patches"])
+        study(tmp_path, preset=PATCHES)
 
 
 def communities() -> Graph:

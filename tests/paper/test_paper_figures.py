@@ -13,15 +13,15 @@ from infomax import DGI
 from infomax.analysis.scores import Pairs
 from infomax.analysis.style import in_style
 from infomax.reports.analysis import draw_pairs
-from infomax.training.presets import PRESETS, Preset
-from infomax.views import Patches
+from infomax.training.presets import Preset
 from infomax_paper import figures
 from infomax_paper.figures import activations, biased_dimensions
+from infomax_paper.patches import PATCHES, Patches
 
 PRESET = {
     "whole": Preset(dim=8, epochs=3, patience=None),
     "patches": replace(
-        PRESETS["patches"], dim=4, epochs=1, views=partial(Patches, fan_out=(3, 3, 3), batch=16)
+        PATCHES, dim=4, epochs=1, views=partial(Patches, fan_out=(3, 3, 3), batch=16)
     ),
 }
 

@@ -17,7 +17,8 @@ from infomax.kernels import LARGE
 from infomax.kernels.initialisation import glorot
 from infomax.parts.encoders import GCN, Encoder, SkipMeanPool
 from infomax.parts.readouts import DiffPool, Set2Set
-from infomax.views import SYMMETRIC, Patches
+from infomax.views import SYMMETRIC
+from infomax_paper.patches import PATCHES, Patches
 
 
 class Namesake(GCN):
@@ -167,11 +168,11 @@ def test_weights_that_the_last_step_lost_are_refused():
     ],
 )
 def test_odd_arguments_are_refused(settings, message):
-    preset = "patches" if "views" in settings else "whole-graph"
+    preset = PATCHES if "views" in settings else "whole-graph"
     with pytest.raises(InputError, match=message):
         DGI(dim=4, epochs=1, preset=preset, device="cpu", **settings).fit(random_graph())
 
 
 def test_a_fan_out_may_be_an_array():
     views = partial(Patches, fan_out=np.array([2, 2, 2]))
-    DGI(dim=4, epochs=1, preset="patches", views=views, device="cpu").fit(random_graph())
+    DGI(dim=4, epochs=1, preset=PATCHES, views=views, device="cpu").fit(random_graph())

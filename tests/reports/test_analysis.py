@@ -15,7 +15,8 @@ from infomax.parts.corruptions import flip_edges
 from infomax.parts.discriminators import Bilinear
 from infomax.reports import analysis
 from infomax.training.presets import PRESETS, Preset
-from infomax.views import Patches
+from infomax_paper.patches import PATCHES as PATCHES_PRESET
+from infomax_paper.patches import Patches
 
 SMALL = Preset(dim=8, epochs=3, patience=None)
 GRAPH = random_graph(60)
@@ -37,7 +38,7 @@ PATCHES = partial(Patches, fan_out=(3, 3, 3), batch=16)
 REGIMES = {
     "whole": (GRAPH, SMALL),
     "flips": (GRAPH, replace(SMALL, corruption=partial(flip_edges, rho=0.3))),
-    "patches": (GRAPH, replace(PRESETS["patches"], dim=4, epochs=1, views=PATCHES)),
+    "patches": (GRAPH, replace(PATCHES_PRESET, dim=4, epochs=1, views=PATCHES)),
     "many": (many_graphs(), replace(PRESETS["many-graphs"], dim=8, epochs=2)),
     "types": (typed_graph(), replace(PRESETS["types"], dim=8, epochs=2)),
 }

@@ -46,6 +46,8 @@ GONE = {
     "--own": "Vectors have the nodes' own features: --vectors encoder,own.",
     "--smooth": "Vectors are smoothed; --vectors paper gives those that are not.",
     "--variants": "Parts of vectors have rows of their own; some of them alone: --vectors encoder,own.",
+    "--fan-out": "Sampled patches are the paper's: infomax reproduce reddit; on large graphs use --preset batches.",
+    "--weighting": "Sampled patches are the paper's: infomax reproduce reddit.",
     "--set": "Each setting has an option, such as --lr or --encoder.",
 }
 """Options of earlier versions, and what took their place."""

@@ -19,7 +19,7 @@ Preset = Annotated[
     str,
     option(
         "NAME",
-        "The set-up to start from: whole-graph, batches, mean-pool, patches (the paper's, for Reddit) or many-graphs. "
+        "The set-up to start from: whole-graph, batches, mean-pool or many-graphs. "
         "auto: many-graphs where there are several, else the whole graph if it fits and a CPU need not be slow, else "
         "batches.",
         heading="Method",
@@ -42,7 +42,7 @@ SETTINGS = {
     "dim": optional(
         int,
         "N",
-        "Width of the encoder, one part of the vectors; patches' is twice as wide.  [default: 512]",
+        "Width of the encoder, one part of the vectors.  [default: 512]",
     ),
     "epochs": optional(
         int,
@@ -85,9 +85,7 @@ SETTINGS = {
         "Train as in the paper: at a constant rate, until so many epochs had no lower loss.",
     ),
     "steps": _training(int, "N", "Steps of a training in batches.  [default: 200]", min=0),
-    "batch": _training(
-        int, "N", "Nodes per step.  [default: 16384, of several types 2048; 256 patches]", min=1
-    ),
+    "batch": _training(int, "N", "Nodes per step.  [default: 16384, of several types 2048]", min=1),
     "encoder": _part(
         Literal["gcn", "mean-pool", "two-hops"],
         "NAME",
@@ -106,31 +104,21 @@ SETTINGS = {
     "scale": _part(
         str, "NAME", "auto, rows, columns or none: the scaling of features.  [default: auto]"
     ),
-    "fan_out": _part(
-        str, "K,K,...", "Of patches: the neighbours drawn at each level, a layer each."
-    ),
-    "weighting": _part(
-        Literal["sample", "degree"],
-        "NAME",
-        "Of patches: sample, nodes weigh by the number drawn, as in the paper; or by degree.",
-    ),
 }
 """The options of a training that have no value of their own: a preset, or nothing, stands for them."""
 
 BATCHES = ("batches", "type-batches")
 """Presets in which an epoch is a step."""
 WHOLE = ("auto", "whole-graph", "mean-pool")
-ANY = ("auto", "whole-graph", "batches", "mean-pool", "patches")
+ANY = ("auto", "whole-graph", "batches", "mean-pool")
 PRESETS_WITH = {
-    "epochs": ("auto", "whole-graph", "mean-pool", "types", "patches", "many-graphs"),
+    "epochs": ("auto", "whole-graph", "mean-pool", "types", "many-graphs"),
     "steps": BATCHES,
     "corruption": WHOLE,
     "rho": WHOLE,
     "encoder": ("auto", "whole-graph", "batches"),
     "layers": ANY,
-    "fan_out": ("patches",),
-    "weighting": ("patches",),
-    "batch": (*BATCHES, "patches"),
+    "batch": BATCHES,
 }
 """The presets that an option is for; others are for all."""
 NAMED = {
@@ -181,7 +169,6 @@ def words(text: str | None) -> list[str]:
 
 def _parts(preset: str, given: Mapping[str, Any]) -> dict[str, Any]:
     """The parts, as arguments of `DGI`, that the options mean."""
-    from infomax.parts.encoders import SkipMeanPool
     from infomax.training.presets import PARTS, PRESETS
 
     for name, presets in PRESETS_WITH.items():
@@ -192,16 +179,8 @@ def _parts(preset: str, given: Mapping[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {
         name: PARTS[own[given[name]]] for name, own in NAMED.items() if given[name] is not None
     }
-    views = {name: given[name] for name in ("batch", "weighting") if given[name] is not None}
-    if given["fan_out"]:
-        views["fan_out"] = counts = tuple(
-            int(one) if one.isdecimal() else 0 for one in words(given["fan_out"])
-        )
-        if min(counts, default=0) < 1:
-            raise InputError("--fan-out", "numbers from 1, as in 10,10,25", given["fan_out"])
-        found["encoder"] = partial(SkipMeanPool, layers=len(counts))
-    if views:
-        found["views"] = partial(PRESETS[preset].views, **views)
+    if given["batch"] is not None:
+        found["views"] = partial(PRESETS[preset].views, batch=given["batch"])
     if layers is not None:
         if given["encoder"] == "two-hops":
             raise InputError("--layers", "none with --encoder two-hops", str(layers))

@@ -17,7 +17,7 @@ from infomax.parts.fused import accelerate
 from infomax.parts.methods import Method, Model
 from infomax.training.loop import Training
 from infomax.training.presets import Preset
-from infomax.views import Batches, Patches, Views
+from infomax.views import Views
 
 
 def assemble(
@@ -41,7 +41,7 @@ def assemble(
         numbers: how many numbers the training computes, which decides about kernels; None: by the preset.
         scaler: the scaler of a training that goes on; None: one is fitted.
     """
-    in_batches = preset.regime in (Batches, Patches)
+    in_batches = preset.regime.takes_batches
     smaller = "--dim or --batch" if in_batches else "--dim"
     remedy = f"Lower {smaller}, or allow more memory."
     room.require(preset.bytes(graph, device), device, ranks.on_this_host, remedy)

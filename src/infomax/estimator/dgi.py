@@ -39,9 +39,9 @@ class DGI:
     >>> model.save("run")
 
     Args:
-        dim: width of the vectors; the ``"patches"`` preset makes them twice as wide. None takes the preset's.
+        dim: width of the encoder's vectors. None takes the preset's.
         preset: ``"auto"`` (many graphs if there are several; the whole graph if it fits into memory and is not too much
-            for a CPU; else batches), ``"whole-graph"``, ``"batches"``, ``"mean-pool"``, ``"patches"``,
+            for a CPU; else batches), ``"whole-graph"``, ``"batches"``, ``"mean-pool"``,
             ``"many-graphs"``, for several types of nodes ``"types"`` and ``"type-batches"``, or your own `Preset`.
             Every argument below that is None is taken from it.
         views: the regime, such as `WholeGraph`; this and the next five are parts, see `Preset`.
@@ -119,7 +119,7 @@ class DGI:
                 other nodes or edges, they are computed.
 
         In a process of a torch process group, all its processes call ``fit`` with the same arguments and share every
-        step of a training in batches or patches; the first of them writes the run folder.
+        step of a training in batches; the first of them writes the run folder.
         """
         request = FitRequest(
             graph,

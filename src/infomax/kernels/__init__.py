@@ -133,41 +133,11 @@ class Backend:
             return kernels.pair_gradient(transpose, rows, grad, self.empty)  # type: ignore[no-any-return]
         return plain.pair_gradient(transpose, rows, grad)
 
-    def pool_tree(self, h: Tensor, tree: plain.Tree, share: Tensor) -> tuple[Tensor, Tensor]:
-        """Return, from H ``[n, d]``, each inner node's own row and the mean over it and its children, ``[m, d]`` each.
-
-        ``share`` ``[m]`` is the weight of the children's mean; the node itself has the rest.
-        """
-        if kernels := self.gpu(h):
-            return kernels.PoolTree.apply(h, tree, share)  # type: ignore[no-any-return]
-        return plain.pool_tree(h, tree, share)
-
-    def gather_tree(
-        self, table: Tensor, rows: Tensor, tree: plain.Tree, share: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        """Do as `pool_tree` from a table ``[T, d]``, node i having row ``rows[i]``; the outermost level is not stored.
-
-        The table may be in half precision, and for Triton in page-locked host memory; the result has the dtype of
-        ``share``.
-        """
-        kernels = None if table.requires_grad else self.gpu(share)
-        return (kernels or plain).gather_tree(table, rows, tree, share)  # type: ignore[no-any-return]
-
     def permutation(self, n: int, generator: torch.Generator) -> Tensor:
         """Draw a random permutation ``[n]``."""
         if self.triton:
             return self.triton.permutations(1, n, generator)[0]  # type: ignore[no-any-return]
         return torch.randperm(n, generator=generator, device=generator.device)
-
-    def permutations(
-        self, count: int, n: int, generator: torch.Generator, rows: slice = slice(None)
-    ) -> Tensor:
-        """Draw random permutations, ``[count, n]``, and return some rows of them."""
-        if self.triton:
-            return self.triton.permutations(count, n, generator)[rows]  # type: ignore[no-any-return]
-        return torch.rand(count, n, generator=generator, device=generator.device)[rows].argsort(
-            dim=1
-        )
 
     def bias_prelu(self, bias: Tensor, slope: Tensor, *parts: Tensor) -> Tensor:
         """Concatenate the parts, add a bias, apply PReLU with one slope: ``[n, d_1], ... -> [n, d_1 + ...]``."""

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
 from torch import Tensor
 from torch.nn import functional
-from torch.nn.functional import embedding, embedding_bag, softplus
+from torch.nn.functional import embedding_bag, softplus
 
 from infomax.kernels.ranks import Portion
 
@@ -21,32 +20,6 @@ Outcome: TypeAlias = tuple[Tensor, tuple[Tensor, ...]]
 """The record of a step ``[3]``, and the gradients of its loss."""
 ENTRIES_PER_PIECE = 64
 """Entries of a row that a GPU adds one after the other."""
-
-
-@dataclass(frozen=True)
-class Tree:
-    """Patches as trees of n nodes, level by level; the m nodes above the outermost level have contiguous children.
-
-    Shapes:
-        first, count: ``[m]``, the first child of a node, and how many it has
-        parent: ``[n]``, -1 for the roots
-    """
-
-    roots: int
-    first: Tensor
-    count: Tensor
-    parent: Tensor
-
-    @classmethod
-    def of(cls, sizes: tuple[int, ...], device: torch.device) -> Tree:
-        """Build the trees whose levels have these sizes."""
-        count = [torch.full((size,), below // max(size, 1)) for size, below in pairwise(sizes)]
-        inner = torch.cat(count) if count else torch.zeros(0, dtype=torch.int64)
-        first = sizes[0] + inner.cumsum(0) - inner
-        parent = torch.cat(
-            [torch.full((sizes[0],), -1), torch.repeat_interleave(torch.arange(len(inner)), inner)]
-        )
-        return cls(sizes[0], first.to(device), inner.to(device), parent.to(device))
 
 
 @dataclass(frozen=True)
@@ -99,22 +72,6 @@ def product(matrix: Tensor | Pieces, y: Tensor) -> Tensor:
         return torch.stack([product(matrix, part) for part in y])
     # With a reduction torch writes the result once; without one it clears it, adds to it and copies it.
     return torch.sparse.mm(matrix, y.contiguous(), reduce="sum")  # type: ignore[no-any-return]
-
-
-def pool_tree(h: Tensor, tree: Tree, share: Tensor) -> tuple[Tensor, Tensor]:
-    """As `Backend.pool_tree`."""
-    m = len(tree.first)
-    children = torch.zeros_like(h[:m]).index_add(0, tree.parent[tree.roots :], h[tree.roots :])
-    return h[:m], torch.lerp(h[:m], children / tree.count[:, None], share[:, None])
-
-
-def gather_tree(table: Tensor, rows: Tensor, tree: Tree, share: Tensor) -> tuple[Tensor, Tensor]:
-    """As `Backend.gather_tree`."""
-    own = embedding(rows[: len(tree.first)], table).to(share.dtype)
-    children = embedding_bag(rows[tree.roots :], table, tree.first - tree.roots, mode="mean").to(
-        share.dtype
-    )
-    return own, torch.lerp(own, children, share[:, None])
 
 
 def linear(

@@ -1,7 +1,8 @@
-"""Corruptions: shuffled features, flipped edges, or both; features shuffled within patches; dropout on features."""
+"""Corruptions: shuffled features, flipped edges, or both; dropout on features."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeVar
 
@@ -11,7 +12,7 @@ from torch import Tensor
 from infomax.errors import InputError
 from infomax.kernels.plain import linear
 from infomax.kernels.random import uniform
-from infomax.views import BatchView, Corruption, PaddedView, PatchView, View, WholeView
+from infomax.views import BatchView, Corruption, PaddedView, View, WholeView
 from infomax.views.operands import SparseOperand
 from infomax.views.propagation import Messages, Propagation
 
@@ -51,11 +52,6 @@ def flip_edges(view: WholeView, generator: torch.Generator, *, rho: float) -> Wh
 def flip_and_shuffle(view: WholeView, generator: torch.Generator, *, rho: float) -> WholeView:
     """Shuffled features on flipped edges."""
     return shuffle_features(flip_edges(view, generator, rho=rho), generator)
-
-
-def shuffle_within_patches(view: PatchView, generator: torch.Generator) -> PatchView:
-    """The same patches with the features shuffled among the nodes of each patch."""
-    return view.shuffled(generator)
 
 
 def drop_features(view: W, generator: torch.Generator, *, rate: float) -> W:
@@ -121,12 +117,16 @@ def _check_edges(edges: Messages) -> None:
         )
 
 
+SAME_SHAPES: set[Callable[..., Any]] = {shuffle_features}
+"""Corruptions whose negatives of a graph all have the same shape."""
+
+
 def is_replayable(corruption: Any, sparse_features: bool) -> bool:
     """Whether all negatives of a graph with such features have the same shape, so that a GPU can replay the step."""
     function = partial(corruption).func  # that of a partial is its function, too
     if function is drop_features:
         return not sparse_features
-    return function in (shuffle_features, shuffle_within_patches)
+    return function in SAME_SHAPES
 
 
 def _draw_pairs(n: int, rho: float, directed: bool, generator: torch.Generator) -> Tensor:

@@ -21,7 +21,6 @@ from infomax.parts.corruptions import (
     flip_and_shuffle,
     flip_edges,
     shuffle_features,
-    shuffle_within_patches,
 )
 from infomax.parts.deep_graph_infomax import DeepGraphInfomax
 from infomax.parts.discriminators import Bilinear
@@ -39,8 +38,7 @@ from infomax.parts.objectives import binary_cross_entropy, jensen_shannon
 from infomax.parts.readouts import DiffPool, Set2Set, SigmoidMean
 from infomax.parts.vectors import check_vectors
 from infomax.training.schedule import USUAL_EPOCHS, ConstantRate, Schedule, WarmUpCosine
-from infomax.views import Batches, ManyGraphs, Patches, Sizes, Views, WholeGraph
-from infomax.views.patches import BATCH, FAN_OUT
+from infomax.views import Batches, ManyGraphs, Sizes, Views, WholeGraph
 
 MOST_DIMENSIONS = 2**24
 """The largest width that is taken seriously: one vector of it has 67 MB."""
@@ -171,7 +169,7 @@ class Preset:
             raise InputError(f"encoder {encoder.func.__name__}", several, "one type of nodes")
         where = f", in {several}"
         corruption = partial(self.corruption).func
-        if self.regime in (Patches, ManyGraphs):
+        if not self.regime.pools_along_paths:
             raise InputError("views", f"WholeGraph or Batches{where}", self.regime.__name__)
         if corruption in PARTS.values() and corruption is not shuffle_features:
             raise InputError("corruption", f"shuffle_features{where}", corruption.__name__)
@@ -270,16 +268,6 @@ _KNOWN = (
         views=partial(Batches, batch=2048),
         encoder=PathMean,
     ),
-    # Reddit.
-    Preset(
-        name="patches",
-        views=partial(Patches, fan_out=FAN_OUT, batch=BATCH, weighting="sample"),
-        encoder=partial(SkipMeanPool, layers=3),
-        corruption=shuffle_within_patches,
-        schedule=ConstantRate,
-        lr=1e-5,
-        epochs=150,
-    ),
     # PPI. The paper does not give its dropout rate; at 0.2 the loss stays near 0.69.
     Preset(
         name="many-graphs",
@@ -307,15 +295,21 @@ PAPER_PRESETS = {
 """The same set-ups trained by the paper's protocol: a constant rate, and early stopping on whole graphs."""
 
 _OURS: tuple[Part, ...] = (
-    WholeGraph, Batches, Patches, ManyGraphs,
+    WholeGraph, Batches, ManyGraphs,
     GCN, MeanPool, SkipMeanPool, DenseSkipMeanPool, TwoHops, PathMean,
-    shuffle_features, flip_edges, flip_and_shuffle, shuffle_within_patches, drop_features,
+    shuffle_features, flip_edges, flip_and_shuffle, drop_features,
     SigmoidMean, Set2Set, DiffPool,
     Bilinear,
     binary_cross_entropy, jensen_shannon,
     WarmUpCosine, ConstantRate,
 )  # fmt: skip
 PARTS = {part.__name__: part for part in _OURS}
+"""Parts by the names that run folders have for them."""
+
+
+def register_parts(*parts: Part) -> None:
+    """Make parts of another package known, so that a run folder that names them can be read."""
+    PARTS.update({part.__name__: part for part in parts})
 
 
 def _along_paths(encoder: Part) -> bool:

@@ -3,7 +3,6 @@
 from infomax.views.batch_view import BatchView
 from infomax.views.batches import Batches
 from infomax.views.many import ManyGraphs, PaddedView
-from infomax.views.patches import Patches, PatchView
 from infomax.views.propagation import MEAN, NEIGHBOURS, SYMMETRIC, Normalisation
 from infomax.views.view import Corruption, LayerView, Sizes, View, Views
 from infomax.views.whole import WholeGraph, WholeView
@@ -19,8 +18,6 @@ __all__ = [
     "ManyGraphs",
     "Normalisation",
     "PaddedView",
-    "PatchView",
-    "Patches",
     "Sizes",
     "View",
     "Views",

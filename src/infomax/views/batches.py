@@ -52,6 +52,7 @@ class Batches(Views):
     reads_folders = True
     needs_kernels = True
     divisible = True
+    takes_batches = True
 
     def __init__(
         self,

@@ -36,6 +36,7 @@ class ManyGraphs(Views):
     """
 
     corruptions = WholeGraph.corruptions
+    pools_along_paths = False
 
     def __init__(self, graph: Record, rule: Rule, corruption: Corruption, backend: Backend) -> None:
         groups = np.zeros(graph.num_nodes) if graph.groups is None else graph.groups

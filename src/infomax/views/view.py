@@ -92,6 +92,10 @@ class Views:
     """Whether it reads the rows of a graph folder when a step needs them; else the graph is first loaded."""
     needs_kernels: ClassVar[bool] = False
     """Whether a GPU uses compiled kernels even in a short training."""
+    takes_batches: ClassVar[bool] = False
+    """Whether a step has some of the nodes, not all: smaller batches then take less memory."""
+    pools_along_paths: ClassVar[bool] = True
+    """Whether its views pool along the paths of a graph of several types."""
     divisible: ClassVar[bool] = False
     """Whether several processes can share its steps: each computes ``ranks.rows(batch)`` of the nodes of a batch."""
     batch: Any
@@ -113,7 +117,7 @@ class Views:
             remedy = "Start it without torchrun, or use the preset batches."
             raise InputError(
                 f"training in {ranks.count} processes",
-                "the preset batches or patches",
+                "the preset batches",
                 found,
                 remedy,
             )

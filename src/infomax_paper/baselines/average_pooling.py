@@ -18,9 +18,9 @@ from infomax.evaluation.splits import known
 from infomax.graphs.graph import Graph
 from infomax.kernels import Backend
 from infomax.kernels.initialisation import generators, glorot
-from infomax.views.patches import Neighbours, by_level, sample_patches
 from infomax.views.propagation import NEIGHBOURS, Propagation
 from infomax_paper.baselines import shared
+from infomax_paper.patches import Neighbours, by_level, sample_patches
 
 
 @dataclass(frozen=True)

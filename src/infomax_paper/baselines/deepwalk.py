@@ -17,7 +17,7 @@ from torch.nn.functional import embedding, softplus
 from infomax.arrays.scaling import Scale
 from infomax.graphs.graph import Graph
 from infomax.kernels.initialisation import generators
-from infomax.views.patches import Neighbours
+from infomax_paper.patches import Neighbours
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,9 @@ from torch.nn.functional import normalize, softplus
 
 from infomax.graphs.graph import Graph
 from infomax.kernels.initialisation import generators, glorot
-from infomax.views.patches import Neighbours, by_level, sample_patches
 from infomax_paper.baselines import shared
 from infomax_paper.baselines.deepwalk import random_walks
+from infomax_paper.patches import Neighbours, by_level, sample_patches
 
 
 @dataclass(frozen=True)

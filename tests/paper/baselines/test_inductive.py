@@ -14,13 +14,13 @@ from infomax import Graph
 from infomax.evaluation.metrics import accuracy, micro_f1
 from infomax.kernels import Backend
 from infomax.views import SYMMETRIC
-from infomax.views.patches import Neighbours, level_sizes
 from infomax.views.propagation import Propagation
 from infomax_paper.baselines import average_pooling as pooling
 from infomax_paper.baselines import fastgcn as fast
 from infomax_paper.baselines import gcn
 from infomax_paper.baselines import graphsage as sage
 from infomax_paper.baselines.shared import keep
+from infomax_paper.patches import Neighbours, level_sizes
 
 CPU = torch.device("cpu")
 SAGE = sage.Settings(steps=3, batch=16, negatives=4, fan_out=(3, 2), dim=4)

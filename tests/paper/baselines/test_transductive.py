@@ -14,10 +14,10 @@ from infomax import Graph
 from infomax.kernels import Backend
 from infomax.views import SYMMETRIC, WholeView
 from infomax.views.operands import operand
-from infomax.views.patches import Neighbours
 from infomax_paper.baselines import BASELINES, average_pooling, deepwalk, gcn, planetoid
 from infomax_paper.baselines.deepwalk import closeness, random_walks, skip_gram_loss
 from infomax_paper.baselines.label_propagation import label_propagation
+from infomax_paper.patches import Neighbours
 from infomax_paper.printed import PAPER
 
 CPU = torch.device("cpu")

@@ -14,5 +14,3 @@ from infomax.kernels.gpu.products import Sparse as Sparse
 from infomax.kernels.gpu.products import product as product
 from infomax.kernels.gpu.step import adam as adam
 from infomax.kernels.gpu.step import add_record as add_record
-from infomax.kernels.gpu.trees import PoolTree as PoolTree
-from infomax.kernels.gpu.trees import gather_tree as gather_tree

@@ -1,4 +1,4 @@
-"""Pooling over trees of sampled neighbours."""
+"""Pooling over trees of sampled neighbours, in Triton."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from infomax.kernels.plain import Tree
+from infomax_paper.trees import Tree
 
 WIDE = 256
 
@@ -61,7 +61,7 @@ def _tree_pool_backward(own_grad, grad, parent, count, share, out, inner, d, COL
 
 
 def gather_tree(table: Tensor, rows: Tensor, tree: Tree, share: Tensor) -> tuple[Tensor, Tensor]:
-    """As `Backend.gather_tree`; no gradient."""
+    """As `infomax_paper.trees.gather_tree`; no gradient."""
     d, inner = table.shape[1], len(tree.first)
     own, out = share.new_empty(inner, d), share.new_empty(inner, d)
     grid = (inner, triton.cdiv(d, WIDE))
@@ -73,7 +73,7 @@ def gather_tree(table: Tensor, rows: Tensor, tree: Tree, share: Tensor) -> tuple
 
 
 class PoolTree(torch.autograd.Function):
-    """As `Backend.pool_tree`."""
+    """As `infomax_paper.trees.pool_tree`."""
 
     @staticmethod
     def forward(ctx: Any, h: Tensor, tree: Tree, share: Tensor) -> tuple[Tensor, Tensor]:  # noqa: D102
