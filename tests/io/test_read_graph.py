@@ -335,9 +335,9 @@ def test_labels_of_a_table_that_holds_other_text(tmp_path: Path, suffix: str) ->
     with pytest.raises(
         InputError, match=r'a label column "class", found the columns "name", "kind"'
     ):
-        read_labels(path, ["class"], None, {})
+        read_labels(path, ["class"], None, None)
     with pytest.raises(InputError, match="nothing of that name"):
-        read_labels(tmp_path / "missing.csv", ["kind"], None, {})
+        read_labels(tmp_path / "missing.csv", ["kind"], None, None)
 
 
 def test_graphml(tmp_path: Path) -> None:

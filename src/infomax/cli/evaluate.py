@@ -23,18 +23,33 @@ if TYPE_CHECKING:
 
 
 def _has_labels(described: Mapping[str, Any], options: Mapping[str, Any]) -> bool:
-    """Whether a type of nodes has the labels that are asked for; a table does not say of which type it is."""
+    """Whether a type of nodes has the labels that are asked for.
+
+    A column of a table elsewhere does not say of which type it is, unless it is called TYPE.COLUMN.
+    """
     from infomax.cli.labels import source_column
+    from infomax.io.label_names import label_called
+    from infomax.training.runs import types_of
 
     if options["edges"] or options["future"]:
         return True
+    labels = described["labels"]
+    node_type = described["type"]
     wanted = options["labels"] or []
+    has_all = bool(labels or wanted)
     for label in wanted:
-        if label not in described["labels"] and source_column(label, None):
-            raise InputError(
-                "--labels", "labels of one type of nodes", label, "Say of which type: --type TYPE."
-            )
-    return bool(described["labels"]) and all(label in described["labels"] for label in wanted)
+        if label_called(label, labels, node_type):
+            continue
+        elsewhere = source_column(label, None)
+        if elsewhere is None:
+            has_all = False
+            continue
+        owner = elsewhere[1].partition(".")[0].casefold()
+        if owner not in [name.casefold() for name in types_of(options["source"])]:
+            remedy = "Say of which type: --type TYPE, or SOURCE:TYPE.COLUMN."
+            raise InputError("--labels", "labels of one type of nodes", label, remedy)
+        has_all = has_all and owner == node_type.casefold()
+    return has_all
 
 
 LabelColumns = Annotated[
@@ -338,6 +353,7 @@ def _warn_of_features(model: DGI, columns: list[str], *, own: bool) -> None:
     Those of a type of nodes to which no path leads are made of other types, but for the nodes' ``own`` part.
     """
     from infomax.io.column_names import listed
+    from infomax.io.label_names import label_called
     from infomax.views.steps import paths_of
 
     graph = model.graph_
@@ -349,9 +365,17 @@ def _warn_of_features(model: DGI, columns: list[str], *, own: bool) -> None:
     features = list(graph.feature_names)
     if graph.encoding is not None:
         features = [column.name for column in graph.encoding.feature_columns]
-    leaking = [column for column in columns if column in features]
+    table = None if graph.schema is None else graph.schema.of_type(graph.node_type)
+    keys = [] if table is None else [key for key in table.keys if key.table]
+    key_columns = [column for key in keys for column in key.columns]
+    # The category of a lookup may be called as its table is.
+    features += [column for key in keys if key.table in features for column in key.columns]
+
+    named = [label_called(column, [*features, *key_columns], graph.node_type) for column in columns]
+    leaking = [column for column in named if column in features]
+    joined = [column for column in named if column in key_columns and column not in features]
+    remedy = "so the vectors know them. For a fair score train with --labels"
     if leaking:
-        warn(
-            f"labels: training has had {listed(leaking)} as features, so the vectors know them. "
-            f"For a fair score train with --labels {leaking[0]}."
-        )
+        warn(f"labels: training has had {listed(leaking)} as features, {remedy} {leaking[0]}.")
+    if joined and table is not None and not set(joined) & set(table.with_role("label")):
+        warn(f"labels: training has had the edges of {listed(joined)}, {remedy} {joined[0]}.")

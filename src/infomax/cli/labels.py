@@ -15,6 +15,7 @@ from infomax.datasets import DATASETS, load_dataset
 from infomax.errors import InputError, number_of, shorten
 from infomax.evaluation.splits import Splits, check_classes, encode_flags, encode_labels
 from infomax.graphs.graph import Graph
+from infomax.io.label_names import label_called
 from infomax.io.reading import is_table, read_labels
 
 
@@ -93,7 +94,9 @@ class Asked(NamedTuple):
 
 def source_column(label: str, graph: Graph | None) -> tuple[str, str] | None:
     """The source and the column that ``SOURCE:COLUMN`` names; None where the label is to be the graph's own."""
-    if ":" not in label or (graph is not None and label in graph.labels):
+    if ":" not in label:
+        return None
+    if graph is not None and label_called(label, graph.labels, graph.node_type):
         return None
     for at, letter in enumerate(label):  # a column may have a colon in its name, and so may a file
         if letter == ":" and (Path(label[:at]).exists() or label[:at].lower() in DATASETS):
@@ -113,20 +116,29 @@ def read_source(
         schema = None if graph is None else graph.schema
         known_table = None if schema is None or graph is None else schema.of_type(graph.node_type)
         ids, labels = read_labels(source, columns, id, known_table)
-        return LabelSource(list(map(str, ids)), {column: labels[column] for column in columns}, {})
+        found = dict(zip(columns, labels.values(), strict=True))
+        return LabelSource(list(map(str, ids)), found, {})
     if source:
         options = {"id": id} if id else {}
+        node_type = "" if graph is None else graph.node_type
         graph = open_graph(source, list(columns), None, options, labels_like=graph)
-    unknown = [label for label in columns if graph is None or label not in graph.labels]
-    if graph is None or unknown:
-        raise InputError(
-            "--labels",
-            " or ".join([*(graph.labels if graph else ()), "nodes.csv:COLUMN"]),
-            unknown[0],
-        )
-    return LabelSource(
-        graph.ids, {column: graph.labels[column] for column in columns}, graph.splits
-    )
+        if node_type in graph.types:
+            graph = graph.target(node_type)
+    if graph is None:
+        raise InputError("--labels", "nodes.csv:COLUMN", shorten(columns[0]))
+    return LabelSource(graph.ids, _labels_called(columns, graph), graph.splits)
+
+
+def _labels_called(names: Sequence[str], graph: Graph) -> dict[str, NDArray[Any]]:
+    """The labels of a graph's nodes that a person named, as NAME or TYPE.NAME in any case, by these names."""
+    found = {}
+    for name in names:
+        label = label_called(name, graph.labels, graph.node_type)
+        if not label:
+            known = list(graph.labels)
+            raise InputError("--labels", " or ".join([*known, "nodes.csv:COLUMN"]), shorten(name))
+        found[name] = graph.labels[label]
+    return found
 
 
 def aligned(

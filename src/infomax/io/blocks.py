@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,10 @@ FILE = 1 << 40
 FILL_IN = "Fill it in, or remove the row."
 _TRUE, _FALSE = ("1", "true"), ("0", "false", "")
 """What a split may hold, in any case."""
+
+
+NoteUnlike: TypeAlias = Callable[[str, int, str], None]
+"""Is told of cells of a column that are not what it held when it was learnt: how many, and what the first one is."""
 
 
 class NotNumbersError(InputError):
@@ -98,51 +102,87 @@ class Block:
         return self.data[column]
 
     def features(
-        self, widths: dict[str, int], remedy: str, gaps: Sequence[float] = ()
+        self,
+        widths: dict[str, int],
+        remedy: str,
+        gaps: Sequence[float] = (),
+        note_unlike: NoteUnlike = lambda column, count, first_refusal: None,
     ) -> NDArray[Any]:
         """Features ``[n, F]``, every one finite; a column of lists of W numbers is W features.
 
-        ``widths`` has the W of each column of lists, and learns those that it lacks; ``remedy`` is for messages. For
-        ``gaps`` see `Columns.gaps`.
+        Args:
+            widths: the W of each column of lists; learns those that it lacks.
+            remedy: for messages.
+            gaps: what a missing cell of each column becomes, see `Columns.gaps`. Text becomes the same.
+            note_unlike: is told of text in place of numbers, where there are ``gaps``.
         """
+        fills_gaps = len(gaps) == len(self.names)  # else they are lists, or gaps are refused
         # The first row alone often shows that they are no numbers, and a block of words takes long to look through.
-        for rows in (1, len(self.numbers)):
-            columns = [self._numbers(column, rows, widths, remedy) for column in self.names]
+        row_counts = (len(self.numbers),) if fills_gaps else (1, len(self.numbers))
+        for row_count in row_counts:
+            columns = [
+                self._numbers(column, row_count, widths, remedy, reads_text=fills_gaps)
+                for column in self.names
+            ]
             values = np.column_stack(columns)
-            good: NDArray[np.bool_] = np.abs(values) <= cells.LARGEST
-            if len(gaps) == len(self.names):  # else of lists, or none
-                self._fill(values, good, gaps)
-            if not good.all():
-                self._refuse(good, widths, remedy)
+            is_good: NDArray[np.bool_] = np.abs(values) <= cells.LARGEST
+            if fills_gaps:
+                self._fill(values, is_good, gaps, note_unlike)
+            if not is_good.all():
+                raise self._not_numbers(is_good, widths, remedy)
         return values
 
-    def _fill(self, values: NDArray[Any], good: NDArray[np.bool_], gaps: Sequence[float]) -> None:
+    def _fill(
+        self,
+        values: NDArray[Any],
+        is_good: NDArray[np.bool_],
+        gaps: Sequence[float],
+        note_unlike: NoteUnlike,
+    ) -> None:
         """Put what gaps become into features ``[n, F]``, and mark them as good."""
-        for at in np.flatnonzero(~good.all(axis=0)).tolist():
-            missing = np.asarray(
-                cells.plain(self.data[self.names[at]].slice(0, len(values))).is_null()
-            )
-            values[missing, at] = gaps[at]
-            good[missing, at] = True
+        for position in np.flatnonzero(~is_good.all(axis=0)).tolist():
+            name = self.names[position]
+            is_missing = np.asarray(cells.plain(self.data[name].slice(0, len(values))).is_null())
+            is_text = np.isnan(values[:, position]) & ~is_missing
+            if is_text.any():
+                refusal = self._not_numbers(~(is_text[:, None]), {}, "", [name])
+                note_unlike(name, int(np.count_nonzero(is_text)), str(refusal))
+            is_gap = is_missing | is_text
+            values[is_gap, position] = gaps[position]
+            is_good[is_gap, position] = True
 
-    def _refuse(self, good: NDArray[np.bool_], widths: dict[str, int], remedy: str) -> None:
-        """Refuse the first feature that is not ``good [n, F]``."""
-        row, at = divmod(int(np.argmin(good)), good.shape[1])
-        owner, entry = [
-            (name, entry) for name in self.names for entry in range(widths.get(name, 1))
-        ][at]
+    def _not_numbers(
+        self,
+        is_good: NDArray[np.bool_],
+        widths: Mapping[str, int],
+        remedy: str,
+        names: Sequence[str] = (),
+    ) -> NotNumbersError:
+        """The error for the first feature that is not good ``[n, F]``, of all columns or those of these names."""
+        row, position = divmod(int(np.argmin(is_good)), is_good.shape[1])
+        entries = [
+            (name, entry) for name in names or self.names for entry in range(widths.get(name, 1))
+        ]
+        owner, entry = entries[position]
         value = self.data[owner][row].as_py()
-        value = value[entry] if owner in widths else value
-        raise NotNumbersError(
-            self.place(row, owner), "a finite number (32-bit float)", written(value), remedy
-        )
+        if owner in widths:
+            value = value[entry]
+        expected = "a finite number (32-bit float)"
+        return NotNumbersError(self.place(row, owner), expected, written(value), remedy)
 
     def _numbers(
-        self, column: str, rows: int, widths: dict[str, int], remedy: str = ""
+        self,
+        column: str,
+        rows: int,
+        widths: dict[str, int],
+        remedy: str = "",
+        *,
+        reads_text: bool = False,
     ) -> NDArray[Any]:
         """The first rows of a column of numbers as ``[n]``, NaN where there is none; lists of W numbers as ``[n, W]``.
 
-        Float32 stays as it is; all others are float64.
+        Float32 stays as it is; all others are float64. Of files whose columns have types text is refused, unless it
+        ``reads_text``, too.
         """
         import pyarrow as pa
         from pyarrow import compute
@@ -156,6 +196,8 @@ class Block:
             ):  # some are no numbers, or not as pyarrow reads them, such as " +1"
                 return cells.numbers(cells.plain(values))[0]
         lists = cells.is_list(values.type)
+        if reads_text and _is_text(values.type):
+            return cells.numbers(cells.plain(values))[0]
         if not _numeric(values.type.value_type if lists else values.type):
             where = place(self.path, column=column)
             raise NotNumbersError(
@@ -268,6 +310,13 @@ def _numeric(kind: Any) -> bool:
 
     tests = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal)
     return any(test(kind) for test in tests)
+
+
+def _is_text(arrow_type: Any) -> bool:
+    from pyarrow import types
+
+    tests = (types.is_string, types.is_large_string, types.is_string_view)
+    return any(test(arrow_type) for test in tests)
 
 
 def typed(ids: Any) -> Any:

@@ -15,12 +15,13 @@ from infomax.io.choices import Choices
 from infomax.io.column_names import EdgeColumns, NodeColumns, keys, listed, several, warn_unused
 from infomax.io.encoding.encoding import Encoding
 from infomax.io.encoding.kinds import FEATURES, kinds_said
+from infomax.io.label_names import LABEL, spelled_labels
 from infomax.io.schema.schema import ONLY_RELATION, Ends, Schema, TableSchema, Use
 from infomax.io.schema.schema_file import location_in, read_schema
 
-LABEL, SPLIT, GROUPS, NAME, TIME = "label:", "split:", "graph:name", "node:name", "node:time"
-"""Columns and attributes of nodes whose names begin so are labels and splits; others are the graph,
-the name and the time of a node."""
+SPLIT, GROUPS, NAME, TIME = "split:", "graph:name", "node:name", "node:time"
+"""Columns and attributes of nodes whose names begin so are splits; others are the graph, the name and the
+time of a node."""
 COUNT = "count"
 """In place of a column of weights: every row of an edge table counts, and the weight of an edge is their number."""
 MATRICES = (".npy", ".npz")
@@ -343,7 +344,14 @@ class Columns:
         require(path, names, tuple(self.kinds), "column whose kind was said")
         identifier = self.identifier(path, names)
         others = dict.fromkeys(name for name in names if name not in (*self.ignore, identifier))
-        labels = {name: _label(path, others, name) for name in self.labels}
+        # One table is called as its file is: people.country.
+        prefix = f"{path.name.partition('.')[0]}."
+        spelled = spelled_labels(self.labels, {prefix[:-1]: others})
+        labels = {}
+        for name in spelled:
+            is_qualified = name not in others and name.removeprefix(prefix) in others
+            label = name.removeprefix(prefix) if is_qualified else name
+            labels[label] = _label(path, others, label)
         taken = {*labels.values()}
         for name in others:
             if name.startswith(LABEL) and name not in taken:

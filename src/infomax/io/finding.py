@@ -47,7 +47,7 @@ def find_tables(
             )
         columns = as_known(columns, known).as_before("edges_as")
         columns.refuse_other_types(edges, several=True)
-        return of_folder(Path(edges), columns)
+        return of_folder(Path(edges), columns, attaches=known is not None)
     return _of_two(edges, nodes, columns, known)
 
 

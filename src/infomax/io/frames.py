@@ -65,7 +65,7 @@ def read_frames(
                 "one frame, as the known graph has one type of nodes",
                 "one for each relation",
             )
-        found = _by_relation(edges, nodes, chosen)
+        found = _by_relation(edges, nodes, chosen, attaches=attach_to is not None)
     else:
         named = chosen.id is not None or chosen.of_node_table("").remembered("id") in list(
             getattr(nodes, "columns", ())
@@ -85,7 +85,9 @@ def read_frames(
     return read_tables(found, directed=bool(directed), matrix=matrix)
 
 
-def _by_relation(edges: Mapping[Any, Any], nodes: Any, columns: Columns) -> Tables:
+def _by_relation(
+    edges: Mapping[Any, Any], nodes: Any, columns: Columns, *, attaches: bool
+) -> Tables:
     """Frames by relation and by type."""
     columns.refuse(
         ("types", "edge_type", "node_type"), "one edge frame, rather than one for each relation"
@@ -108,7 +110,7 @@ def _by_relation(edges: Mapping[Any, Any], nodes: Any, columns: Columns) -> Tabl
     of_nodes = {
         kind: frame_source(frame, f"nodes[{kind}]") for kind, frame in (nodes or {}).items()
     }
-    return of_sources(of_nodes, found, columns.as_before("edges_as"))
+    return of_sources(of_nodes, found, columns.as_before("edges_as"), attaches=attaches)
 
 
 def _has_ids_as_index(frame: Any) -> bool:

@@ -23,6 +23,7 @@ from infomax.io.columns import Columns
 from infomax.io.features import existing
 from infomax.io.finding import GRAPHS, find_tables, pair_of_names, table_file
 from infomax.io.folder import open_folder
+from infomax.io.label_names import spelled_labels
 from infomax.io.nodes import Nodes
 from infomax.io.npz import read_npz
 from infomax.io.past import as_of
@@ -189,16 +190,23 @@ def is_table(source: str | Path) -> bool:
 def with_labels(graph: AnyRecord, names: Sequence[str], where: str) -> AnyRecord:
     """The graph with the labels of these names first, of each type; a name that no type has is refused."""
     known = list(dict.fromkeys(name for nodes in graph.nodes.values() for name in nodes.labels))
-    for name in names:
-        if name not in known:
-            raise InputError(
-                where, f"labels named {shorten(name)}", f"the labels {', '.join(known) or 'none'}"
-            )
+    spelled = spelled_labels(
+        names, {node_type: nodes.labels for node_type, nodes in graph.nodes.items()}
+    )
     if not names:
         return graph
 
+    chosen = []
+    for name in spelled:
+        owner, _, label = name.partition(".")
+        is_of_type = name not in known and label in known and owner in graph.nodes
+        chosen.append(label if is_of_type else name)
+        if chosen[-1] not in known:
+            expected = f"labels named {shorten(name)}"
+            raise InputError(where, expected, f"the labels {', '.join(known) or 'none'}")
+
     def labels_first(_: str, nodes: Nodes) -> Nodes:
-        order = [name for name in (*names, *nodes.labels) if name in nodes.labels]
+        order = [name for name in (*chosen, *nodes.labels) if name in nodes.labels]
         return replace(nodes, labels={name: nodes.labels[name] for name in order})
 
     return graph.with_nodes(labels_first)

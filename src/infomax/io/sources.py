@@ -240,7 +240,9 @@ class Source:
         if columns.encoding is None:
             if columns.learns and (columns.kinds or columns.keys(self.chosen.features)):
                 raise NotNumbersError(str(self.path), "numbers", "columns of other kinds", FILL_IN)
-            return self._numbers(block.features(self.widths, self.remedy, columns.gaps))
+            gaps = columns.gaps
+            values = block.features(self.widths, self.remedy, gaps, self._note_unlike)
+            return self._numbers(values)
         table = block.arrow()
         while True:
             try:
@@ -251,9 +253,13 @@ class Source:
                 )
                 if error.bad is None:
                     raise refused from None
-                count, told = self.unlike.get(error.column, (0, str(refused)))
-                self.unlike[error.column] = count + int(np.count_nonzero(error.bad)), told
+                self._note_unlike(error.column, int(np.count_nonzero(error.bad)), str(refused))
                 table = _without(table, error.column, error.bad)
+
+    def _note_unlike(self, column: str, count: int, first_refusal: str) -> None:
+        """Note cells that are not what their column held when it was learnt; what is wrong with the first."""
+        count_before, refusal = self.unlike.get(column, (0, first_refusal))
+        self.unlike[column] = (count_before + count, refusal)
 
     def _numbers(self, block: NDArray[np.float64]) -> NDArray[np.float32]:
         """Numbers ``[n, F]`` as they are, in float32; the range of each feature is noted."""
@@ -311,7 +317,7 @@ class Source:
         """Name odd labels, cells that were left out, and features that may tell a label."""
         for count, told in self.unlike.values():
             warn(
-                f"{told} {number_of(count, 'cell')} of the column, unlike those that it was learnt from, are gaps."
+                f"{told} {number_of(count, 'cell')} of the column, unlike those that it was learnt from, became gaps."
             )
         for column, found in self.classes.items():
             warn_of_classes(place(self.path, column=column), found)

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from infomax.arrays.relations import RELATION
-from infomax.errors import InputError, meant, shorten
+from infomax.errors import InputError, meant, shorten, warn
 from infomax.io import text
 from infomax.io.column_names import apart, listed, plain, spellings
-from infomax.io.columns import COUNT, EVENT, LABEL, MATRICES, OF_NODES, Columns
+from infomax.io.columns import COUNT, EVENT, MATRICES, OF_NODES, Columns
+from infomax.io.label_names import LABEL, spelled_labels
 from infomax.io.record import Record
 from infomax.io.refusals import id_unknown
 from infomax.io.schema.obeying import obeying
@@ -89,10 +90,11 @@ def is_typed(folder: Path) -> bool:
     return (folder / "edges").is_dir()
 
 
-def of_folder(folder: Path, columns: Columns) -> Tables:
+def of_folder(folder: Path, columns: Columns, *, attaches: bool = False) -> Tables:
     """The tables ``nodes/TYPE.*`` and ``edges/TYPE.RELATION.TYPE.*`` or ``edges/TYPE.TYPE.*`` of a folder.
 
     A type without a node table has the nodes of its edges. ``features/TYPE.npy`` or ``.npz`` are features of a type.
+    For ``attaches`` see `of_sources`.
     """
     columns.refuse(
         ("groups", "matrix", "types", "edge_type", "node_type"),
@@ -114,7 +116,38 @@ def of_folder(folder: Path, columns: Columns) -> Tables:
             f"a table nodes/{node_type}.*, to whose rows they belong",
             "none",
         )
-    return of_sources(nodes, edges, columns, matrices)
+    return of_sources(nodes, edges, columns, matrices, attaches=attaches)
+
+
+def _leave_out_new_tables(
+    nodes: dict[str, Source], edges: dict[Ends, Source], columns: Columns
+) -> None:
+    """Leave out tables of types and relations that the known graph does not have, and say so.
+
+    Nothing was learnt of them. Where the known graph was made of one edge table, its schema does not tell relations.
+    """
+    known_types = columns.of_types.keys()
+    new_types = sorted(nodes.keys() - known_types)
+    known_relations = set()
+    if columns.schema is not None:
+        tables = columns.schema.tables.values()
+        known_relations = {table.ends for table in tables if table.role == "edges"}
+    tells_relations = bool(known_relations) and None not in known_relations
+    new_relations = []
+    for ends in edges:
+        has_known_types = {ends[0], ends[2]} <= known_types
+        if not has_known_types or (tells_relations and ends not in known_relations):
+            new_relations.append(ends)
+
+    left_out = [nodes.pop(node_type) for node_type in new_types]
+    left_out += [edges.pop(ends) for ends in new_relations]
+    if not edges:
+        known_names = [".".join(ends) for ends in known_relations if ends is not None]
+        expected = f"a relation of the known graph ({', '.join(sorted(known_names))})"
+        raise InputError(str(left_out[-1].path), expected, "another")
+    if left_out:
+        names = ", ".join(str(source.path) for source in left_out)
+        warn(f"left out, as the known graph has no such table: {names}.")
 
 
 def _files(folder: Path, extensions: Iterable[str]) -> dict[Any, Path]:
@@ -152,12 +185,21 @@ def of_sources(
     matrices: Mapping[str, Path] | None = None,
     *,
     is_database: bool = False,
+    attaches: bool = False,
 ) -> Tables:
-    """Node tables by type and edge tables by relation; a column that is named need only be in one of them."""
+    """Node tables by type and edge tables by relation; a column that is named need only be in one of them.
+
+    Those that a known graph does not have are left out, unless they hold new nodes, and it ``attaches`` these.
+    """
+    nodes = dict(nodes)
+    edges = dict(edges)
+    if columns.of_types and not (columns.obeys_schema or is_database or attaches):
+        _leave_out_new_tables(nodes, edges, columns)
     headers = {node_type: source.names for node_type, source in nodes.items()}
     headers |= {
         ends[1]: source.names for ends, source in edges.items() if ends[1] == columns.edges_as
     }
+    columns = replace(columns, labels=spelled_labels(columns.labels, headers))
     _refuse_missing(columns, headers, edges.values())
     if columns.edges_as and columns.edges_as not in (names := sorted(ends[1] for ends in edges)):
         raise InputError(
@@ -196,7 +238,8 @@ def of_two(edges: Source, nodes: Source | None, columns: Columns, known: Record 
     """An edge table and, where there is one, a node table: of one type without a name, or with columns of types."""
     columns = columns.as_before()
     timed = columns.time or columns.of_node_table(EVENT).remembered("time")
-    if not columns.typed and timed in edges.names and (nodes is None or timed not in nodes.names):
+    is_time_of_edges = timed in edges.names and (nodes is None or timed not in nodes.names)
+    if is_time_of_edges and not columns.edges_as:
         columns = replace(columns, edges_as=EVENT)
     if known is None:
         columns.refuse_other_types(edges.path, several=columns.typed)
@@ -227,6 +270,7 @@ def _of_several(edges: Source, nodes: Source | None, columns: Columns) -> Tables
         if columns.node_type in nodes.names:
             by_type = nodes.types(columns.node_type)
         headers |= dict.fromkeys(by_type or kinds, nodes.names)
+    columns = replace(columns, labels=spelled_labels(columns.labels, headers))
     _refuse_missing(columns, headers, [edges])
     columns = replace(columns, among=tuple(dict.fromkeys([*kinds, *headers])))
     of_nodes: dict[str, Source] = {}

@@ -18,7 +18,7 @@ from infomax.io.database.duckdb import attach_duckdb
 from infomax.io.database.files import copy_files, copy_frames, table_files
 from infomax.io.database.roles import Plan
 from infomax.io.database.snapshot import Snapshot
-from infomax.io.database.sources import tables_of
+from infomax.io.database.sources import tables_of, with_spelled_labels
 from infomax.io.database.sqlite import MAGIC, copy_sqlite
 from infomax.io.database.times import time_candidates, with_times
 from infomax.io.typed import Tables
@@ -158,6 +158,7 @@ def _refuse_other_choices(columns: Columns) -> None:
 
 
 def _plan(snapshot: Snapshot, columns: Columns) -> Plan:
+    columns = with_spelled_labels(snapshot, columns)
     schema = columns.schema
     if schema is not None and schema.is_database:
         remedy = "Change the schema: infomax info GRAPH --schema FILE writes it."

@@ -6,15 +6,17 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from infomax.errors import warn
+from infomax.errors import InputError, meant, shorten, warn
+from infomax.io.column_names import listed
 from infomax.io.columns import NAME, TIME, Columns
 from infomax.io.database.decisions import Key
 from infomax.io.database.described import schema_of
 from infomax.io.database.dropped import unknown_columns
 from infomax.io.database.roles import Plan, lookup_column
-from infomax.io.database.snapshot import Query
+from infomax.io.database.snapshot import Query, Snapshot
 from infomax.io.database.tables import Table, joined, quoted, type_name
 from infomax.io.database.times import moment, with_times
+from infomax.io.label_names import LABEL, spelled_labels
 from infomax.io.schema.schema import Schema, TableSchema, Use
 from infomax.io.sources import Source
 from infomax.io.typed import Tables, of_sources
@@ -23,7 +25,9 @@ from infomax.io.unite import Ends
 
 def tables_of(plan: Plan, columns: Columns) -> Tables:
     """The tables of the graph, with all choices among the columns, so that a later database is read alike."""
-    _tell_labels_that_are_keys(plan, columns)
+    columns = with_spelled_labels(plan.snapshot, columns)
+    if columns.features != ():  # else labels are read to score vectors that are there already
+        _tell_labels_that_are_keys(plan, columns)
 
     nodes: dict[str, Source] = {}
     column_types: dict[str, str] = {}
@@ -66,9 +70,51 @@ def _location(plan: Plan, table: Table) -> Path:
     return Path(f"{plan.snapshot.location}, table {table.name}")
 
 
+def with_spelled_labels(snapshot: Snapshot, columns: Columns) -> Columns:
+    """The choices with labels as the tables of a database spell them, those of TABLE.COLUMN as TYPE.COLUMN.
+
+    A column of many tables is meant where it is not what tells the rows apart: CategoryID of Products, not of
+    Categories.
+    """
+    tables = snapshot.tables.values()
+    headers = {name: [*table.columns, name] for name, table in snapshot.tables.items()}
+    headers |= {type_name(name): header for name, header in headers.items()}
+    labels: list[str] = []
+    for word in spelled_labels(columns.labels, headers):
+        owners = [table for table in tables if word in table.columns]
+        referring = [table for table in owners if table.primary != (word,)]
+        if owners and referring and len(referring) < len(owners):
+            labels += [f"{type_name(table.name)}.{word}" for table in referring]
+            continue
+        qualified = [
+            f"{type_name(table.name)}.{column}"
+            for table in tables
+            for column in table.columns
+            if word == f"{table.name}.{column}"
+        ]
+        labels.append(next(iter(qualified), word))
+
+    # The values of a lookup may be called as its table is.
+    names = dict.fromkeys(name for header in headers.values() for name in header)
+    names |= {f"{table}.{name}": None for table, header in headers.items() for name in header}
+    for label in labels:
+        if label not in names and f"{LABEL}{label}" not in names:
+            expected = f"a column {shorten(label)} in one of the tables"
+            found = f"none in {listed(list(snapshot.tables))}"
+            raise InputError("labels", expected, found, meant(label, sorted(names)))
+    return replace(columns, labels=tuple(labels))
+
+
+def _is_label(table: Table, column: str, columns: Columns) -> bool:
+    """Whether a column was named as a label, now or for the known graph."""
+    known = None if columns.schema is None else columns.schema.tables.get(table.name)
+    is_known_label = known is not None and column in known.with_role("label")
+    return is_known_label or table.is_named(column, columns.labels)
+
+
 def _holds_label(table: Table, key: Key, columns: Columns) -> bool:
     """Whether a key leads to what a label tells: its edges, or the category, would give the label away."""
-    return any(table.is_named(column, columns.labels) for column in key.columns)
+    return any(_is_label(table, column, columns) for column in key.columns)
 
 
 def _tell_labels_that_are_keys(plan: Plan, columns: Columns) -> None:

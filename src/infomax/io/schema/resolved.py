@@ -122,7 +122,8 @@ def _with_columns(schema: Schema, nodes: Mapping[str, TableSchema]) -> Schema:
             }
             for key in table.keys:
                 column = key.table if key.table in own else "+".join(key.columns)
-                if column in own and schema.tables[key.table].role == "lookup":
+                is_read = column in own and own[column].role != "label"
+                if is_read and schema.tables[key.table].role == "lookup":
                     reason = f"the values of the lookup {key.table}"
                     own[column] = ColumnSchema("feature", own[column].column_type, reason=reason)
             labels = {name: about for name, about in own.items() if about.role == "label"}
