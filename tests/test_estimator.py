@@ -258,20 +258,27 @@ def test_weights_made_on_the_way_are_not_mistaken_for_each_other(graph):
     assert (trained.transform(graph).vectors != vectors).any()
 
 
+class Exploding(ConstantRate):
+    """A schedule of your own, with rates that no option allows."""
+
+    def rates(self, step_count):
+        return 1e30
+
+
 def test_a_lost_training_tells_the_epoch(graph):
     with pytest.raises(InputError, match="epoch 2"):
-        DGI(dim=8, epochs=40, lr=1e30).fit(graph)
+        DGI(dim=8, epochs=40, schedule=Exploding).fit(graph)
 
 
 def test_a_lost_training_leaves_the_model_as_it_was(graph):
-    model = DGI(dim=8, epochs=40, lr=1e30)
+    model = DGI(dim=8, epochs=40, schedule=Exploding)
     with pytest.raises(InputError, match="a finite loss"):
         model.fit(graph)
     with pytest.raises(NotFittedError):
         model.transform(graph)
-    before = model.set_params(lr=0.01).fit_transform(graph).vectors
+    before = model.set_params(schedule=None).fit_transform(graph).vectors
     with pytest.raises(InputError, match="a finite loss"):
-        model.set_params(lr=1e30).fit(graph)
+        model.set_params(schedule=Exploding).fit(graph)
     np.testing.assert_array_equal(model.transform(graph).vectors, before)
     assert model.health_["epochs"] == 40
 

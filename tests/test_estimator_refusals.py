@@ -19,7 +19,7 @@ from infomax.parts.corruptions import flip_edges, shuffle_features
 from infomax.parts.encoders import GCN
 from infomax.parts.readouts import Set2Set
 from infomax.training.presets import PRESETS
-from infomax.training.schedule import USUAL_EPOCHS, WarmUpCosine
+from infomax.training.schedule import USUAL_EPOCHS, ConstantRate, WarmUpCosine
 from infomax.views import Batches, WholeGraph
 from infomax_paper.patches import PATCHES, Patches, shuffle_within_patches
 
@@ -177,9 +177,16 @@ def test_a_corruption_of_another_regime_is_refused(graph):
         DGI(corruption=shuffle_within_patches).fit(graph)
 
 
+class Exploding(ConstantRate):
+    """A schedule of your own, with rates that no option allows."""
+
+    def rates(self, step_count):
+        return 1e38
+
+
 def test_divergence_is_told(graph):
     with pytest.raises(InputError, match="Lower the learning rate"):
-        DGI(dim=4, epochs=50, lr=1e38).fit(random_graph(dense=True))
+        DGI(dim=4, epochs=50, schedule=Exploding).fit(random_graph(dense=True))
 
 
 def test_a_search_that_would_cut_a_graph_into_rows_says_so(graph):

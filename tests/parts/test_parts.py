@@ -17,6 +17,7 @@ from infomax.kernels import LARGE
 from infomax.kernels.initialisation import glorot
 from infomax.parts.encoders import GCN, Encoder, SkipMeanPool
 from infomax.parts.readouts import DiffPool, Set2Set
+from infomax.training.schedule import ConstantRate
 from infomax.views import SYMMETRIC
 from infomax_paper.patches import PATCHES, Patches
 
@@ -136,9 +137,16 @@ def test_saved_is_the_seed_that_it_was_trained_with(tmp_path):
     np.testing.assert_array_equal(again.transform(graph).vectors, model.transform(graph).vectors)
 
 
+class Exploding(ConstantRate):
+    """A schedule of your own, with rates that no option allows."""
+
+    def rates(self, step_count):
+        return 1e38
+
+
 def test_weights_that_the_last_step_lost_are_refused():
     with pytest.raises(InputError, match="finite weights"):
-        DGI(dim=4, epochs=1, lr=1e38, device="cpu").fit(random_graph())
+        DGI(dim=4, epochs=1, schedule=Exploding, device="cpu").fit(random_graph())
 
 
 @pytest.mark.parametrize(
