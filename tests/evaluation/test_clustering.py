@@ -9,7 +9,14 @@ from infomax import DGI
 from infomax.cli.app import app
 from infomax.errors import InputError
 from infomax.evaluation import clustering
-from infomax.evaluation.clustering import agreement, best_k, choose_k, cluster, distinctive
+from infomax.evaluation.clustering import (
+    GroupCount,
+    agreement,
+    best_group_count,
+    cluster,
+    compare_group_counts,
+    distinctive,
+)
 
 
 def blobs(sizes, d=16, seed=0):
@@ -35,7 +42,7 @@ def test_clusters_are_the_groups_largest_first(fitted, small):
 
 def test_the_best_number_of_clusters_is_how_many_there_are():
     vectors, _ = blobs([30] * 5)
-    assert best_k(choose_k(vectors, seed=0)) == 5
+    assert best_group_count(compare_group_counts(vectors, seed=0)) == 5
 
 
 def test_the_silhouette_is_that_of_its_definition():
@@ -51,41 +58,81 @@ def test_the_silhouette_is_that_of_its_definition():
         ]
         nearest = min(mean[other] for other in range(3) if other != own)
         expected.append((nearest - mean[own]) / max(nearest, mean[own]))
-    assert choose_k(vectors, seed=0)[3] == pytest.approx(np.mean(expected), abs=1e-4)
+    compared = {one.count: one for one in compare_group_counts(vectors, seed=0)}
+    assert compared[3].silhouette == pytest.approx(np.mean(expected), abs=1e-4)
 
 
 @pytest.mark.parametrize(
     ("growth", "tried"), [((1, 2, 3, 4, 2, 5), [2, 3, 4, 5, 6]), ((5, 4, 3, 2, 1, 9), [2, 3, 4])]
 )
-def test_the_search_goes_on_while_the_last_number_is_the_best(monkeypatch, growth, tried):
-    monkeypatch.setattr(
-        "sklearn.metrics.silhouette_score",
-        lambda _, labels, **__: growth[len(np.unique(labels)) - 2] / 10,
-    )
-    assert list(choose_k(blobs([30] * 5)[0], seed=0, ks=range(2, 8), always=4)) == tried
+def test_the_search_goes_on_while_the_last_number_is_the_clearest(monkeypatch, growth, tried):
+    silhouettes = []
+
+    def silhouette(_, labels, **__):
+        silhouettes.append(growth[len(np.unique(labels)) - 2] / 10)
+        return silhouettes[-1] if len(silhouettes) % 2 else 0.0  # every second one is by chance
+
+    monkeypatch.setattr("sklearn.metrics.silhouette_score", silhouette)
+    compared = compare_group_counts(blobs([30] * 5)[0], seed=0, counts=range(2, 8), always=4)
+    assert [one.count for one in compared] == tried
+
+
+def test_vectors_without_groups_and_outliers_give_neither_singletons_nor_one_group_of_all():
+    """93 customers had 40 groups, 9 of one; 17,632 artists had 2."""
+    draws = np.random.default_rng(0)
+    noise = draws.normal(size=(93, 200)).astype(np.float32)
+    compared = compare_group_counts(noise, seed=0)
+    assert [one.count for one in compared] == [2, 3, 4, 5, 6, 7, 8, 9, 10]
+    count = best_group_count(compared)
+    assert np.bincount(cluster(noise, count, seed=0)).min() > 2
+
+    # A tenth of the nodes is far from all others, which are of twelve groups.
+    vectors, _ = blobs([100] * 12, seed=1)
+    far = -5 * vectors.mean(axis=0) + draws.normal(size=(130, 16)).astype(np.float32)
+    both = np.concatenate([vectors, far]).astype(np.float32)
+    assert 10 <= best_group_count(compare_group_counts(both, seed=0)) <= 15
+
+
+@pytest.mark.parametrize(
+    ("clarities", "even", "expected"),
+    [
+        ((0.1, 0.3, 0.2), (True, True, True), 3),
+        ((0.3, 0.295, 0.31), (True, True, True), 2),
+        ((0.5, 0.2, 0.19), (False, True, True), 3),
+        ((0.5, 0.2, 0.19), (False, False, False), 2),
+        ((-0.3, -0.1, -0.2), (True, True, True), 3),
+    ],
+)
+def test_the_fewest_even_groups_that_are_nearly_the_clearest_are_chosen(clarities, even, expected):
+    compared = [
+        GroupCount(count, clarity, 0.0, is_even)
+        for count, clarity, is_even in zip((2, 3, 4), clarities, even, strict=True)
+    ]
+    assert best_group_count(compared) == expected
 
 
 @pytest.mark.parametrize("last", [False, True])
 def test_the_longest_bar_is_the_chosen_one_and_the_limit_is_told(
     tmp_path, graph, monkeypatch, last
 ):
-    found = {2: 0.1, 3: 0.2, 4: -0.1, 5: 0.5, **({} if last else {6: 0.4})}
-    monkeypatch.setattr(clustering, "choose_k", lambda *_, **__: found)
+    silhouettes = {2: 0.2, 3: 0.3, 4: 0.0, 5: 0.6, **({} if last else {6: 0.5})}
+    compared = [GroupCount(count, value, 0.1, True) for count, value in silhouettes.items()]
+    monkeypatch.setattr(clustering, "compare_group_counts", lambda *_, **__: compared)
     DGI(8, epochs=0).fit(graph).save(tmp_path / "run")
     out = CliRunner().invoke(app, ["cluster", str(tmp_path / "run")]).output
-    table = [line for line in out.splitlines() if line.startswith("│")][: len(found)]
+    table = [line for line in out.splitlines() if line.startswith("│")][: len(compared)]
     assert [line.count("█") for line in table] == [4, 8, 0, 20] + [16] * (not last)
     assert [" chosen " in line for line in table] == [False, False, False, True] + [False] * (
         not last
     )
-    assert ("No more than 5 were tried" in out) == last
+    assert ("No more than 5 were compared" in out) == last
 
 
 def test_fewer_vectors_than_clusters():
     vectors = np.repeat(np.eye(3, dtype=np.float32), 5, axis=0)
-    assert list(choose_k(vectors, seed=0)) == [2]
+    assert [one.count for one in compare_group_counts(vectors, seed=0)] == [2]
     assert cluster(vectors, 6, seed=0).max() == 2
-    assert best_k(choose_k(np.zeros((4, 2), np.float32), seed=0)) == 1
+    assert best_group_count(compare_group_counts(np.zeros((4, 2), np.float32), seed=0)) == 1
 
 
 @pytest.mark.parametrize("stored", [np.asarray, sparse.csr_array])
@@ -149,7 +196,8 @@ def test_labels_that_cannot_be_compared_are_left_out(tmp_path, graph):
 
 
 @pytest.mark.parametrize(
-    ("asked", "told"), [(["-k", "0"], "-k"), (["-k", "41"], "-k"), (["--out", "x.doc"], "x.doc")]
+    ("asked", "told"),
+    [(["-k", "0"], "-k"), (["--groups", "41"], "--groups"), (["--out", "x.doc"], "x.doc")],
 )
 def test_what_cannot_be_done_is_refused(tmp_path, graph, asked, told, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,23 +16,28 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from infomax.embeddings import Embeddings, StoredEmbeddings
+    from infomax.evaluation.clustering import GroupCount
     from infomax.graphs.graph import Graph
 
 
 NAMED = 5
 """How many features, and nodes, are named per cluster."""
-SAMPLE = 1000
+CENTRAL_OF = 1000
+"""Nodes of a cluster among which the most central ones are looked for."""
+BAR_WIDTH = 40
+"""Signs of a bar for a difference of 1."""
 
 
 @app.command()
 def cluster(
     run: RunArgument,
-    k: Annotated[
+    groups: Annotated[
         str,
         option(
             "auto|N",
-            "How many clusters; auto: 2 to 30, or to 100 where more are better, by the silhouette.",
+            "How many groups; auto: the fewest that are nearly as clear as the clearest, by silhouettes.",
             "-k",
+            "--groups",
         ),
     ] = "auto",
     out: ResultFile = None,
@@ -50,56 +55,70 @@ def cluster(
     from infomax.io.result_files import write_result
     from infomax.training.runs import read_training_graph, types_of
 
-    types = types_of(run)
-    found = {}
-    for node_type in types or [""]:
+    clustered = {}
+    for node_type in types_of(run) or [""]:
         if node_type:
             show.out.print(f"{node_type}:")
         graph = read_training_graph(run / node_type)
-        if k != "auto" and not (k.isdecimal() and 1 <= int(k) <= graph.num_nodes):
-            raise InputError("-k", f"auto, or a number from 1 to {graph.num_nodes:,}", k)
+        if groups != "auto" and not (groups.isdecimal() and 1 <= int(groups) <= graph.num_nodes):
+            expected = f"auto, or a number from 1 to {graph.num_nodes:,}"
+            raise InputError("-k, --groups", expected, groups)
         embeddings = vectors(run / node_type, graph, device)
-        found[node_type] = embeddings, _clustered(embeddings, k, seed)
-        _show(graph, *found[node_type])
-    if out is not None:
-        write_result(out, _columns(found))
-        counts = (
-            f"{number_of(len(nodes), 'node')}{' of ' + node_type if node_type else ''}, {clusters.max() + 1} clusters"
-            for node_type, (nodes, clusters) in found.items()
-        )
-        show.wrote(f"{out} ({'; '.join(counts)})")
+        clusters = _clustered(embeddings, groups, seed)
+        _show(graph, embeddings, clusters)
+        clustered[node_type] = embeddings, clusters
+    if out is None:
+        return
+
+    write_result(out, _columns(clustered))
+    written = []
+    for node_type, (embeddings, clusters) in clustered.items():
+        of_type = f" of {node_type}" if node_type else ""
+        nodes = number_of(len(embeddings), "node")
+        written.append(f"{nodes}{of_type}, {clusters.max() + 1} clusters")
+    show.wrote(f"{out} ({'; '.join(written)})")
 
 
-def _clustered(embeddings: Embeddings | StoredEmbeddings, k: str, seed: int) -> NDArray[Any]:
-    """The clusters ``[N]``; with k "auto", how many there are is shown with the silhouettes."""
+def _clustered(
+    embeddings: Embeddings | StoredEmbeddings, requested_groups: str, seed: int
+) -> NDArray[Any]:
+    """The clusters ``[N]``; where their number was not given, the numbers that were compared are shown."""
     from infomax.evaluation import clustering
 
+    compared: list[clustering.GroupCount] = []
     with show.Steps("cluster", None) as steps:
-        scores = (
-            clustering.choose_k(embeddings.vectors, seed=seed, progress=steps.at)
-            if k == "auto"
-            else {}
-        )
-        chosen = clustering.best_k(scores) if k == "auto" else int(k)
-        clusters = clustering.cluster(embeddings.vectors, chosen, seed=seed, progress=steps.at)
-    if scores:  # else the number was given, or too few vectors differ
-        bars = {number: round(40 * max(0.0, score)) * "█" for number, score in scores.items()}
-        marks = {chosen: "chosen"}
-        rows = [
-            (number, f"{scores[number]:.3f}", bar, marks.get(number, ""))
-            for number, bar in bars.items()
-        ]
-        show.table(
-            "How many clusters: mean silhouette of k-means on a sample",
-            ("k", "silhouette", "", ""),
-            rows,
-        )
-        if chosen == max(scores):
-            show.out.print(
-                f"No more than {chosen} were tried, and that is the best: there may be more groups."
+        if requested_groups == "auto":
+            compared = clustering.compare_group_counts(
+                embeddings.vectors, seed=seed, progress=steps.at
             )
-        show.out.print("Other peaks are divisions worth a look, too: -k sets the number.")
+            count = clustering.best_group_count(compared)
+        else:
+            count = int(requested_groups)
+        clusters = clustering.cluster(embeddings.vectors, count, seed=seed, progress=steps.at)
+    if compared:  # else the number was given, or too few vectors differ
+        _show_compared(compared, count)
     return clusters
+
+
+def _show_compared(compared: Sequence[GroupCount], chosen: int) -> None:
+    """A table of the numbers of groups that were compared, with a bar for how clear each is."""
+    rows = []
+    for one in compared:
+        note = "" if one.is_even else "outliers are groups"
+        if one.count == chosen:
+            note = "chosen"
+        bar = round(BAR_WIDTH * max(0.0, one.clarity)) * "█"
+        cells = (one.count, f"{one.silhouette:.3f}", f"{one.by_chance:.3f}", bar, note)
+        rows.append(cells)
+    title = "How many clusters: mean silhouette of k-means on a sample, and without any groups"
+    show.table(title, ("k", "silhouette", "by chance", "difference", ""), rows)
+    if max(one.clarity for one in compared) <= 0:
+        show.out.print("No groups are clearer than those of vectors without any.")
+    elif chosen == compared[-1].count:
+        show.out.print(
+            f"No more than {chosen} were compared, and that is the best: there may be more groups."
+        )
+    show.out.print("Other numbers are divisions worth a look, too: --groups sets the number.")
 
 
 def _features(graph: Graph, clusters: NDArray[Any]) -> list[str]:
@@ -127,7 +146,7 @@ def _central(graph: Graph, embeddings: Embeddings | StoredEmbeddings, rows: NDAr
     """The names of the nodes that are nearest to the middle of a cluster, of its first thousand."""
     import numpy as np
 
-    first = embeddings.vectors[rows[:SAMPLE]]
+    first = embeddings.vectors[rows[:CENTRAL_OF]]
     distance = np.linalg.norm(first - first.mean(axis=0), axis=1)
     return ", ".join(graph.called(rows[np.argsort(distance, kind="stable")[:NAMED]]))
 

@@ -44,6 +44,10 @@ def draw_map(
     k: Annotated[
         int, option("N", "Nearest neighbours to show per node; 0 shows none.", "-k", min=0)
     ] = 10,
+    groups: Annotated[
+        int | None,
+        option("N", "How many communities are coloured.  [default: as cluster finds]", min=1),
+    ] = None,
     seed: Seed = 0,
     device: Device = "auto",
     type: OfType = None,
@@ -61,7 +65,7 @@ def draw_map(
     types = types_of(run)
     with show.Steps("map", None) as steps:
         parts = {
-            node_type: _part(run / node_type, types, color, seed, device, steps)
+            node_type: _part(run / node_type, types, color, groups, seed, device, steps)
             for node_type in types or [""]
         }
         drawn = "; ".join(
@@ -78,12 +82,18 @@ def draw_map(
 
 
 def _part(
-    run: Path, types: Sequence[str], color: str | None, seed: int, device: str, steps: show.Steps
+    run: Path,
+    types: Sequence[str],
+    color: str | None,
+    groups: int | None,
+    seed: int,
+    device: str,
+    steps: show.Steps,
 ) -> Part:
     """The nodes of a run, or a sample of them, how many they are, and their columns ``[N]``, communities among them."""
     from infomax.analysis.map import check_color, node_columns
     from infomax.estimator import DGI
-    from infomax.evaluation.clustering import best_k, choose_k, cluster
+    from infomax.evaluation.clustering import best_group_count, cluster, compare_group_counts
 
     model = DGI.load(run, device=device)
     graph = model.graph_
@@ -93,8 +103,10 @@ def _part(
     drawn = number_of(len(found), "node")
     if rows is not None:
         drawn = f"{drawn} of {graph.num_nodes:,}, drawn at random with seed {seed}; neighbours are among these"
-    number = best_k(choose_k(found.vectors, seed=seed, progress=steps.at))
-    clusters = cluster(found.vectors, number, seed=seed, progress=steps.at)
+    if groups is None:
+        compared = compare_group_counts(found.vectors, seed=seed, progress=steps.at)
+        groups = best_group_count(compared)
+    clusters = cluster(found.vectors, groups, seed=seed, progress=steps.at)
     return found, drawn, node_columns(model.graph_, clusters, color, rows)
 
 
