@@ -83,7 +83,9 @@ def test_vectors_are_those_of_the_graph_in_memory(
         DGI(8, preset="batches", encoder=ENCODERS[encoder], epochs=3).fit(g) for g in (disk, graph)
     )
     # In memory sparse features are multiplied by the weights before they are pooled, so sums are in another order.
-    for vectors, atol in (("paper", 2e-5 if disk.table.sparse else 2e-6), ("recipe", 1e-5)):
+    # The encoder's vectors are a part of the recipe's, which have other columns beside them.
+    paper_tolerance = 2e-5 if disk.table.sparse else 2e-6
+    for vectors, atol in (("paper", paper_tolerance), ("recipe", max(1e-5, paper_tolerance))):
         expected = theirs.transform(graph, vectors=vectors)
         found = mine.transform(disk, vectors=vectors)
         np.testing.assert_allclose(found.vectors, expected.vectors, atol=atol)

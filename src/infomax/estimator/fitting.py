@@ -221,6 +221,7 @@ def _record(request: FitRequest, trained: TrainedModel, parts: VectorParts) -> T
         trained.preset,
         trained.seed,
         parts.resemblance,
+        None if parts.positions is None else parts.positions.search,
     )
 
 

@@ -46,6 +46,8 @@ class TrainingRecord:
     seed: int
     resemblance: float | None = None
     """How alike neighbours are, where it was computed for the length of the own part."""
+    position_search: str | None = None
+    """How positions were found, in words, where vectors have them."""
 
     @cached_property
     def report(self) -> dict[str, Any]:
@@ -64,10 +66,13 @@ class TrainingRecord:
         parts = self.recipe.parts
         if not parts:
             return {}
-        return {
+        facts: dict[str, Any] = {
             "parts": {name: len(columns) for name, columns in parts.items()},
             "columns": {name: columns_in_words(columns) for name, columns in parts.items()},
         }
+        if self.position_search is not None:
+            facts["position_search"] = self.position_search
+        return facts
 
     def _feature_facts(self, seen_graph: Graph) -> dict[str, Any]:
         """What becomes of the features of the nodes. Positions are no features, and are always alike."""

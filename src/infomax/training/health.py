@@ -67,6 +67,7 @@ def figures(report: dict[str, Any]) -> list[tuple[str, str]]:
             if "resemblance" in report
             else []
         ),
+        *_position_row(report),
         *_link_row(report),
         ("training time", f"{report['seconds']:.1f} s"),
         ("peak memory of the process", size(report["peak_memory_bytes"])),
@@ -74,6 +75,13 @@ def figures(report: dict[str, Any]) -> list[tuple[str, str]]:
     if "peak_gpu_memory_bytes" in report:
         rows.append(("peak memory on the GPU", size(report["peak_gpu_memory_bytes"])))
     return rows
+
+
+def _position_row(report: dict[str, Any]) -> list[tuple[str, str]]:
+    """What the search for positions took, where vectors have them."""
+    if "position_search" not in report:
+        return []
+    return [("search for positions", report["position_search"])]
 
 
 def _link_row(report: dict[str, Any]) -> list[tuple[str, str]]:

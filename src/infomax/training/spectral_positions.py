@@ -292,8 +292,8 @@ def _weighed(
     padding = np.ones(columns - singular_count)
     values = np.concatenate([[added], leading.values.numpy(), padding]).astype(np.float32)
     search = (
-        f"positions: {singular_count} singular vectors, {leading.products} products with the adjacency, residuals up to"
-        f" {leading.residual:.1g}"
+        f"{singular_count} singular vectors, {leading.products} products with the adjacency,"
+        f" residuals up to {leading.residual:.1g}"
     )
     return SpectralPositions(table, values, rows_of_type, work, search)
 
