@@ -1,4 +1,4 @@
-"""The patches preset on a generated graph of a chosen size: seconds and memory of every stage."""
+"""The patches preset on a generated graph of a chosen size: seconds and memory of every stage, and of every part."""
 
 from __future__ import annotations
 
@@ -13,15 +13,19 @@ import torch
 from benchmarks.command import parser, report
 from benchmarks.measure import peak_resident_gb, timed
 from benchmarks.ours import OurPatches
+from benchmarks.parts import measure_parts
 from benchmarks.problem import PatchProblem
 from infomax import DGI
 from infomax.datasets import generated
 from infomax.estimator import build
 from infomax.estimator.fitted_model import FittedModel
 from infomax.estimator.training_record import StoredRecord
+from infomax.estimator.vector_parts import fit_vector_parts
 from infomax.graphs.graph import Graph
 from infomax.kernels.room import available_bytes
+from infomax.training.own import COUNT
 from infomax.training.recipe import Recipe
+from infomax.training.spectral_positions import SETTINGS
 
 FIRST, STEPS = {"cpu": 1, "cuda": 8}, {"cpu": 5, "cuda": 500}
 
@@ -65,13 +69,24 @@ def main(arguments: list[str] | None = None) -> None:
     torch.cuda.empty_cache()
     settings.embed_dim = settings.embed_dim or fitting(graph, settings.dim, settings.device)
     trained = settings.embed_dim == settings.dim
+    fitted = model.fitted_
+    encoder = fitted.recipe.encoder
+    preset = dataclasses.replace(model.preset_, vectors="recipe")
+    network = fitted.model
     if not trained:
-        preset = dataclasses.replace(model.preset_, dim=settings.embed_dim)
-        untrained = build(preset, graph.num_features, None)
-        recipe = Recipe(untrained.encoder, model.scaler_)
-        model.fitted_ = dataclasses.replace(
-            model.fitted_, model=untrained, preset=preset, recipe=recipe
-        )
+        preset = dataclasses.replace(preset, dim=settings.embed_dim)
+        network = build(preset, graph.num_features, None)
+        encoder = network.encoder
+    parts = stages.run(
+        "fit parts",
+        nodes,
+        lambda: fit_vector_parts(Recipe(encoder, model.scaler_), preset, graph, settings.device),
+    )
+    model.fitted_ = dataclasses.replace(
+        fitted, model=network, preset=preset, recipe=parts.recipe, positions=parts.positions
+    )
+    print(parts.positions.search, flush=True)
+    part_rows = measure_parts(graph, parts.recipe, settings.device)
     vectors = stages.run("embed", nodes, lambda: model.transform(graph).vectors)
     title = f"The largest: {nodes:,} nodes, {graph.num_edges:,} edges, {settings.features} features"
     more = {
@@ -79,6 +94,7 @@ def main(arguments: list[str] | None = None) -> None:
         "edges": graph.num_edges,
         "vectors": list(vectors.shape),
         "trained": trained,
+        "parts": part_rows,
     }
     report(
         settings, f"{title}, 3 x ({settings.dim} + {settings.dim})", stages.rows, COLUMNS, **more
@@ -148,15 +164,18 @@ def train(stages: Stages, graph: Graph, settings: argparse.Namespace) -> tuple[D
 def fitting(graph: Graph, dim: int, device: str) -> int:
     """Return the width per side that embedding has memory for: ``dim``, halved until it fits.
 
-    A layer of N nodes needs its input and output, 2 d wide each, and a product, d wide; features and edges are extra.
-    From a GPU the vectors are copied to the host.
+    A layer of N nodes needs its input and output, 2 d wide each, and a product, d wide; features and edges are extra,
+    and the own part, which is pooled beside the output, twice. From a GPU the vectors are copied to the host.
     """
-    n, free = graph.num_nodes, 0.9 * available_bytes(torch.device(device))
-    beside = 4 * n * graph.num_features + 24 * (graph.adjacency.nnz + n)
+    n = graph.num_nodes
+    own = min(graph.num_features, COUNT)
+    free = 0.9 * available_bytes(torch.device(device))
+    beside = 4 * n * graph.num_features + 8 * n * own + 24 * (graph.adjacency.nnz + n)
     host = 0.9 * available_bytes(torch.device("cpu")) if device == "cuda" else free
-    while dim > 1 and (
-        20 * n * dim + beside > free or 8 * n * dim + 4 * n * graph.num_features > host
-    ):
+    while dim > 1:
+        vectors = 4 * n * (2 * dim + 2 * own + SETTINGS.columns_for(n))
+        if 20 * n * dim + beside <= free and vectors + 4 * n * graph.num_features <= host:
+            break
         dim //= 2
     return dim
 

@@ -132,10 +132,19 @@ def test_largest_reports_every_stage(tmp_path: Path) -> None:
         "build views",
         "first steps",
         "train",
+        "fit parts",
         "embed",
     ]
     assert document["rows"][3]["nodes"] == 512
-    assert document["vectors"] == [1000, 8]
+    assert document["vectors"] == [1000, 8 + 5 + 5 + 128]
+    assert [row["stage"] for row in document["parts"]] == [
+        "search for positions",
+        "encoder",
+        "own",
+        "pooled",
+        "positions",
+        "all parts",
+    ]
     assert document["trained"]
     assert document["loss"] == pytest.approx(np.log(2), abs=0.1)
 
@@ -146,6 +155,7 @@ def test_largest_embeds_narrower_where_memory_ends(
     graph = problem.graph
     room = (
         4 * graph.features.size
+        + 8 * 128 * graph.num_nodes  # the own part, pooled twice
         + 24 * (graph.adjacency.nnz + graph.num_nodes)
         + 20 * graph.num_nodes * 100
     )
