@@ -12,6 +12,7 @@ from scipy import sparse
 
 from infomax.errors import InputError
 from infomax.graphs.graph import Graph
+from infomax.graphs.reading import read_graph
 from infomax.io.archive import write_arrays
 from infomax.io.npz import read_npz, write_npz
 
@@ -279,3 +280,25 @@ def test_arrays_are_written_as_numpy_writes_them(path: Path) -> None:
     assert path.read_bytes() == expected
     write_arrays(path, {"turned": wide.T})
     np.testing.assert_array_equal(np.load(path)["turned"], wide.T)
+
+
+@pytest.mark.parametrize("make", [sparse.csr_array, sparse.coo_matrix])
+@pytest.mark.parametrize("directed", [False, True])
+def test_a_matrix_that_scipy_wrote_is_a_graph(tmp_path, make, directed):
+    weights = np.random.default_rng(0).integers(0, 3, (12, 12)).astype(float)
+    np.fill_diagonal(weights, 0)
+    sparse.save_npz(tmp_path / "a.npz", make(weights))
+    graph = read_graph(tmp_path / "a.npz", directed=directed, features="degrees")
+    assert same(graph, Graph.from_scipy(make(weights), "degrees", directed=directed))
+    assert read_graph(tmp_path / "a.npz").num_features > 0
+
+
+def test_a_matrix_of_scipy_that_is_no_graph_is_told(tmp_path):
+    sparse.save_npz(tmp_path / "x.npz", sparse.random_array((5, 7), density=0.5))
+    with pytest.raises(InputError, match=r"x.npz: expected a square matrix of edges, found shape"):
+        read_graph(tmp_path / "x.npz")
+    content = bytearray((tmp_path / "x.npz").read_bytes())
+    content[60:90] = bytes(30)
+    (tmp_path / "x.npz").write_bytes(bytes(content))
+    with pytest.raises(InputError, match=r"x.npz"):
+        read_graph(tmp_path / "x.npz")

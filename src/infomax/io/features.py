@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import zipfile
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +59,23 @@ def _read_sparse(path: Path) -> sparse.csr_array:
         raise InputError(
             str(path), expected, str(error), "An array goes into an .npy file."
         ) from error
+
+
+def is_sparse_matrix(path: Path) -> bool:
+    """Whether a file is an .npz of `scipy.sparse.save_npz`, rather than one of a graph."""
+    with suppress(OSError, zipfile.BadZipFile), zipfile.ZipFile(path) as archive:
+        return "format.npy" in archive.namelist()
+    return False
+
+
+def read_adjacency(path: Path) -> sparse.csr_array:
+    """The weights of edges ``[N, N]`` in a file of `scipy.sparse.save_npz`: row i has those from node i."""
+    matrix = _read_sparse(path)
+    if matrix.shape[0] != matrix.shape[1]:
+        remedy = "A matrix of features goes beside a table of edges: --features FILE."
+        found = f"shape {list(matrix.shape)}"
+        raise InputError(str(path), "a square matrix of edges", found, remedy)
+    return matrix
 
 
 def matrix_names(width: int) -> list[str]:

@@ -15,12 +15,12 @@ from infomax import memory
 from infomax.arrays.folder import is_folder
 from infomax.arrays.structural_features import structural_features_named
 from infomax.arrays.times import parse_time, told_time
-from infomax.errors import InputError, shorten, warn
+from infomax.errors import InputError, shorten, warn, within
 from infomax.io import text
 from infomax.io.attach import attach
 from infomax.io.column_names import listed
 from infomax.io.columns import Columns
-from infomax.io.features import existing
+from infomax.io.features import existing, is_sparse_matrix, read_adjacency
 from infomax.io.finding import GRAPHS, find_tables, pair_of_names, table_file
 from infomax.io.folder import open_folder
 from infomax.io.label_names import spelled_labels
@@ -85,6 +85,12 @@ def _read_graph(path: Path, columns: Columns, directed: bool | None) -> Record:
         _OF_WHOLE if whole else (*_OF_WHOLE, "ignore", "name", "time", "kinds"),
         f"tables, rather than {path}",
     )
+    if whole and is_sparse_matrix(path):
+        with within(path):
+            graph = Record.from_scipy(
+                read_adjacency(path), columns.structural_features, directed=bool(directed)
+            )
+        return _as_asked(graph, columns, directed, str(path))
     if whole:
         return _as_asked(read_npz(path, columns.structural_features), columns, directed, str(path))
     from infomax.io.graphml import read_graphml
