@@ -62,7 +62,6 @@ def write_page(results: Path, docs: Path = DOCS) -> None:
     parts = {
         "TABLE": table(rows),
         "SOURCE": source(document),
-        "FAILED": failures(document["rows"]),
     }
     for name, part in parts.items():
         text = text.replace(f"{{{name}}}", part)
@@ -132,20 +131,6 @@ def timed(row: dict[str, Any], machine: str) -> str:
 def seconds(value: float) -> str:
     """CPU seconds with two digits or so."""
     return f"{value:.1f}" if value < 9.95 else f"{value:,.0f}"
-
-
-def failures(rows: Sequence[dict[str, Any]]) -> str:
-    """Which methods have no figures on which graphs, and why, a line for each method."""
-    graphs_of_method: dict[str, list[str]] = {}
-    for row in rows:
-        if "failed" in row:
-            graph_and_reason = f"{GRAPHS[row['graph']]} ({row['failed']}, {row['machine']})"
-            graphs_of_method.setdefault(row["method"], []).append(graph_and_reason)
-    lines = [
-        f"- **{TITLES[method].strip('*')}**: {'; '.join(graphs)}"
-        for method, graphs in graphs_of_method.items()
-    ]
-    return "\n".join([*lines, ""]) if lines else "Every row has one.\n"
 
 
 def source(document: dict[str, Any]) -> str:

@@ -68,7 +68,7 @@ def test_the_page_has_the_figures_and_says_what_failed(tmp_path: Path) -> None:
     write_page(tmp_path / "rows.json", tmp_path)
     text = (tmp_path / "compared.md").read_text()
     assert "**81.2** (3.0)" in text
-    assert "- **PyG's DGI example**: Cora (not done after 9 CPU seconds, " in text
+    assert "- (>9)" in text
     assert "{" not in text
     assert (tmp_path / "compared.png").stat().st_size > 1000
 
