@@ -10,14 +10,14 @@ import typer
 from infomax.cli import show
 from infomax.cli.app import Grouped, app
 from infomax.cli.options import (
-    TABLE_OPTIONS,
     Directed,
     GraphArgument,
     Labels,
     NodesArgument,
+    has_options,
     open_graph,
     option,
-    reads_tables,
+    table_options,
     writable,
 )
 from infomax.errors import InputError, number_of
@@ -38,7 +38,7 @@ app.add_typer(datasets, name="datasets")
 
 
 @app.command(cls=Grouped)
-@reads_tables(*(name for name in TABLE_OPTIONS if name != "schema"))
+@has_options(tables=table_options("schema"))
 def info(
     graph: GraphArgument,
     nodes: NodesArgument = None,
@@ -322,7 +322,7 @@ def _show_types(title: str, graph: Graph, trained: bool, chosen: Sequence[str]) 
 
 
 @app.command(cls=Grouped)
-@reads_tables()
+@has_options(tables=table_options())
 def convert(
     graph: GraphArgument,
     nodes: NodesArgument = None,

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Mapping
+from copy import copy
 from dataclasses import replace
 from functools import partial, wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args
 
 import typer
 
@@ -166,8 +167,9 @@ TABLE_OPTIONS = {
     "columns": _column(
         list[str],
         "NAME=KIND",
-        "What a column, of several types TYPE.NAME, is: number, boolean, category, date, text, tokens, name, label, id "
-        "or ignore. May be repeated.  [default: found from its values]",
+        "What a column, of several types TYPE.NAME, is: number, boolean, category, date, text, tokens, name, label, "
+        "ignore, id, time; source, target, weight or relation of edges; type or group of nodes. May be repeated.  "
+        "[default: found from its name and values]",
         "--column",
     ),
     "ignore": _column(
@@ -218,15 +220,35 @@ TABLE_OPTIONS = {
     ),
 }
 """The options about tables, by the names that `Columns.of` has for them."""
+SAID_BY_COLUMN = ("id", "source", "target", "groups", "node_type", "edge_type")
+"""Options that say what ``--column NAME=USE`` says; other tools type them."""
 FeatureFile = _column(str, "FILE", "A file with one row per node: .npy, or .npz of scipy.")
 """Features of a graph for a trained encoder, which knows the names of columns."""
 
 
 def reads_tables(*names: str, **others: Any) -> Callable[[Callable[..., T]], Callable[..., T]]:
-    """Give a command the options about tables, all or some, and others; ``tables`` has those that were given."""
-    return has_options(
-        tables={name: TABLE_OPTIONS[name] for name in names or TABLE_OPTIONS} | others
-    )
+    """Give a command some of the options about tables, and others; ``tables`` has those that were given."""
+    return has_options(tables={name: TABLE_OPTIONS[name] for name in names} | others)
+
+
+def table_options(*left_out: str) -> dict[str, Any]:
+    """The options about tables of a command that reads a new graph, but for some.
+
+    Those that ``--column NAME=USE`` says as well are not listed by ``--help``.
+    """
+    return {
+        name: _unlisted(annotation) if name in SAID_BY_COLUMN else annotation
+        for name, annotation in TABLE_OPTIONS.items()
+        if name not in left_out
+    }
+
+
+def _unlisted(annotation: Any) -> Any:
+    """The annotation of an option that ``--help`` does not list."""
+    value_type, info = get_args(annotation)
+    info = copy(info)
+    info.hidden = True
+    return Annotated[value_type, info]
 
 
 def has_options(**groups: Mapping[str, Any]) -> Callable[[Callable[..., T]], Callable[..., T]]:

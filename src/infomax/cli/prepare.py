@@ -9,14 +9,14 @@ import typer
 
 from infomax.cli import show
 from infomax.cli.app import Grouped, app
-from infomax.cli.options import TABLE_OPTIONS, Directed, Half, Labels, option, reads_tables
+from infomax.cli.options import Directed, Half, Labels, has_options, option, table_options
 from infomax.errors import InputError
 
 UNITS = {"": 1, "b": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 
 
 @app.command(cls=Grouped)
-@reads_tables(*(name for name in TABLE_OPTIONS if name != "groups"))
+@has_options(tables=table_options("groups"))
 def prepare(
     edges: Annotated[
         str,

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @app.command(cls=Grouped)
-@options.has_options(chosen=settings.SETTINGS, tables=options.TABLE_OPTIONS)
+@options.has_options(chosen=settings.SETTINGS, tables=options.table_options())
 def train(
     graph: options.GraphArgument,
     nodes: options.NodesArgument = None,

@@ -14,7 +14,7 @@ from infomax.errors import InputError, meant, place, shorten
 from infomax.io.choices import Choices
 from infomax.io.column_names import EdgeColumns, NodeColumns, keys, listed, several, warn_unused
 from infomax.io.encoding.encoding import Encoding
-from infomax.io.encoding.kinds import FEATURES, kinds_said
+from infomax.io.encoding.kinds import FEATURES, OPTION_OF_USE, kinds_said
 from infomax.io.label_names import LABEL, spelled_labels
 from infomax.io.schema.schema import ONLY_RELATION, Ends, Schema, TableSchema, Use
 from infomax.io.schema.schema_file import location_in, read_schema
@@ -129,19 +129,14 @@ class Columns:
                     f"argument {word}", f"one of {', '.join(known)}", "another", meant(word, known)
                 )
         kinds = kinds_said(columns)
-        names["time"] = ",".join(several(names.get("time") or ())) or None
-        for word in ("id", "name"):
-            said = {
-                name
-                for name, kind in [*kinds.items(), (names.get(word), word)]
-                if kind == word and name
-            }
+        for use, option in OPTION_OF_USE.items():
+            said = {name for name, kind in kinds.items() if kind == use}
+            said |= set(several(names.get(option) or ()))
             owners = {name.partition(".")[0] for name in said if "." in name}
-            if len(said) > 1 and len(owners) < len(said):
-                raise InputError(
-                    word, "one column, or one per type (TYPE.NAME)", listed(sorted(said))
-                )
-            names[word] = ",".join(sorted(said)) or None
+            if use != "time" and len(said) > 1 and len(owners) < len(said):
+                expected = "one column, or one per type (TYPE.NAME)"
+                raise InputError(option, expected, listed(sorted(said)))
+            names[option] = ",".join(sorted(said)) or None
         for word in DATABASE:
             names[word] = several(names.get(word) or ())
         given = None if features is None else several(features)

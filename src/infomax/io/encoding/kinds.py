@@ -9,6 +9,18 @@ from infomax.io.encoding.cells import READABLE
 
 FEATURES = ("number", "boolean", "category", "date", "text", "tokens", "numbers")
 """The kinds of columns that become features."""
+OPTION_OF_USE = {
+    "id": "id",
+    "name": "name",
+    "time": "time",
+    "source": "source",
+    "target": "target",
+    "weight": "weight",
+    "group": "groups",
+    "type": "node_type",
+    "relation": "edge_type",
+}
+"""What else than a feature or a label a column can be used as, and the argument of Python that says the same."""
 CHOICES = (
     "number",
     "boolean",
@@ -16,10 +28,9 @@ CHOICES = (
     "date",
     "text",
     "tokens",
-    "name",
     "label",
-    "id",
     "ignore",
+    *OPTION_OF_USE,
 )
 """What a person can say that a column is."""
 EXPECTED = {
