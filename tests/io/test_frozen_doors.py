@@ -247,9 +247,9 @@ FROZEN: dict[str, dict[str, Any]] = {
         "names": "dde84ac4e38a2ef5",
         "features": -11.7028631,
     },
-    "Chinook": {"graph": "86e03f5ff068e761", "names": "67816ee33c2a2b08", "features": -27.9743492},
+    "Chinook": {"graph": "86e03f5ff068e761", "names": "09de99c197dc2b5c", "features": -24.5060975},
     "Formula 1": {"graph": "93cb57dbcf4ba8b5", "names": "67c683e9cc5403e0", "features": 106.517178},
-    "Sakila": {"graph": "20ebcd275016ac90", "names": "c6537b7705f48378", "features": -111.044108},
+    "Sakila": {"graph": "20ebcd275016ac90", "names": "0dd9bcff65a6b8a8", "features": -107.949593},
 }
 
 

@@ -9,7 +9,7 @@ from infomax.io.database.decisions import Decisions
 from infomax.io.database.dropped import drop_columns, ignore_columns
 from infomax.io.database.keys import find_keys, take_keys
 from infomax.io.database.names import find_names
-from infomax.io.database.roles import Plan, decide_roles, take_roles
+from infomax.io.database.roles import Plan, decide_roles, make_categories_of_names, take_roles
 from infomax.io.database.snapshot import Snapshot
 from infomax.io.database.times import find_times, take_times
 
@@ -42,6 +42,7 @@ def decide(snapshot: Snapshot, choices: DatabaseChoices) -> Plan:
     plan = decide_roles(snapshot, used)
     snapshot.number_rows()
     find_names(plan, choices.names)
+    make_categories_of_names(plan)
     find_times(plan, choices.times)
     return plan
 

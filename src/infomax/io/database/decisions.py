@@ -58,6 +58,8 @@ class NameDecision:
     columns: tuple[str, ...]
     origin: Origin
     reason: str
+    is_category: bool = False
+    """Whether the name is a feature as well: a category, as the row is a value that many rows have."""
 
 
 @dataclass(frozen=True)

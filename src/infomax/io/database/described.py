@@ -140,7 +140,9 @@ def _decision(table: TableSchema) -> TableDecision:
     role = "ignore" if table.role == "ignored" else table.role
     name = None
     if table.name.columns:
-        name = NameDecision(table.name.columns, table.name.origin, table.name.reason)
+        of_name = table.columns.get(table.name.columns[0])
+        is_category = of_name is not None and of_name.column_type == "category"
+        name = NameDecision(table.name.columns, table.name.origin, table.name.reason, is_category)
     return TableDecision(
         role=RoleDecision(role, table.origin, table.reason),
         primary_key=PrimaryKey(table.id.columns, table.id.origin, table.id.reason),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from infomax.errors import InputError, meant, number_of, shorten
 from infomax.io.column_names import listed, plain
@@ -182,19 +182,35 @@ def _joined_names(names: list[str]) -> str:
 
 def _why_lookup(plan: Plan, table: Table) -> str:
     """Why a table is a category of other rows: a key and one short text, in few rows, each of which many rows have."""
-    if table.keys or table.row_count > MOST_LOOKUP_ROWS:
-        return ""
     words = only_words(plan.snapshot, table)
-    if not words:
+    if not words or not _holds_values(plan, table):
         return ""
     referring = plan.referring(table.name)
     if any(plan.role(other.name) == "edges" for other, _ in referring):
         return ""
     references = sum(key.filled for _, key in referring)
-    if references < LEAST_ROWS_PER_LOOKUP_ROW * table.row_count:
-        return ""
     rows = number_of(table.row_count, "row")
     return f"it has a key and {words[0]} alone, and {references:,} rows refer to its {rows}"
+
+
+def _holds_values(plan: Plan, table: Table) -> bool:
+    """Whether the rows of a table are few, refer to no others, and many rows refer to each."""
+    references = sum(key.filled for _, key in plan.referring(table.name))
+    is_referred_to = references >= LEAST_ROWS_PER_LOOKUP_ROW * table.row_count
+    return not table.keys and table.row_count <= MOST_LOOKUP_ROWS and is_referred_to
+
+
+def make_categories_of_names(plan: Plan) -> None:
+    """Make features of names that are all that a table of nodes has, where its rows are values of many others.
+
+    Such is the genre of films that a table of two keys joins to them. As nodes without features its rows would be told
+    apart by nothing.
+    """
+    for table in plan.types.values():
+        name = plan.names.get(table.name)
+        is_all = name is not None and list(name.columns) == only_words(plan.snapshot, table)
+        if name is not None and is_all and _holds_values(plan, table):
+            plan.names[table.name] = replace(name, is_category=True)
 
 
 def _make_nodes_of_needed_lookups(plan: Plan) -> None:

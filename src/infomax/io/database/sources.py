@@ -17,7 +17,7 @@ from infomax.io.database.snapshot import Query, Snapshot
 from infomax.io.database.tables import Table, joined, quoted, type_name
 from infomax.io.database.times import moment, with_times
 from infomax.io.label_names import LABEL, spelled_labels
-from infomax.io.schema.schema import Schema, TableSchema, Use
+from infomax.io.schema.schema import ColumnSchema, Schema, TableSchema, Use
 from infomax.io.sources import Source
 from infomax.io.typed import Tables, of_sources
 from infomax.io.unite import Ends
@@ -34,12 +34,14 @@ def tables_of(plan: Plan, columns: Columns) -> Tables:
     known = columns.schema or Schema()
     of_types: dict[str, TableSchema] = {}
     for node_type, table in plan.types.items():
-        query, categories = _nodes(plan, node_type, table, columns)
+        query, lookups = _nodes(plan, node_type, table, columns)
         nodes[node_type] = Source([_location(plan, table)], columns, query)
-        column_types |= {f"{node_type}.{name}": "category" for name in categories}
+        column_types |= {f"{node_type}.{name}": "category" for name in lookups}
+        category_name = _category_name(plan, table)
+        column_types |= {f"{node_type}.{name}": "category" for name in category_name}
         # Ids, names and times are put together by the query, whatever columns the table has for them.
         of_types[node_type] = replace(
-            known.of_type(node_type) or TableSchema(),
+            known.of_type(node_type) or TableSchema(columns=category_name),
             node_type=node_type,
             id=Use((next(iter(query.columns)),)),
             name=Use(),
@@ -130,6 +132,15 @@ def _tell_labels_that_are_keys(plan: Plan, columns: Columns) -> None:
                 )
 
 
+def _category_name(plan: Plan, table: Table) -> dict[str, ColumnSchema]:
+    """The column of names, where it is a category of its rows as well."""
+    name = plan.names.get(table.name)
+    if name is None or not name.is_category:
+        return {}
+    reason = "each row is a value that many rows have"
+    return {name.columns[0]: ColumnSchema("feature", "category", reason=reason)}
+
+
 def _nodes(
     plan: Plan, node_type: str, table: Table, columns: Columns
 ) -> tuple[Query, dict[str, str]]:
@@ -147,17 +158,19 @@ def _nodes(
         name = other.name if is_only_key and other.name not in table.columns else key.name
         lookups[name] = f"{alias}.{quoted(str(lookup_column(other)))}"
 
-    for column in table.columns:
-        is_used = f"{node_type}.{column}" in columns.kinds or table.is_named(column, columns.labels)
-        if column not in data_columns and is_used:
-            data_columns.append(column)
+    used_columns = [
+        column
+        for column in table.columns
+        if f"{node_type}.{column}" in columns.kinds or table.is_named(column, columns.labels)
+    ]
+    data_columns += [column for column in used_columns if column not in data_columns]
     name_decision = plan.names.get(table.name)
     if name_decision is not None:
         is_only_column = list(name_decision.columns) == data_columns  # it would be no feature
-        if is_only_column or name_decision.origin == "said":
-            data_columns = [
-                column for column in data_columns if column not in name_decision.columns
-            ]
+        is_said = name_decision.origin == "said"
+        if (is_only_column or is_said) and not name_decision.is_category:
+            unused = {*name_decision.columns}.difference(used_columns)
+            data_columns = [column for column in data_columns if column not in unused]
 
     cells = {column: table.cell(column) for column in data_columns} | lookups
     id_column = "id"
