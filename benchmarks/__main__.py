@@ -100,6 +100,9 @@ TOYS = {
     "recipes.bgrl": Toy("--dataset cora --dim 8 --epochs 3", "planetoid", device=False),
     "recipes.edge_features": Toy("--dim 8 --epochs 3 --seeds 1", device=False),
     "recipes.batches": Toy("--growth 1e3"),
+    "recipes.schedules": Toy(
+        "cora --schedules paper 3@0.002 --seeds 2 --dim 8 --vectors encoder", "planetoid"
+    ),
     "recipes.align": Toy("cora --runs 1 --dim 8", "planetoid", device=False),
     # At any size they take long: whether all that they import is there.
     **{f"recipes.{name}": Toy("--help", device=False) for name in LONG},

@@ -1,6 +1,6 @@
 """Is the default's schedule as good as the paper's protocol, in fewer epochs? Scores on validation nodes.
 
-    python recipes/schedules.py [cora pubmed heco-acm ppi ...] [--schedules paper 200@0.002 120@0.004] [--seeds 5]
+    python -m recipes.schedules [cora pubmed heco-acm ppi ...] [--schedules paper 200@0.002 120@0.004] [--seeds 5]
         [--dim 512] [--preset auto] [--vectors recipe] [--device cuda]
 
 A schedule is "paper" (a constant rate of 0.001; whole graphs stop early, with a patience of 20), "default", or
@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from defaults import Scorer, load
+from recipes.defaults import Scorer, load
 
 from infomax import DGI, Graph
 from infomax.training.presets import PAPER_PRESETS, PRESETS
