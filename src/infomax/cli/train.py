@@ -43,119 +43,172 @@ def train(
     from infomax.cli.torchrun import joined
 
     with joined(device) as ranks:
-        _train_all({**context.params, "out": out}, tables, ranks)
+        user_choices = {**context.params, "out": out}
+        _train_all(user_choices, tables, ranks)
 
 
-def _train_all(given: Mapping[str, Any], tables: Mapping[str, Any], ranks: Ranks) -> None:
+def _train_all(user_choices: Mapping[str, Any], tables: Mapping[str, Any], ranks: Ranks) -> None:
     """Train an encoder for each type and each seed; several have a folder each below the run folder."""
     from infomax.kernels.device import choose_device
     from infomax.training.runs import listing, refuse_hidden
 
-    out = given["out"]
-    seeds = range(given["seed"], given["seed"] + given["runs"])
-    names = {f"seed-{seed}" if len(seeds) > 1 else "": seed for seed in seeds}
+    run_folder = user_choices["out"]
+    first_seed = user_choices["seed"]
+    seeds = range(first_seed, first_seed + user_choices["runs"])
+    seed_by_name = {f"seed-{seed}" if len(seeds) > 1 else "": seed for seed in seeds}
     with ranks.together():
-        targets = _targets(given, tables)
-        folders = [Path(node_type, name) for node_type in targets for name in names]
-        refuse_hidden(out, folders)
+        graphs = _graphs_to_train(user_choices, tables)
+        subfolders = [Path(node_type, name) for node_type in graphs for name in seed_by_name]
+        refuse_hidden(run_folder, subfolders)
+
+    has_subfolders = subfolders != [Path()]
+    is_first_rank = ranks.rank == 0
     earlier_model: DGI | None = None
-    with listing(out, folders) if ranks.rank == 0 and folders != [Path()] else nullcontext():
-        for node_type, one in targets.items():
+    with listing(run_folder, subfolders) if has_subfolders and is_first_rank else nullcontext():
+        for node_type, graph in graphs.items():
             models = {
-                out / node_type / name: settings.build_model(given, node_type, seed)
-                for name, seed in names.items()
+                run_folder / node_type / name: settings.build_model(user_choices, node_type, seed)
+                for name, seed in seed_by_name.items()
             }
-            announced = _announced(one, out, given)
-            alone = len(models) == 1 or given["resume"] or ranks.count > 1
-            if not alone and choose_device(given["device"]).type == "cuda":
-                _train_together(models, announced)
+            training_graph = _training_graph(graph, run_folder, user_choices)
+
+            one_by_one = len(models) == 1 or user_choices["resume"] or ranks.count > 1
+            if not one_by_one and choose_device(user_choices["device"]).type == "cuda":
+                _train_together(models, training_graph)
                 continue
             for folder, model in models.items():
                 # Positions are those of the whole graph: they are computed once for all types and seeds.
                 is_trained = _train(
-                    model, announced, folder, given["resume"], ranks, positions_of=earlier_model
+                    model,
+                    training_graph,
+                    folder,
+                    user_choices["resume"],
+                    ranks,
+                    positions_of=earlier_model,
                 )
                 if is_trained:
                     earlier_model = model
 
 
-def _targets(given: Mapping[str, Any], tables: Mapping[str, Any]) -> dict[str, Graph]:
+def _graphs_to_train(
+    user_choices: Mapping[str, Any], tables: Mapping[str, Any]
+) -> dict[str, Graph]:
     """The graph as seen from each type to train, or by "" the graph of one type; refuse options that do not fit it."""
-    from infomax.io.column_names import called
-    from infomax.io.database.in_words import schema_in_words
     from infomax.training.runs import refuse_model
 
-    settings.build_model(given)  # refuses what is out of range, before a graph is read
-    if not given["resume"]:
-        refuse_model(given["out"], runs_below=False)
+    # What is out of range, or in the way, is refused before a graph is read.
+    settings.build_model(user_choices)
+    if not user_choices["resume"]:
+        refuse_model(user_choices["out"], runs_below=False)
+
     source = options.open_graph(
-        given["graph"], given["labels"], given["directed"], tables, nodes=given["nodes"]
+        user_choices["graph"],
+        user_choices["labels"],
+        user_choices["directed"],
+        tables,
+        nodes=user_choices["nodes"],
     )
-    known = [name for one in source.nodes.values() for name in one.labels]
-    show.log.print(f"{source!r}, labels: {', '.join(known) or 'none'}")
+    _describe(source, user_choices, tables)
+    graphs = _graphs_by_type(source, user_choices, tables)
+    _refuse_paths_from_others(user_choices, graphs)
+
+    if source.node_type:
+        for node_type, graph in graphs.items():
+            if not user_choices["resume"]:
+                refuse_model(user_choices["out"] / node_type, runs_below=False)
+            # Refuses settings that do not fit the type.
+            settings.build_model(user_choices, node_type).choose(graph)
+    return graphs
+
+
+def _describe(source: Graph, user_choices: Mapping[str, Any], tables: Mapping[str, Any]) -> None:
+    """Print what was read, and what was decided about its tables."""
+    from infomax.io.database.in_words import schema_in_words
+
+    label_names = [name for nodes in source.nodes.values() for name in nodes.labels]
+    show.log.print(f"{source!r}, labels: {', '.join(label_names) or 'none'}")
     if source.schema is not None and source.schema.is_database:
         for line in schema_in_words(source.schema):
             show.log.print(line)
-        show.log.print(f"To change any of it: infomax info {given['graph']} --schema FILE")
+        show.log.print(f"To change any of it: infomax info {user_choices['graph']} --schema FILE")
     if source.edge_columns:
-        show.log.print(
-            f"no columns source and target: edges run from, to: {', '.join(source.edge_columns)}"
-        )
+        ends = ", ".join(source.edge_columns)
+        show.log.print(f"no columns source and target: edges run from, to: {ends}")
     if [*(tables.get("features") or ())] == ["positions"]:
         show.log.print(
             "--features positions leaves out the columns of nodes; vectors have positions without it"
         )
-    chosen = [called(node_type, source.types) or node_type for node_type in given["type"] or ()]
-    if not source.node_type and (chosen or given["paths"] or given["hops"]):
+
+
+def _graphs_by_type(
+    source: Graph, user_choices: Mapping[str, Any], tables: Mapping[str, Any]
+) -> dict[str, Graph]:
+    """The graph as seen from each type that is named, or from all but facts; by "" a graph of one type."""
+    from infomax.io.column_names import called
+
+    chosen_types = [
+        called(node_type, source.types) or node_type for node_type in user_choices["type"] or ()
+    ]
+    has_type_options = chosen_types or user_choices["paths"] or user_choices["hops"]
+    if has_type_options and not source.node_type:
         raise InputError("--type, --paths, --hops", "a graph of several types of nodes", "one type")
-    if (node_type := tables.get("target")) in source.types and not tables.get("source"):
-        remedy = f"To train this type alone: --type {node_type}."
-        raise InputError("--target", "a column of the edge tables", f"the type {node_type}", remedy)
-    targets = {
-        node_type: source.target(node_type) for node_type in chosen or _without_facts(source)
-    } or {"": source}
-    begun = [path for path in settings.words(given["paths"]) if path.split("-")[0] not in targets]
-    if begun:
-        raise InputError(
-            "--paths", f"paths that begin at {' or '.join(targets)}", shorten(begun[0])
-        )
-    for node_type, one in targets.items() if source.node_type else ():
-        if not given["resume"]:
-            refuse_model(given["out"] / node_type, runs_below=False)
-        settings.build_model(given, node_type).choose(one)  # refuses what does not fit the type
-    return targets
+    target_column = tables.get("target")
+    if target_column in source.types and not tables.get("source"):
+        remedy = f"To train this type alone: --type {target_column}."
+        found = f"the type {target_column}"
+        raise InputError("--target", "a column of the edge tables", found, remedy)
+
+    node_types = chosen_types or _without_facts(source)
+    if not node_types:
+        return {"": source}
+    return {node_type: source.target(node_type) for node_type in node_types}
+
+
+def _refuse_paths_from_others(user_choices: Mapping[str, Any], graphs: Mapping[str, Graph]) -> None:
+    """Refuse a path that begins at a type that is not trained."""
+    for path in settings.words(user_choices["paths"]):
+        first_type = path.split("-")[0]
+        if first_type not in graphs:
+            raise InputError("--paths", f"paths that begin at {' or '.join(graphs)}", shorten(path))
 
 
 def _without_facts(source: Graph) -> list[str]:
     """The types to train where none is named: all but the facts of a database, if there are others."""
     facts = [] if source.schema is None else source.schema.facts
-    trained = [node_type for node_type in source.types if node_type not in facts] or list(
-        source.types
-    )
-    if len(trained) < len(source.types):
-        show.log.print(f"trained: {', '.join(trained)}")
+    trained_types = [node_type for node_type in source.types if node_type not in facts]
+    if not trained_types:
+        return list(source.types)
+    if len(trained_types) < len(source.types):
+        show.log.print(f"trained: {', '.join(trained_types)}")
         show.log.print(
             f"not trained, as facts: {', '.join(facts)}; to train one: --type {facts[0]}"
         )
-    return trained
+    return trained_types
 
 
-def _announced(graph: Graph, out: Path, given: Mapping[str, Any]) -> Graph:
+def _training_graph(graph: Graph, run_folder: Path, user_choices: Mapping[str, Any]) -> Graph:
     """The graph to train on, without the edges that are held out; prints what was made features, and why batches."""
     from infomax.arrays.structural_features import structural_features_in_words
 
-    if features := structural_features_in_words(graph.feature_names):
-        show.log.print(f"{graph.node_type and f'{graph.node_type}: '}{features}")
-    if given["hold_out_edges"] is not None:
-        before, graph = (
-            graph.num_edges,
-            graph.hold_out_edges(given["hold_out_edges"], given["seed"]),
+    made_features = structural_features_in_words(graph.feature_names)
+    if made_features:
+        of_type = f"{graph.node_type}: " if graph.node_type else ""
+        show.log.print(f"{of_type}{made_features}")
+
+    share = user_choices["hold_out_edges"]
+    if share is not None:
+        num_edges = graph.num_edges
+        graph = graph.hold_out_edges(share, user_choices["seed"])
+        num_held_out = num_edges - graph.num_edges
+        show.log.print(
+            f"held out {num_held_out:,} of {num_edges:,} edges; "
+            f"to score on them: infomax evaluate {run_folder} --edges"
         )
-        held_out = f"held out {before - graph.num_edges:,} of {before:,} edges"
-        show.log.print(f"{held_out}; to score on them: infomax evaluate {out} --edges")
-    if given["preset"] == "auto" and (option := settings.means_batches(given)):
-        preset = settings.build_model(given, graph.node_type).preset
-        show.log.print(f"preset {preset}: {option} was given")
+
+    batch_option = settings.means_batches(user_choices)
+    if user_choices["preset"] == "auto" and batch_option:
+        preset = settings.build_model(user_choices, graph.node_type).preset
+        show.log.print(f"preset {preset}: {batch_option} was given")
     return graph
 
 
