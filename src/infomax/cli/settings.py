@@ -107,21 +107,21 @@ SETTINGS = {
 }
 """The options of a training that have no value of their own: a preset, or nothing, stands for them."""
 
+DEFAULT_FLIP_RATE = 1e-3
 BATCHES = ("batches", "type-batches")
 """Presets in which an epoch is a step."""
-WHOLE = ("auto", "whole-graph", "mean-pool")
-ANY = ("auto", "whole-graph", "batches", "mean-pool")
-PRESETS_WITH = {
+WHOLE_GRAPH_PRESETS = ("auto", "whole-graph", "mean-pool")
+PRESETS_WITH_OPTION = {
     "epochs": ("auto", "whole-graph", "mean-pool", "types", "many-graphs"),
     "steps": BATCHES,
-    "corruption": WHOLE,
-    "rho": WHOLE,
+    "corruption": WHOLE_GRAPH_PRESETS,
+    "rho": WHOLE_GRAPH_PRESETS,
     "encoder": ("auto", "whole-graph", "batches"),
-    "layers": ANY,
+    "layers": ("auto", "whole-graph", "batches", "mean-pool"),
     "batch": BATCHES,
 }
 """The presets that an option is for; others are for all."""
-NAMED = {
+PART_NAMES = {
     "encoder": {"gcn": "GCN", "mean-pool": "MeanPool", "two-hops": "TwoHops"},
     "corruption": {"shuffle": "shuffle_features", "flip": "flip_edges", "both": "flip_and_shuffle"},
     "readout": {"mean": "SigmoidMean", "set2set": "Set2Set", "diffpool": "DiffPool"},
@@ -129,37 +129,40 @@ NAMED = {
 """The names that the values of options have in `presets.PARTS`."""
 
 
-def build_model(given: Mapping[str, Any], kind: str = "", seed: int | None = None) -> DGI:
+def build_model(
+    user_choices: Mapping[str, Any], node_type: str = "", seed: int | None = None
+) -> DGI:
     """The model that the options of `train`, by name, mean for a type of nodes.
 
     What is out of range or does not fit the preset is refused, before a graph is read.
     """
     from infomax.estimator import DGI
 
-    preset = given["preset"]
-    if preset == "auto" and means_batches(given):
-        preset = "type-batches" if kind else "batches"
-    chosen = _parts(preset, given)
-    if kind:
-        chosen |= _along_paths(kind, chosen, given)
-    epochs = given["epochs"] if given["steps"] is None else given["steps"]
-    model = DGI(given["dim"], preset=preset, epochs=epochs, **chosen)
-    model.set_params(
-        **{
-            name: given[name]
-            for name in ("lr", "patience", "scale", "vectors", "half_life", "device")
-        }
-    )
-    model.set_params(seed=given["seed"] if seed is None else seed)
+    preset = user_choices["preset"]
+    if preset == "auto" and means_batches(user_choices):
+        preset = "type-batches" if node_type else "batches"
+    parts = _parts(preset, user_choices)
+    if node_type:
+        parts |= _encoder_along_paths(node_type, parts, user_choices)
+
+    epochs = user_choices["epochs"]
+    if user_choices["steps"] is not None:
+        epochs = user_choices["steps"]
+    if seed is None:
+        seed = user_choices["seed"]
+    model = DGI(user_choices["dim"], preset=preset, epochs=epochs, seed=seed, **parts)
+    same_names = ("lr", "patience", "scale", "vectors", "half_life", "device")
+    model.set_params(**{name: user_choices[name] for name in same_names})
     model.settings()
     return model
 
 
-def means_batches(given: Mapping[str, Any]) -> str:
+def means_batches(user_choices: Mapping[str, Any]) -> str:
     """The option by which batches are meant where no preset is named; "" for none."""
-    return (
-        "--steps" if given["steps"] is not None else "--batch" if given["batch"] is not None else ""
-    )
+    for name in ("steps", "batch"):
+        if user_choices[name] is not None:
+            return f"--{name}"
+    return ""
 
 
 def words(text: str | None) -> list[str]:
@@ -167,43 +170,49 @@ def words(text: str | None) -> list[str]:
     return [word.strip() for word in (text or "").split(",") if word.strip()]
 
 
-def _parts(preset: str, given: Mapping[str, Any]) -> dict[str, Any]:
+def _parts(preset: str, user_choices: Mapping[str, Any]) -> dict[str, Any]:
     """The parts, as arguments of `DGI`, that the options mean."""
     from infomax.training.presets import PARTS, PRESETS
 
-    for name, presets in PRESETS_WITH.items():
-        if given[name] is not None and preset not in presets:
-            option = f"--{name.replace('_', '-')}"
-            raise InputError(option, f"--preset {' or '.join(presets)}", f"--preset {preset}")
-    layers, rho = given["layers"], given["rho"]
-    found: dict[str, Any] = {
-        name: PARTS[own[given[name]]] for name, own in NAMED.items() if given[name] is not None
-    }
-    if given["batch"] is not None:
-        found["views"] = partial(PRESETS[preset].views, batch=given["batch"])
+    for name, presets in PRESETS_WITH_OPTION.items():
+        if user_choices[name] is not None and preset not in presets:
+            option_name = f"--{name.replace('_', '-')}"
+            raise InputError(option_name, f"--preset {' or '.join(presets)}", f"--preset {preset}")
+
+    parts: dict[str, Any] = {}
+    for name, part_names in PART_NAMES.items():
+        if user_choices[name] is not None:
+            parts[name] = PARTS[part_names[user_choices[name]]]
+    if user_choices["batch"] is not None:
+        parts["views"] = partial(PRESETS[preset].views, batch=user_choices["batch"])
+
+    layers = user_choices["layers"]
     if layers is not None:
-        if given["encoder"] == "two-hops":
+        if user_choices["encoder"] == "two-hops":
             raise InputError("--layers", "none with --encoder two-hops", str(layers))
-        of_preset: Any = PRESETS["whole-graph" if preset == "auto" else preset].encoder
-        encoder: Any = found.get("encoder") or partial(of_preset).func
-        found["encoder"] = partial(encoder, layers=layers)
-    if given["corruption"] in ("flip", "both"):
-        found["corruption"] = partial(found["corruption"], rho=1e-3 if rho is None else rho)
+        default_encoder: Any = PRESETS["whole-graph" if preset == "auto" else preset].encoder
+        encoder: Any = parts.get("encoder") or partial(default_encoder).func
+        parts["encoder"] = partial(encoder, layers=layers)
+
+    rho = user_choices["rho"]
+    if user_choices["corruption"] in ("flip", "both"):
+        rate = DEFAULT_FLIP_RATE if rho is None else rho
+        parts["corruption"] = partial(parts["corruption"], rho=rate)
     elif rho is not None:
-        raise InputError("--rho", "--corruption flip or both", given["corruption"] or "none")
-    return found
+        raise InputError("--rho", "--corruption flip or both", user_choices["corruption"] or "none")
+    return parts
 
 
-def _along_paths(kind: str, chosen: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+def _encoder_along_paths(
+    node_type: str, parts: Mapping[str, Any], user_choices: Mapping[str, Any]
+) -> dict[str, Any]:
     """The encoder of a type of nodes: along the paths that were named and begin at it, else those found."""
     from infomax.parts.encoders import PathMean
 
-    if "encoder" in chosen:
+    if "encoder" in parts:
         expected = "that along paths, for a graph of several types of nodes"
         raise InputError("encoder", expected, "another", "Leave it out.")
-    named = [path for path in words(given["paths"]) if path.split("-")[0] == kind]
-    return {
-        "encoder": partial(PathMean, paths=named)
-        if named
-        else partial(PathMean, hops=given["hops"] or 2)
-    }
+    paths = [path for path in words(user_choices["paths"]) if path.split("-")[0] == node_type]
+    if paths:
+        return {"encoder": partial(PathMean, paths=paths)}
+    return {"encoder": partial(PathMean, hops=user_choices["hops"] or 2)}

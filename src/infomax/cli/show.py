@@ -27,7 +27,8 @@ class Screen:
     """One of the two streams. Rich is imported when a table or a bar first needs it: `infomax --help` does not."""
 
     def __init__(self, *, stderr: bool = False) -> None:
-        self.stderr, self.quiet = stderr, False
+        self.stderr = stderr
+        self.quiet = False
 
     @cached_property
     def console(self) -> Console:
@@ -42,11 +43,9 @@ class Screen:
         """Print a line; characters that would act on the terminal are shown as escapes."""
         if self.quiet:
             return
-        print(
-            "\n".join(map(visible, line.split("\n"))),
-            file=sys.stderr if self.stderr else sys.stdout,
-            flush=True,
-        )
+        text = "\n".join(map(visible, line.split("\n")))
+        stream = sys.stderr if self.stderr else sys.stdout
+        print(text, file=stream, flush=True)
 
 
 out, log = Screen(), Screen(stderr=True)
@@ -55,13 +54,11 @@ _began = [time.monotonic()]
 
 def stops() -> list[int]:
     """Signals that stop a command, and a training at its next pause; ``nohup`` has a closed terminal ignored."""
-    hangup = getattr(signal, "SIGHUP", signal.SIGTERM)  # Windows has none
-    ignored = signal.getsignal(hangup) is signal.SIG_IGN
-    return [
-        signal.SIGINT,
-        signal.SIGTERM,
-        *([] if ignored or hangup is signal.SIGTERM else [hangup]),
-    ]
+    numbers: list[int] = [signal.SIGINT, signal.SIGTERM]
+    hangup = getattr(signal, "SIGHUP", None)  # Windows has none
+    if hangup is not None and signal.getsignal(hangup) is not signal.SIG_IGN:
+        numbers.append(hangup)
+    return numbers
 
 
 def start_clock() -> None:
@@ -111,24 +108,28 @@ class Steps(Bar):
     def __init__(self, title: str, total: int | None, resume: str = "") -> None:
         super().__init__(title, total, log.console)
         self.resume = resume
-        self.logged = time.monotonic()
+        self.last_line_time = time.monotonic()
 
-    def __exit__(self, node_type: type[BaseException] | None, *_: object) -> None:
-        super().__exit__(node_type)
-        if self.resume and node_type in (KeyboardInterrupt, SystemExit):
+    def __exit__(self, exception_type: type[BaseException] | None, *_: object) -> None:
+        super().__exit__(exception_type)
+        if self.resume and exception_type in (KeyboardInterrupt, SystemExit):
             log.print(f"infomax: stopped. {self.resume}")
 
     def at(self, done: int, note: str = "", total: int | None = None) -> None:
         """Show that ``done`` things are done; a ``total`` that was not known before may be given here."""
         super().at(done, note, total)
-        if not self.console.is_terminal and time.monotonic() - self.logged > LOG_SECONDS:
-            self.logged = time.monotonic()
-            total = self.total if total is None else total
-            log.print(
-                f"{self.title}: {done}"
-                + (f" of {total}" if total else "")
-                + (f", {note}" if note else "")
-            )
+        is_due = time.monotonic() - self.last_line_time > LOG_SECONDS
+        if self.console.is_terminal or not is_due:
+            return
+
+        self.last_line_time = time.monotonic()
+        line = f"{self.title}: {done}"
+        known_total = self.total if total is None else total
+        if known_total:
+            line += f" of {known_total}"
+        if note:
+            line += f", {note}"
+        log.print(line)
 
 
 @contextmanager
@@ -138,42 +139,41 @@ def training_progress(title: str, resume: str = "", total: int | None = None) ->
     So the state that is written is whole, and resuming goes on bit for bit; a second Ctrl-C stops at once, and so does
     the first one after the last epoch.
     """
-    stopped, ended = 0, False
+    received_signal = 0
+    has_ended = False
 
     def stop(number: int, frame: FrameType | None) -> None:
-        nonlocal stopped
-        stopped = number
+        nonlocal received_signal
+        received_signal = number
         signal.signal(number, signal.SIG_DFL)
-        if ended:
-            raise KeyboardInterrupt(
-                f"stopped after the training, before its run was written. {resume}".rstrip()
-            )
+        if has_ended:
+            message = f"stopped after the training, before its run was written. {resume}"
+            raise KeyboardInterrupt(message.rstrip())
 
     def follow(training: Training) -> None:
-        nonlocal ended
+        nonlocal has_ended
         done, note, total = position(training)
-        if (
-            training.finished
-        ):  # positions of a large graph take longer than the training, without another pause
-            note, total = f"{note}, now positions and vectors", done
+        if training.finished:
+            # Positions of a large graph take longer than the training, without another pause.
+            note = f"{note}, now positions and vectors"
+            total = done
         steps.at(done, note, total)
-        if stopped:
-            raise KeyboardInterrupt(
-                f"stopped after epoch {len(training.history)}. {resume}".rstrip()
-            )
-        ended = training.finished
+        if received_signal:
+            message = f"stopped after epoch {len(training.history)}. {resume}"
+            raise KeyboardInterrupt(message.rstrip())
+        has_ended = training.finished
 
-    before = {number: signal.signal(number, stop) for number in stops()}
+    earlier_handlers = {number: signal.signal(number, stop) for number in stops()}
     try:
         with Steps(title, total) as steps:
             yield follow
     except KeyboardInterrupt as interruption:
         log.print(f"infomax: {interruption}")
-        if stopped not in (0, signal.SIGINT):
-            sys.exit(128 + stopped)
+        if received_signal not in (0, signal.SIGINT):
+            sys.exit(128 + received_signal)
         raise
     finally:
-        for number, handler in before.items():
+        for number, handler in earlier_handlers.items():
             signal.signal(number, handler)
 
 
@@ -190,50 +190,51 @@ def scores(title: str, rows: Sequence[dict[str, Any]]) -> None:
     from infomax.evaluation.results import score_text
 
     metric = rows[0]["metric"]
-    several = any(row.get("splits", 1) > 1 for row in rows)  # of one encoder
-    heading = ("accuracy in %" if metric == "accuracy" else metric) + (
-        " ± over splits" if several else ""
-    )
-    columns = {
+    has_several_splits = any(row.get("splits", 1) > 1 for row in rows)
+    score_heading = "accuracy in %" if metric == "accuracy" else metric
+    spread_name = "std"
+    if has_several_splits:
+        # The rows are those of one encoder, so the spread is over splits.
+        score_heading += " ± over splits"
+        spread_name = "split_std"
+
+    columns: dict[str, list[Any]] = {
         "method": [row["method"] for row in rows],
-        heading: [
-            score_text(row["mean"], row["split_std" if several else "std"], row["metric"])
-            for row in rows
-        ],
-        **{
-            name: [
-                f"{row['beside'][name]:.3f}" if name in row.get("beside", {}) else ""
-                for row in rows
-            ]
-            for name in rows[0].get("beside", ())  # the means over encoders have none
-        },
-        "paper": [
-            score_text(**row["paper"], metric=row["metric"]) if row["paper"] else "" for row in rows
-        ],
-        "runs": []
-        if several or all(row["runs"] == 1 for row in rows)
-        else [row["runs"] for row in rows],
-        "C": [_range(row.get("costs", ())) for row in rows],
-        "seconds": [f"{row['seconds']:.1f}" for row in rows],
+        score_heading: [score_text(row["mean"], row[spread_name], row["metric"]) for row in rows],
     }
-    filled = {
-        name: cells for name, cells in columns.items() if any(cells)
-    }  # the paper has not every row
-    table(title, filled, zip(*filled.values(), strict=True))
-    edges = [row["method"] for row in rows if {COSTS[0], COSTS[-1]} & set(row.get("costs", ()))]
-    if edges:
+    # The means over encoders have no further metrics.
+    for name in rows[0].get("beside", ()):
+        values = [row.get("beside", {}).get(name) for row in rows]
+        columns[name] = ["" if value is None else f"{value:.3f}" for value in values]
+    columns["paper"] = [
+        score_text(**row["paper"], metric=row["metric"]) if row["paper"] else "" for row in rows
+    ]
+    has_several_runs = any(row["runs"] != 1 for row in rows)
+    if has_several_runs and not has_several_splits:
+        columns["runs"] = [row["runs"] for row in rows]
+    columns["C"] = [_range_text(row.get("costs", ())) for row in rows]
+    columns["seconds"] = [f"{row['seconds']:.1f}" for row in rows]
+
+    # The paper has not every row, for example.
+    filled_columns = {name: cells for name, cells in columns.items() if any(cells)}
+    table(title, filled_columns, zip(*filled_columns.values(), strict=True))
+
+    ends_of_range = {COSTS[0], COSTS[-1]}
+    methods_at_end = [row["method"] for row in rows if ends_of_range & {*row.get("costs", ())}]
+    if methods_at_end:
         log.print(
-            f"The regularisation C of {', '.join(edges)} is at the end of its range: the score may be too low."
+            f"The regularisation C of {', '.join(methods_at_end)} is at the end of its range: "
+            "the score may be too low."
         )
 
 
-def _range(costs: Sequence[float]) -> str:
+def _range_text(costs: Sequence[float]) -> str:
     """``10``, or ``1 to 100``."""
-    return (
-        " to ".join(f"{cost:g}" for cost in dict.fromkeys((min(costs), max(costs))))
-        if costs
-        else ""
-    )
+    if not costs:
+        return ""
+    if min(costs) == max(costs):
+        return f"{min(costs):g}"
+    return f"{min(costs):g} to {max(costs):g}"
 
 
 def write_result(path: Path | None, result: dict[str, Any]) -> None:
