@@ -134,7 +134,7 @@ def test_no_seen_node_is_refused(graph, preset):
         {"readout": Set2Set(16)},
         {"scale": "x"},
     ],
-    ids=str,
+    ids=lambda setting: str(setting).split(" at 0x")[0],  # no address of an object
 )
 def test_bad_settings_are_refused_by_name(graph, setting):
     (name,) = setting
