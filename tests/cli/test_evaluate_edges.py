@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from shell import infomax, refused, write_graph
 
-from infomax import DGI
+from infomax import DGI, Embeddings
 from infomax.evaluation.links import cosines, draw_pairs, score
+from infomax.reports.edges import CLEARLY, edge_advice
 
 SEEN = "These edges were seen in training"
 SCORED = ("DGI", "Encoder alone", "Own alone", "Pooled alone", "Positions alone", "Random-Init")
@@ -194,3 +195,55 @@ def test_both_references_of_a_hidden_fact_are_hidden_and_the_pair_is_said(rental
     assert "customer - film by rental" in clerks.out
     refused(infomax("evaluate", rentals, "--edges", "--pair", "shop"), "--pair", "clerk:rental")
     refused(infomax("evaluate", rentals, "--pair", "film", "--probe", "paper"), "--pair", "--edges")
+
+
+def test_the_vectors_of_rows_are_written_and_a_row_that_is_higher_names_the_command(
+    labelled, rentals, tmp_path
+):
+    assert infomax("evaluate", labelled, "--edges", "--out", tmp_path / "one").code == 0
+    model = DGI.load(labelled)
+    svd = Embeddings.read(tmp_path / "one" / "svd-of-the-edges.parquet")
+    assert svd.ids.tolist() == model.graph_.ids.tolist()
+    pairs = draw_pairs(model.graph_.adjacency, model.graph_.held_out)
+    outcome = infomax("evaluate", labelled, "--edges", "--json", tmp_path / "scores.json")
+    rows = json.loads((tmp_path / "scores.json").read_text())["rows"]
+    scored = next(row for row in rows if row["method"] == "SVD of the edges")
+    assert score(pairs, cosines(svd.vectors, pairs))["auc"] == pytest.approx(
+        scored["auc"], abs=1e-6
+    )
+
+    best = {row["method"]: row["auc"] for row in sorted(rows, key=lambda row: row["auc"])}
+    for method in ("Random-Init", "SVD of the edges", "Positions alone"):
+        is_named = f"{method} (" in outcome.out
+        assert is_named == (best[method] > best["DGI"] + CLEARLY)
+        line = next((one for one in outcome.out.splitlines() if one.startswith(f"{method} (")), "")
+        command = f"infomax evaluate {labelled} --edges --out FOLDER"
+        if method == "Positions alone":
+            command = f"infomax embed {labelled} --vectors positions"
+        assert not is_named or line.endswith(f"To write them: {command}")
+
+    assert infomax("evaluate", rentals, "--edges", "--out", tmp_path / "two").code == 0
+    names = {path.name for path in (tmp_path / "two").iterdir()}
+    assert names == {
+        f"{row}{of_type}.parquet"
+        for row in ("positions", "svd-of-the-edges")
+        for of_type in ("", ".film")
+    }
+    films = Embeddings.read(tmp_path / "two" / "svd-of-the-edges.film.parquet")
+    assert films.ids.tolist() == DGI.load(rentals).graph_.nodes["film"].ids.tolist()
+
+
+def test_advice_about_edges_of_two_types_names_a_command():
+    rows = [
+        {"method": "Positions", "score": "cosine", "auc": 0.7, "command": ""},
+        {
+            "method": "SVD of the edges",
+            "score": "cosine",
+            "auc": 0.8,
+            "command": "infomax evaluate RUN --edges --out FOLDER --pair film:rental",
+        },
+    ]
+    assert edge_advice(rows, "run/customer") == [
+        "SVD of the edges (cosine) has a higher AUC: 0.800 against 0.700. "
+        "To write them: infomax evaluate run/customer --edges --out FOLDER --pair film:rental"
+    ]

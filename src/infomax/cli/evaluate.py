@@ -159,14 +159,15 @@ def evaluate(
     )
     if pair is not None and future is None and not scores_edges:
         raise InputError("--pair", "--edges or --future, which it is about", "none")
-    if out is not None and (model is None or future is not None or scores_edges):
-        raise InputError("--out", "a run that is scored by labels", "another score")
+    if out is not None and (model is None or future is not None):
+        found = "--future" if future is not None else f"the vectors {source}"
+        raise InputError("--out", "a run that is scored by labels or edges", found)
 
     if model is not None and future is not None:
         _evaluate_future(source, model, future, pair, json)
         return []
     if model is not None and scores_edges:
-        _evaluate_edges(source, model, pair, raw, json)
+        _evaluate_edges(source, model, pair, raw, out, json)
         return []
     asked = Asked.of(labels or [], dataset, None if model is None else model.graph_, id)
     return _evaluate_labels(
@@ -259,30 +260,47 @@ def _keep_nothing(compared: ComparedVectors) -> None:
 
 
 def _write_vectors(folder: Path, model: DGI, compared: ComparedVectors) -> None:
-    """Write the vectors of a row as a parquet file with the name of the row: ``svd-of-the-edges.parquet``."""
+    """Write the vectors of a row that is scored by labels; of a graph folder some nodes alone are scored."""
+    if compared.vectors.shape[0] == model.graph_.num_nodes:
+        _write_vectors_of_type(
+            folder, model, compared.name, model.graph_.node_type, compared.vectors
+        )
+
+
+def _write_vectors_of_type(
+    folder: Path, model: DGI, name: str, node_type: str, vectors: Any
+) -> None:
+    """Write the vectors of a row as a parquet file with its name: ``svd-of-the-edges.parquet``.
+
+    Those of nodes of another type than the model's have the name of the type, too. Raw features are not written.
+    """
     from infomax.arrays.sparsity import dense
     from infomax.embeddings import Embeddings
     from infomax.io.atomic import make_folder
     from infomax.reports.compared_vectors import RAW
 
-    graph = model.graph_
-    if compared.name == RAW or compared.vectors.shape[0] != graph.num_nodes:
+    if name == RAW:
         return
     make_folder(folder)
-    names = graph.node_names
-    embeddings = Embeddings(dense(compared.vectors), graph.ids, names)
-    embeddings.save(folder / f"{compared.name.lower().replace(' ', '-')}.parquet")
+    nodes = model.graph_.nodes[node_type]
+    file_name = name.lower().replace(" ", "-")
+    if node_type != model.graph_.node_type:
+        file_name = f"{file_name}.{node_type}"
+    Embeddings(dense(vectors), nodes.ids, nodes.node_names).save(folder / f"{file_name}.parquet")
 
 
 def _evaluate_edges(
-    source: Path, model: DGI, pair: str | None, raw: bool, json: Path | None
+    source: Path, model: DGI, pair: str | None, raw: bool, out: Path | None, json: Path | None
 ) -> None:
     """Print and write how well the vectors of a run tell edges from random pairs of nodes."""
-    from infomax.reports.edges import compare_links, edge_advice
+    from infomax.reports.edges import compare_links, edge_advice, keep_nothing
     from infomax.training.health import add_scores
 
+    keep = keep_nothing
+    if out is not None:
+        keep = partial(_write_vectors_of_type, out, model)
     with show.Steps("evaluate", None) as steps:
-        scored = compare_links(model, pair, raw=raw, progress=steps.at)
+        scored = compare_links(model, pair, raw=raw, keep=keep, progress=steps.at)
     held_out = model.graph_.held_out is not None
     seen = "held out from training" if held_out else "seen in training"
     links = f"links {scored.pair}" if scored.pair else ""
@@ -312,6 +330,8 @@ def _evaluate_edges(
     if held_out:  # who has seen an edge tells it easily
         for note in edge_advice(scored.rows, str(source)):
             show.out.print(note)
+    if out is not None:
+        show.wrote(f"{out}/")
     result = {
         "source": str(source),
         "edges": scored.count,

@@ -29,6 +29,8 @@ MOST_NODES = 200_000
 """Nodes up to which baselines are computed: their singular vectors take longer than those of the run."""
 WRITES_ALL = "infomax evaluate RUN --out FOLDER"
 """The command that writes the vectors of every row but raw features, which the user has."""
+WRITES_ALL_OF_EDGES = "infomax evaluate RUN --edges --out FOLDER"
+"""The same, where edges are scored."""
 
 
 class ComparedVectors(NamedTuple):
@@ -78,17 +80,21 @@ def vectors_beside(
     *,
     raw: bool = True,
     with_baselines: bool = True,
+    command: str = WRITES_ALL,
 ) -> Iterator[ComparedVectors]:
-    """What a run is compared with, at all nodes or at some ``rows``: Random-Init, baselines and raw features."""
+    """What a run is compared with, at all nodes or at some ``rows``: Random-Init, baselines and raw features.
+
+    ``command`` is what writes them.
+    """
     graph = model.graph_
     random = untrained(model).transform(graph, rows=rows).vectors
-    yield ComparedVectors(RANDOM, random, WRITES_ALL)
+    yield ComparedVectors(RANDOM, random, command)
 
     if with_baselines and has_baselines(graph):
-        yield ComparedVectors(EDGES, edge_vectors(graph), WRITES_ALL, True)
+        yield ComparedVectors(EDGES, edge_vectors(graph), command, True)
         averaged = averaged_features(graph, model) if raw else None
         if averaged is not None:
-            yield ComparedVectors(AVERAGED, averaged, WRITES_ALL, True)
+            yield ComparedVectors(AVERAGED, averaged, command, True)
     if raw:
         table = graph.table.scaled(graph.scaler(model.preset_.scale))
         some: Any = slice(None) if rows is None else rows

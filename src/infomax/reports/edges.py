@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -18,6 +18,7 @@ from infomax.graphs.graph import Graph
 from infomax.progress import Progress, silent
 from infomax.reports.compared_vectors import (
     EDGES,
+    WRITES_ALL_OF_EDGES,
     ComparedVectors,
     trained_vectors,
     vectors_beside,
@@ -55,10 +56,21 @@ class _Task(NamedTuple):
     adjacency: sparse.csr_array
     known_links: Links | None
     others: list[str]
+    rows_of_types: dict[str, slice]
+    """By type, its nodes."""
+
+
+def keep_nothing(name: str, node_type: str, vectors: Any) -> None:
+    """Vectors are scored, and not written."""
 
 
 def compare_links(
-    model: DGI, pair: str | None = None, *, raw: bool = True, progress: Progress = silent
+    model: DGI,
+    pair: str | None = None,
+    *,
+    raw: bool = True,
+    keep: Callable[[str, str, Any], None] = keep_nothing,
+    progress: Progress = silent,
 ) -> EdgeScores:
     """Score how a trained model tells edges from random pairs, beside parts alone, Random-Init and baselines.
 
@@ -71,6 +83,7 @@ def compare_links(
         model: the trained model.
         pair: the other type, or ``TYPE:BY`` with the relation or the type of the rows. None takes the most numerous.
         raw: score raw features, and averaged ones, too.
+        keep: is given the name of each row, a type of nodes and their vectors.
         progress: is told the steps done.
     """
     graph = model.graph_
@@ -87,6 +100,8 @@ def compare_links(
         add(compared.name, "cosine", cosines, compared.command)
         regression = links.regression(compared.vectors, task.pairs)
         add(compared.name, "regression", regression, compared.command)
+        for node_type, nodes in task.rows_of_types.items():
+            keep(compared.name, node_type, compared.vectors[nodes])
 
     if graph.node_type:
         degrees = np.diff(task.adjacency.indptr)
@@ -124,10 +139,11 @@ def edge_advice(rows: list[dict[str, Any]], run: str = "RUN") -> list[str]:
     lines = []
     for row in others:
         if row["auc"] > ours["auc"] + CLEARLY:
-            told = f"{row['method']} ({row['score']}) has a higher AUC: {row['auc']:.3f} against {ours['auc']:.3f}."
+            aucs = f"{row['auc']:.3f} against {ours['auc']:.3f}"
+            sentence = f"{row['method']} ({row['score']}) has a higher AUC: {aucs}."
             if row["command"]:
-                told += f" To write them: {row['command'].replace('RUN', run)}"
-            lines.append(told)
+                sentence += f" To write them: {row['command'].replace('RUN', run)}"
+            lines.append(sentence)
     return lines
 
 
@@ -136,21 +152,23 @@ def _compared(model: DGI, task: _Task, raw: bool) -> Iterator[ComparedVectors]:
     graph = model.graph_
     if task.known_links is None:
         yield from trained_vectors(model.transform(graph))
-        yield from vectors_beside(model, raw=raw)
+        yield from vectors_beside(model, raw=raw, command=WRITES_ALL_OF_EDGES)
         return
 
     types = dict.fromkeys((task.known_links.first_type, task.known_links.second_type))
     positions = [model.positions(node_type).vectors for node_type in types]
     command = "infomax embed RUN --vectors positions"
     yield ComparedVectors("Positions", np.concatenate(positions), command)
-    yield ComparedVectors(EDGES, baselines.edge_vectors(task.adjacency))
+    pair = f"{task.known_links.second_type}:{task.known_links.by}"
+    command = f"{WRITES_ALL_OF_EDGES} --pair {pair}"
+    yield ComparedVectors(EDGES, baselines.edge_vectors(task.adjacency), command)
 
 
 def _task(graph: Graph, pair: str | None) -> _Task:
     if pair is not None:
         raise InputError("--pair", "a graph of several types of nodes", "one of one type")
     pairs = links.draw_pairs(graph.adjacency, graph.held_out, graph.groups)
-    return _Task(pairs, graph.adjacency, None, [])
+    return _Task(pairs, graph.adjacency, None, [], {"": slice(None)})
 
 
 def _typed_task(graph: Graph, pair: str | None) -> _Task:
@@ -183,7 +201,11 @@ def _typed_task(graph: Graph, pair: str | None) -> _Task:
         if not held_out.shape[1]:
             raise TooFewEdgesError("edges to score vectors on", f"hidden links {chosen}", "none")
     types = np.repeat([0, 1], [first_count, count - first_count])
-    return _Task(links.draw_pairs(adjacency, held_out, types=types), adjacency, chosen, others)
+    pairs = links.draw_pairs(adjacency, held_out, types=types)
+    rows_of_types = {graph.node_type: slice(first_count)}
+    if not is_within:
+        rows_of_types[chosen.second_type] = slice(first_count, count)
+    return _Task(pairs, adjacency, chosen, others, rows_of_types)
 
 
 def choose_links(
