@@ -10,70 +10,79 @@ from numpy.typing import NDArray
 from infomax.kernels.compiling import compiled
 from infomax.kernels.host import even, share
 
-_DAY, _UNKNOWN = 86_400_000_000.0, int(np.iinfo(np.int64).min)
-"""Microseconds of a day, and the time of an event that has none."""
+_MICROSECONDS_OF_A_DAY = 86_400_000_000.0
+_UNKNOWN_TIME = int(np.iinfo(np.int64).min)
 
 
 @compiled
 def _pool(
-    starts,
-    times,
-    places,
+    event_starts,
+    event_times,
+    table_rows,
     table,
-    asked,
-    moments,
-    order,
+    question_starts,
+    question_times,
+    question_numbers,
     half_lives,
     means,
     weights,
     latest,
-    begin,
-    end,
+    first_row,
+    last_row,
 ):
-    """Answer the questions about rows begin to end; sums are carried from event to event, in float64."""
-    count, width = len(half_lives), table.shape[1]
-    total, weight = np.empty((count, width)), np.empty(count)
-    for row in range(begin, end):
-        event, last = starts[row], _UNKNOWN
-        total[:] = 0
-        weight[:] = 0
-        for question in range(asked[row], asked[row + 1]):
-            now = moments[question]
-            while event < starts[row + 1] and times[event] <= now:
-                time, place = times[event], places[event]
+    """Answer the questions about rows first_row to last_row; sums are carried from event to event, in float64.
+
+    The events and the questions of a row are walked together, both in the order of their times.
+    """
+    num_half_lives, width = len(half_lives), table.shape[1]
+    sums, weight_sums = np.empty((num_half_lives, width)), np.empty(num_half_lives)
+    for row in range(first_row, last_row):
+        event = event_starts[row]
+        sums_time = _UNKNOWN_TIME  # of the last event in the sums
+        sums[:] = 0
+        weight_sums[:] = 0
+        for question in range(question_starts[row], question_starts[row + 1]):
+            now = question_times[question]
+
+            # Add the events up to the time of the question.
+            while event < event_starts[row + 1] and event_times[event] <= now:
+                time, table_row = event_times[event], table_rows[event]
                 event += 1
-                if place < 0:
+                if table_row < 0:
                     continue
-                for h in range(count):
-                    if time == _UNKNOWN and half_lives[h] < np.inf:
+                for h in range(num_half_lives):
+                    if time == _UNKNOWN_TIME and half_lives[h] < np.inf:
                         continue  # it is older than anything
-                    kept = 1.0
-                    if last != _UNKNOWN and time > last:
-                        kept = (
-                            2.0 ** (-((time - last) / _DAY) / half_lives[h])
-                            if half_lives[h] > 0
-                            else 0.0
-                        )
-                    weight[h] = weight[h] * kept + 1
+                    decay = 1.0
+                    if sums_time != _UNKNOWN_TIME and time > sums_time:
+                        if half_lives[h] > 0:
+                            days = (time - sums_time) / _MICROSECONDS_OF_A_DAY
+                            decay = 2.0 ** (-days / half_lives[h])
+                        else:
+                            decay = 0.0  # only events of the latest time count
+                    weight_sums[h] = weight_sums[h] * decay + 1
                     for column in range(width):
-                        total[h, column] = total[h, column] * kept + table[place, column]
-                last = time
-            at = order[question]
-            latest[at] = event - 1 if event > starts[row] else -1
-            for h in range(count):
-                if weight[h] > 0:
+                        sums[h, column] = sums[h, column] * decay + table[table_row, column]
+                sums_time = time
+
+            # Write the answer in the order in which questions were asked.
+            number = question_numbers[question]
+            latest[number] = event - 1 if event > event_starts[row] else -1
+            for h in range(num_half_lives):
+                if weight_sums[h] > 0:
                     for column in range(width):
-                        means[at, h, column] = total[h, column] / weight[h]
-                    kept = 1.0
-                    if last != _UNKNOWN and half_lives[h] > 0:
-                        kept = 2.0 ** (-((now - last) / _DAY) / half_lives[h])
-                    weights[at, h] = weight[h] * kept
+                        means[number, h, column] = sums[h, column] / weight_sums[h]
+                    decay = 1.0
+                    if sums_time != _UNKNOWN_TIME and half_lives[h] > 0:
+                        days = (now - sums_time) / _MICROSECONDS_OF_A_DAY
+                        decay = 2.0 ** (-days / half_lives[h])
+                    weights[number, h] = weight_sums[h] * decay
 
 
 def pool_events(
     starts: NDArray[np.int64],
     times: NDArray[np.int64],
-    places: NDArray[np.int64],
+    table_rows: NDArray[np.int64],
     table: NDArray[np.float32],
     questions: tuple[NDArray[np.int64], NDArray[np.int64]],
     half_lives: NDArray[np.float64],
@@ -88,31 +97,37 @@ def pool_events(
     Args:
         starts: ``[R + 1]``, where the events of each row begin.
         times: ``[M]`` microseconds; ascending within a row.
-        places: ``[M]``, the row of the table that has the columns of each event; -1: it counts for nothing.
+        table_rows: ``[M]``, the row of the table that has the columns of each event; -1: it counts for nothing.
         table: ``[n, C]``.
         questions: rows and times ``[Q]`` each; a row of -1 has no events.
         half_lives: ``[H]`` in days.
     """
-    rows, moments = questions
-    means = np.zeros((len(rows), len(half_lives), table.shape[1]), np.float32)
-    weights = np.zeros((len(rows), len(half_lives)), np.float32)
-    latest = np.full(len(rows), -1)
-    order = np.lexsort((moments, rows))
-    order = order[np.searchsorted(rows[order], 0) :]
-    asked = np.zeros(len(starts), np.int64)
-    np.cumsum(np.bincount(rows[order], minlength=len(starts) - 1), out=asked[1:])
-    work: Any = (
+    question_rows, question_times = questions
+    num_questions = len(question_rows)
+    means = np.zeros((num_questions, len(half_lives), table.shape[1]), np.float32)
+    weights = np.zeros((num_questions, len(half_lives)), np.float32)
+    latest = np.full(num_questions, -1)
+
+    # Questions by row and time; those about no row come first and are left out.
+    order = np.lexsort((question_times, question_rows))
+    order = order[np.searchsorted(question_rows[order], 0) :]
+    question_starts = np.zeros(len(starts), np.int64)
+    counts = np.bincount(question_rows[order], minlength=len(starts) - 1)
+    np.cumsum(counts, out=question_starts[1:])
+
+    arguments: Any = (
         starts,
         times,
-        places,
+        table_rows,
         table,
-        asked,
-        moments[order],
+        question_starts,
+        question_times[order],
         order,
         half_lives,
         means,
         weights,
         latest,
     )
-    share(_pool, (even(starts + asked, 4), *work))
+    bounds = even(starts + question_starts, 4)
+    share(_pool, (bounds, *arguments))
     return means, weights, latest
