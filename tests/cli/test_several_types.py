@@ -81,9 +81,9 @@ def test_vectors_of_each_type_have_its_ids(run, tmp_path):
 def test_positions_are_computed_once_for_all_types_and_seeds(folder, run, tmp_path, monkeypatch):
     made = []
 
-    def fit_spectral_positions(*arguments):
+    def fit_spectral_positions(*arguments, **settings):
         made.append(arguments)
-        return spectral_positions.fit_spectral_positions(*arguments)
+        return spectral_positions.fit_spectral_positions(*arguments, **settings)
 
     monkeypatch.setattr(
         "infomax.estimator.vector_parts.fit_spectral_positions", fit_spectral_positions
