@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -49,50 +48,69 @@ class NewEdges(NamedTuple):
 
 def grow(known: Record, new: Mapping[str, NewNodes], edges: Mapping[Ends, NewEdges]) -> Record:
     """The known graph with nodes by type and edges by relation appended; it has no labels and no splits."""
-    sizes = {
-        node_type: nodes.num_nodes + (len(new[node_type].ids) if node_type in new else 0)
-        for node_type, nodes in known.nodes.items()
-    }
-    relations, dropped = list[Relation](), Counter[str]()
-    for one in known.relations:
-        none = sparse.coo_array((sizes[one.source], sizes[one.target]), dtype=np.float32)
-        grown = Grown(one.edges, *edges.get(one.ends, NewEdges(none)))
-        dropped["duplicates"] += grown.duplicates if grown.directed else grown.duplicates // 2
-        relations.append(dataclasses.replace(one, edges=grown))
-    positions = _positions(known, new, edges, sizes)
-    nodes = {}
-    for node_type, own in known.nodes.items():
-        late = new.get(node_type)
-        features = (
-            positions.get(node_type) if late is None or late.features is None else late.features
-        )
-        table = own.table if features is None else own.table.grown(features)
-        if features is None and structural_features_named(own.feature_names) == "degrees":
-            make = partial(_degree_rows, relations, node_type)
-            table = Table(ComputedRows((sizes[node_type], len(DEGREE_NAMES)), make), mapped=True)
-        nodes[node_type] = _appended(own, late, table)
+    sizes = {}
+    for node_type, nodes in known.nodes.items():
+        num_new = len(new[node_type].ids) if node_type in new else 0
+        sizes[node_type] = nodes.num_nodes + num_new
+
+    relations: list[Relation] = []
+    num_duplicates = 0
+    for relation in known.relations:
+        shape = (sizes[relation.source], sizes[relation.target])
+        no_edges = NewEdges(sparse.coo_array(shape, dtype=np.float32))
+        new_edges = edges.get(relation.ends, no_edges)
+        grown_edges = Grown(relation.edges, new_edges.matrix, new_edges.binary)
+        relations.append(dataclasses.replace(relation, edges=grown_edges))
+        # Without directions each edge is there twice.
+        entries_per_edge = 1 if grown_edges.directed else 2
+        num_duplicates += grown_edges.duplicates // entries_per_edge
+
+    new_positions = _positions(known, new, edges, sizes)
+    nodes_by_type = {}
+    for node_type, known_nodes in known.nodes.items():
+        new_nodes = new.get(node_type)
+        new_features = None if new_nodes is None else new_nodes.features
+        if new_features is None:
+            new_features = new_positions.get(node_type)
+        if new_features is not None:
+            table = known_nodes.table.grown(new_features)
+        elif structural_features_named(known_nodes.feature_names) == "degrees":
+            # Those of known nodes change as well: all are made when they are asked for.
+            make_rows = partial(_degree_rows, relations, node_type)
+            rows = ComputedRows((sizes[node_type], len(DEGREE_NAMES)), make_rows)
+            table = Table(rows, mapped=True)
+        else:
+            table = known_nodes.table
+        nodes_by_type[node_type] = _appended(known_nodes, new_nodes, table)
     return dataclasses.replace(
-        known, nodes=nodes, relations=tuple(relations), dropped=dict(dropped), folder=None
+        known,
+        nodes=nodes_by_type,
+        relations=tuple(relations),
+        dropped={"duplicates": num_duplicates},
+        folder=None,
     )
 
 
 def degrees(relations: Sequence[Relation], node_type: str, rows: Rows) -> Rows:
     """The number of edges at some nodes ``[n]``; among several types a neighbour counts once, by however many edges."""
-    found: list[tuple[str, Rows, Rows]] = []
+    # By group, the positions among `rows` and the neighbours. Neighbours of one group are told apart by their rows.
+    ends_by_group: dict[str, list[tuple[Rows, Rows]]] = {}
     for step in steps(relations, node_type):
-        place, others, _ = step.received(rows)
-        found.append((step.sender, place, others))
+        positions, senders, _ = step.received(rows)
+        ends_by_group.setdefault(step.sender, []).append((positions, senders))
         if step.relation.directed:
-            place, others, _ = step.sent(rows)
-            found.append((step.sender if node_type else "sent", place, others))
-    total = np.zeros(len(rows), np.int64)
-    for group in {name for name, _, _ in found}:
-        place, others = (
-            np.concatenate([one[at] for one in found if one[0] == group]) for at in (1, 2)
-        )
-        width = int(others.max(initial=0)) + 1
-        total += np.bincount(np.unique(place * width + others) // width, minlength=len(rows))
-    return total
+            positions, receivers, _ = step.sent(rows)
+            # In a graph of one type edges in both directions count twice.
+            group = step.sender if node_type else "sent"
+            ends_by_group.setdefault(group, []).append((positions, receivers))
+
+    totals = np.zeros(len(rows), np.int64)
+    for ends in ends_by_group.values():
+        positions, neighbours = map(np.concatenate, zip(*ends, strict=True))
+        stride = int(neighbours.max(initial=0)) + 1
+        different_pairs = np.unique(positions * stride + neighbours)
+        totals += np.bincount(different_pairs // stride, minlength=len(rows))
+    return totals
 
 
 def standing(known: Record, rows: Rows) -> NDArray[np.float32]:
@@ -102,19 +120,17 @@ def standing(known: Record, rows: Rows) -> NDArray[np.float32]:
     """
     if structural_features_named(known.feature_names) == "positions":
         return np.asarray(known.table[rows])
-    total = np.zeros((len(rows), WIDTH), np.float32)
+    sums = np.zeros((len(rows), WIDTH), np.float32)
     for step in steps(known.relations, known.node_type):
-        if (
-            structural_features_named((sender := known.target(step.sender)).feature_names)
-            == "positions"
-        ):
-            place, senders, weights = step.received(rows)
-            found, at = np.unique(senders, return_inverse=True)
-            total += (
-                sparse.csr_array((weights, (place, at)), shape=(len(rows), len(found)))
-                @ sender.table[found]
-            )
-    return unit(total)
+        sender_graph = known.target(step.sender)
+        if structural_features_named(sender_graph.feature_names) != "positions":
+            continue
+        positions, senders, weights = step.received(rows)
+        different_senders, columns = np.unique(senders, return_inverse=True)
+        shape = (len(rows), len(different_senders))
+        links = sparse.csr_array((weights, (positions, columns)), shape=shape)
+        sums += links @ sender_graph.table[different_senders]
+    return unit(sums)
 
 
 def _degree_rows(relations: Sequence[Relation], node_type: str, rows: Rows) -> sparse.csr_array:
@@ -125,17 +141,21 @@ def _appended(known: Nodes, new: NewNodes | None, table: Table) -> Nodes:
     """The nodes of a type with its new ones, if any."""
     if new is None:
         return dataclasses.replace(known, table=table, labels={}, splits={})
-    text = known.ids.dtype == object or any(isinstance(one, str) for one in new.ids[:1])
-    late = np.array(
-        list(map(str, new.ids)) if text else new.ids, dtype=object if text else np.int64
-    )
+    is_text = known.ids.dtype == object or any(isinstance(one_id, str) for one_id in new.ids[:1])
+    if is_text:
+        new_ids = np.array(list(map(str, new.ids)), dtype=object)
+    else:
+        new_ids = np.array(new.ids, dtype=np.int64)
+
     names: Any = known.node_names
     if names is not None:
-        names = Appended(names, np.full(len(late), "", object) if new.names is None else new.names)
+        new_names = np.full(len(new_ids), "", object) if new.names is None else new.names
+        names = Appended(names, new_names)
     times: Any = known.times
     if times is not None:
-        times = Appended(times, np.full(len(late), UNKNOWN) if new.times is None else new.times)
-    ids: Any = Appended(known.ids, late)
+        new_times = np.full(len(new_ids), UNKNOWN) if new.times is None else new.times
+        times = Appended(times, new_times)
+    ids: Any = Appended(known.ids, new_ids)
     return dataclasses.replace(
         known, table=table, ids=ids, node_names=names, times=times, labels={}, splits={}
     )
@@ -148,50 +168,61 @@ def _positions(
     sizes: Mapping[str, int],
 ) -> dict[str, NDArray[np.float32]]:
     """Positions of the new nodes of each type that has them: means of where their neighbours stand; see `attached`."""
-    bare = [
+    types_with_positions = [
         node_type
-        for node_type, one in new.items()
+        for node_type in new
         if structural_features_named(known.nodes[node_type].feature_names) == "positions"
     ]
-    if all(new[node_type].features is not None for node_type in bare):
+    if all(new[node_type].features is not None for node_type in types_with_positions):
         return {}
-    starts = dict(
-        zip(sizes, np.cumsum([0, *sizes.values()]).tolist(), strict=False)
-    )  # types after one another
-    late = np.concatenate(
-        [
-            starts[node_type] + np.arange(one.num_nodes, sizes[node_type])
-            for node_type, one in known.nodes.items()
-        ]
-    )
-    ends, weights = [np.empty((2, 0), np.int64)], [np.empty(0, np.float32)]
-    for one in known.relations:
-        if one.ends in edges:
-            matrix = edges[one.ends].matrix
-            sources, targets = (rows.astype(np.int64) for rows in matrix.coords)
-            both = np.stack([starts[one.target] + targets, starts[one.source] + sources])
-            ends += [both, both[::-1]] if one.edges.directed else [both]
-            weights += [matrix.data] * (2 if one.edges.directed else 1)
-    receivers, senders = np.concatenate(ends, axis=1)
-    kept = np.isin(receivers, late)
-    old = np.setdiff1d(senders[kept], late)
-    stand = []
+
+    # Rows are counted over all types, one after the other.
+    type_starts = np.cumsum([0, *sizes.values()]).tolist()
+    starts = dict(zip(sizes, type_starts, strict=False))
+    rows_of_new_nodes = [
+        starts[node_type] + np.arange(nodes.num_nodes, sizes[node_type])
+        for node_type, nodes in known.nodes.items()
+    ]
+    new_rows = np.concatenate(rows_of_new_nodes)
+
+    # The new edges by which new nodes receive.
+    all_ends, all_weights = [np.empty((2, 0), np.int64)], [np.empty(0, np.float32)]
+    for relation in known.relations:
+        if relation.ends not in edges:
+            continue
+        matrix = edges[relation.ends].matrix
+        sources, targets = (rows.astype(np.int64) for rows in matrix.coords)
+        ends = np.stack([starts[relation.target] + targets, starts[relation.source] + sources])
+        all_ends.append(ends)
+        all_weights.append(matrix.data)
+        if relation.edges.directed:
+            all_ends.append(ends[::-1])
+            all_weights.append(matrix.data)
+    receivers, senders = np.concatenate(all_ends, axis=1)
+    is_to_new = np.isin(receivers, new_rows)
+    receivers, senders = receivers[is_to_new], senders[is_to_new]
+    weights = np.concatenate(all_weights)[is_to_new]
+
+    # Where the known senders stand.
+    known_rows = np.setdiff1d(senders, new_rows)
+    standings = []
     for node_type, size in sizes.items():
-        own = (old >= starts[node_type]) & (old < starts[node_type] + size)
-        stand.append(standing(known.target(node_type), old[own] - starts[node_type]))
-    columns = np.concatenate([old, late])
-    order = np.argsort(columns)
-    places = (
-        np.searchsorted(late, receivers[kept]),
-        order[np.searchsorted(columns[order], senders[kept])],
-    )
-    links = sparse.csr_array(
-        (np.concatenate(weights)[kept], places), shape=(len(late), len(columns))
-    )
-    found = attached(links, np.concatenate(stand))
-    return {
-        node_type: found[
-            (late >= starts[node_type]) & (late < starts[node_type] + sizes[node_type])
-        ]
-        for node_type in bare
-    }
+        is_of_type = (known_rows >= starts[node_type]) & (known_rows < starts[node_type] + size)
+        rows_of_type = known_rows[is_of_type] - starts[node_type]
+        standings.append(standing(known.target(node_type), rows_of_type))
+
+    # A column for each known sender, then for each new node.
+    column_rows = np.concatenate([known_rows, new_rows])
+    order = np.argsort(column_rows)
+    columns = order[np.searchsorted(column_rows[order], senders)]
+    link_rows = np.searchsorted(new_rows, receivers)
+    shape = (len(new_rows), len(column_rows))
+    links = sparse.csr_array((weights, (link_rows, columns)), shape=shape)
+    positions = attached(links, np.concatenate(standings))
+
+    positions_by_type = {}
+    for node_type in types_with_positions:
+        start = starts[node_type]
+        is_of_type = (new_rows >= start) & (new_rows < start + sizes[node_type])
+        positions_by_type[node_type] = positions[is_of_type]
+    return positions_by_type

@@ -31,11 +31,14 @@ def structural_features_of_types(
         for node_type in ids.rows
     ]
     seen = np.concatenate(masks)
-    whole = {
+    features_of_all_types = {
         word: make_structural_features(word, edges, ids, None if seen.all() else seen)
         for word in set(words.values())
     }
-    return {node_type: whole[word][ids.rows[node_type]] for node_type, word in words.items()}
+    return {
+        node_type: features_of_all_types[word][ids.rows[node_type]]
+        for node_type, word in words.items()
+    }
 
 
 def whole_adjacency(nodes: Mapping[str, Nodes], relations: Sequence[Relation]) -> sparse.csr_array:
@@ -60,16 +63,19 @@ class TypedIds:
         """The rows of each type."""
 
     def __getitem__(self, rows: slice) -> NDArray[Any]:
-        found = []
-        for node_type, own in self.rows.items():
-            first = max(rows.start, own.start)
-            last = min(rows.stop, own.stop)
-            if first < last:
-                found += [
-                    f"{node_type}:{node}" if node_type else node
-                    for node in self.ids[node_type][first - own.start : last - own.start].tolist()
-                ]
-        return np.array(found, dtype=object)
+        ids: list[Any] = []
+        for node_type, rows_of_type in self.rows.items():
+            first = max(rows.start, rows_of_type.start)
+            last = min(rows.stop, rows_of_type.stop)
+            if first >= last:
+                continue
+            start = rows_of_type.start
+            ids_of_type = self.ids[node_type][first - start : last - start].tolist()
+            if node_type:
+                ids += [f"{node_type}:{node_id}" for node_id in ids_of_type]
+            else:
+                ids += ids_of_type
+        return np.array(ids, dtype=object)
 
 
 def union(relations: Sequence[Relation], sizes: Mapping[str, int]) -> sparse.csr_array:
@@ -81,36 +87,36 @@ def union_rows(
     relations: Sequence[Relation], sizes: Mapping[str, int], entries: int = 1 << 22
 ) -> Iterator[sparse.csr_array]:
     """The rows ``[n, N]`` of `union`, about so many entries at a time."""
-    starts = dict(zip(sizes, np.cumsum([0, *sizes.values()]).tolist(), strict=False))
-    n = sum(sizes.values())
-    dtype = sparse.get_index_dtype(maxval=n)
+    type_starts = np.cumsum([0, *sizes.values()]).tolist()
+    starts = dict(zip(sizes, type_starts, strict=False))
+    num_nodes = sum(sizes.values())
+    index_dtype = sparse.get_index_dtype(maxval=num_nodes)
     for node_type, size in sizes.items():
-        sides = [
-            (starts[one.target], one.edges.receivers)
-            for one in relations
-            if one.source == node_type
-        ]
-        sides += [
-            (starts[one.source], one.edges.senders)
-            for one in relations
-            if one.target == node_type and one.edges.directed
-        ]
+        # Both sides of all relations of the type, each with the first row of the type at its other end.
+        sides = []
+        for relation in relations:
+            if relation.source == node_type:
+                sides.append((starts[relation.target], relation.edges.receivers))
+        for relation in relations:
+            if relation.target == node_type and relation.edges.directed:
+                sides.append((starts[relation.source], relation.edges.senders))
+
         counts = np.ones(size, np.int64)
-        for _, senders in sides:
-            counts += np.diff(senders.indptr)
-        for first, last in pairwise(
-            [0, *(np.flatnonzero(np.diff(np.cumsum(counts) // entries)) + 1).tolist(), size]
-        ):
-            rows = sparse.csr_array((last - first, n), dtype=np.float32)
-            for start, senders in sides:
-                begin = int(senders.indptr[first])
-                end = int(senders.indptr[last])
-                data = (
-                    np.ones(end - begin, np.float32)
-                    if senders.data is None
-                    else senders.data[begin:end]
-                )
-                columns = senders.indices[begin:end].astype(dtype) + start
-                own = (senders.indptr[first : last + 1] - begin).astype(dtype)
-                rows = rows + sparse.csr_array((data, columns, own), shape=rows.shape)
+        for _, neighbours in sides:
+            counts += np.diff(neighbours.indptr)
+        block_of_row = np.cumsum(counts) // entries
+        block_bounds = [0, *(np.flatnonzero(np.diff(block_of_row)) + 1).tolist(), size]
+        for first, last in pairwise(block_bounds):
+            rows = sparse.csr_array((last - first, num_nodes), dtype=np.float32)
+            for start, neighbours in sides:
+                first_entry = int(neighbours.indptr[first])
+                last_entry = int(neighbours.indptr[last])
+                if neighbours.data is None:
+                    weights = np.ones(last_entry - first_entry, np.float32)
+                else:
+                    weights = neighbours.data[first_entry:last_entry]
+                columns = neighbours.indices[first_entry:last_entry].astype(index_dtype) + start
+                row_starts = (neighbours.indptr[first : last + 1] - first_entry).astype(index_dtype)
+                side = sparse.csr_array((weights, columns, row_starts), shape=rows.shape)
+                rows = rows + side
             yield sparse.csr_array(rows)

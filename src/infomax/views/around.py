@@ -17,7 +17,7 @@ from infomax.io.record import Record
 Rows = NDArray[np.int64]
 Edges = tuple[Rows, Rows, NDArray[np.float32]]
 """Receivers, senders and weights ``[E]``."""
-NONE = np.empty(0, np.int64)
+NO_ROWS = np.empty(0, np.int64)
 
 
 def around(
@@ -35,73 +35,99 @@ def around(
     """
     if len(rows) > most:
         return None
-    levels: dict[tuple[Step, ...], Rows] = {
-        (): rows
-    }  # the nodes where the beginning of a path leads
-    found = {node_type: rows if node_type == graph.node_type else NONE for node_type in graph.nodes}
-    complete = dict[Step, Rows]()  # whose senders are all there
-    edges = dict[Step, list[Edges]]()
+    # By the beginning of a path, the nodes where it leads.
+    nodes_reached: dict[tuple[Step, ...], Rows] = {(): rows}
+    # By type, the nodes of the small graph.
+    rows_by_type = dict.fromkeys(graph.nodes, NO_ROWS)
+    rows_by_type[graph.node_type] = rows
+    # By step, the nodes all of whose senders are in the small graph; and the edges by which they receive.
+    complete_rows: dict[Step, Rows] = {}
+    edges_by_step: dict[Step, list[Edges]] = {}
     for path in paths:
         for length, step in enumerate(path, 1):
-            if (begun := tuple(path[:length])) in levels:
+            beginning = tuple(path[:length])
+            if beginning in nodes_reached:
                 continue
-            nodes = levels[begun[:-1]]
-            place, senders, weights = step.received(nodes)
-            levels[begun] = np.unique(senders)
-            fresh = ~np.isin(nodes, complete.get(step, NONE))[place]
-            edges.setdefault(step, []).append((nodes[place[fresh]], senders[fresh], weights[fresh]))
-            complete[step] = np.union1d(complete.get(step, NONE), nodes)
-            found[step.sender] = np.union1d(found[step.sender], levels[begun])
-            if sum(map(len, found.values())) > most:
+            receivers = nodes_reached[beginning[:-1]]
+            positions, senders, weights = step.received(receivers)
+            nodes_reached[beginning] = np.unique(senders)
+
+            already_complete = complete_rows.get(step, NO_ROWS)
+            is_new = ~np.isin(receivers, already_complete)[positions]
+            new_edges = (receivers[positions[is_new]], senders[is_new], weights[is_new])
+            edges_by_step.setdefault(step, []).append(new_edges)
+            complete_rows[step] = np.union1d(already_complete, receivers)
+            rows_by_type[step.sender] = np.union1d(
+                rows_by_type[step.sender], nodes_reached[beginning]
+            )
+            if sum(map(len, rows_by_type.values())) > most:
                 return None
-    found[graph.node_type] = np.concatenate([rows, np.setdiff1d(found[graph.node_type], rows)])
-    relations = [_relation(one, found, edges, complete, senders_weigh) for one in graph.relations]
+
+    further_rows = np.setdiff1d(rows_by_type[graph.node_type], rows)
+    rows_by_type[graph.node_type] = np.concatenate([rows, further_rows])
+    relations = [
+        _relation(relation, rows_by_type, edges_by_step, complete_rows, senders_weigh)
+        for relation in graph.relations
+    ]
     nodes_by_type = {
-        node_type: _nodes(nodes, found[node_type]) for node_type, nodes in graph.nodes.items()
+        node_type: _nodes(nodes, rows_by_type[node_type])
+        for node_type, nodes in graph.nodes.items()
     }
     return type(graph)(nodes_by_type, tuple(relations), graph.node_type)
 
 
 def _relation(
     relation: Relation,
-    rows: dict[str, Rows],
-    edges: dict[Step, list[Edges]],
-    complete: dict[Step, Rows],
+    rows_by_type: dict[str, Rows],
+    edges_by_step: dict[Step, list[Edges]],
+    complete_rows: dict[Step, Rows],
     senders_weigh: bool,
 ) -> Relation:
     """The edges of a relation by which nodes receive; within a type they run one way."""
-    to_target, to_source = Step(relation, relation.target), Step(relation, relation.source)
-    found = [(NONE, NONE, np.empty(0, np.float32)), *edges.get(to_target, ())]
+    source_rows = rows_by_type[relation.source]
+    target_rows = rows_by_type[relation.target]
+    to_target = Step(relation, relation.target)
+    to_source = Step(relation, relation.source)
+    no_edges = (NO_ROWS, NO_ROWS, np.empty(0, np.float32))
+    parts = [no_edges, *edges_by_step.get(to_target, ())]
     if not relation.within:
-        for back, front, more in edges.get(to_source, ()):
-            kept = ~np.isin(front, complete.get(to_target, NONE))  # the others are there already
-            found.append((front[kept], back[kept], more[kept]))
-    targets, sources, weights = map(np.concatenate, zip(*found, strict=True))
-    sources, targets = (
-        _places(rows[relation.source], sources),
-        _places(rows[relation.target], targets),
-    )
-    shape = len(rows[relation.source]) + 1, len(rows[relation.target]) + 1
+        # Edges by which sources receive; those of complete targets are there already.
+        complete_targets = complete_rows.get(to_target, NO_ROWS)
+        for sources, targets, weights in edges_by_step.get(to_source, ()):
+            is_new = ~np.isin(targets, complete_targets)
+            parts.append((targets[is_new], sources[is_new], weights[is_new]))
+    targets, sources, weights = map(np.concatenate, zip(*parts, strict=True))
+    source_positions = _positions_among(source_rows, sources)
+    target_positions = _positions_among(target_rows, targets)
+
+    # One more node of each type, which sends in place of those that are not there.
+    shape = (len(source_rows) + 1, len(target_rows) + 1)
     if relation.within and senders_weigh:
-        outer = np.setdiff1d(rows[relation.target], complete.get(to_target, NONE))
-        sources = np.concatenate([sources, np.full(len(outer), shape[0] - 1)])
-        targets = np.concatenate([targets, _places(rows[relation.target], outer)])
-        weights = np.concatenate([weights, relation.edges.strength(outer)])
-    matrix = sparse.csr_array((weights.astype(np.float32), (sources, targets)), shape=shape)
+        incomplete = np.setdiff1d(target_rows, complete_rows.get(to_target, NO_ROWS))
+        last_source = np.full(len(incomplete), shape[0] - 1)
+        source_positions = np.concatenate([source_positions, last_source])
+        target_positions = np.concatenate(
+            [target_positions, _positions_among(target_rows, incomplete)]
+        )
+        weights = np.concatenate([weights, relation.edges.strength(incomplete)])
+    ends = (source_positions, target_positions)
+    matrix = sparse.csr_array((weights.astype(np.float32), ends), shape=shape)
     matrix.eliminate_zeros()
     return Relation.of(*relation.ends, matrix, directed=True)
 
 
-def _places(among: Rows, rows: Rows) -> Rows:
-    """The place of each of some rows among others, each of which is there once."""
-    order = np.argsort(among)
-    return order[np.searchsorted(among[order], rows)]
+def _positions_among(different_rows: Rows, rows: Rows) -> Rows:
+    """The position of each of some rows among others, each of which is there once."""
+    order = np.argsort(different_rows)
+    return order[np.searchsorted(different_rows[order], rows)]
 
 
 def _nodes(nodes: Nodes, rows: Rows) -> Nodes:
     """Some nodes, and one more, whose features nobody reads."""
-    read = np.append(rows, rows[:1] if len(rows) else 0)
-    features = (
-        nodes.table[read] if nodes.num_nodes else np.zeros((1, nodes.num_features), np.float32)
-    )
-    return Nodes(Table(features), read, nodes.feature_names)
+    last_row = rows[:1] if len(rows) else 0
+    rows_with_last = np.append(rows, last_row)
+    if nodes.num_nodes:
+        features = nodes.table[rows_with_last]
+    else:
+        features = np.zeros((1, nodes.num_features), np.float32)
+    return Nodes(Table(features), rows_with_last, nodes.feature_names)
