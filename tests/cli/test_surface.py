@@ -68,6 +68,7 @@ SURFACE = {
     "update": {"--out", "--vectors", "--train", "--align", "--labels", "--device"},
     "evaluate": {"--labels", "--id", "--dataset", "--probe", "--edges", "--json", "--raw"},
     "neighbours": {"-k"},
+    "explain": {"--column", "--json", "--type"},
     "info": {"--labels", "--directed", "--groups", *COLUMNS},
     "convert": {"--out", "--labels", "--directed", "--groups", *COLUMNS},
     "datasets": set(),

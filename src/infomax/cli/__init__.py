@@ -26,6 +26,7 @@ from infomax.cli import (  # noqa: F401
     demo,
     embed,
     evaluate,
+    explain,
     graphs,
     map,
     neighbours,

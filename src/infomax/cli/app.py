@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 ORDER = (
-    "info", "train", "embed", "update", "evaluate", "compare", "neighbours", "map", "cluster", "analyse", "convert",
-    "prepare", "demo", "reproduce", "datasets",
+    "info", "train", "embed", "update", "evaluate", "compare", "neighbours", "explain", "map",
+    "cluster", "analyse", "convert", "prepare", "demo", "reproduce", "datasets",
 )  # fmt: skip
 """The commands in the order in which one uses them; others are listed last."""
 ENTRY_POINTS = "infomax.commands"

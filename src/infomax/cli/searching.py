@@ -67,7 +67,7 @@ class Search:
             device: where vectors are computed that the run does not hold.
             with_linked: whether nodes of another type are found that a node is linked to already.
         """
-        source, wanted, other = _of_one_type(source, wanted)
+        source, wanted, other = of_one_type(source, wanted)
         if other is not None:
             linked = None if with_linked else _linked_nodes(source, wanted, other)
             asked = _positions(source, wanted, device)
@@ -222,7 +222,7 @@ def nodes_in(file: Path) -> list[str]:
     return found
 
 
-def _of_one_type(source: Path, wanted: list[str]) -> tuple[Path, list[str], Path | None]:
+def of_one_type(source: Path, wanted: list[str]) -> tuple[Path, list[str], Path | None]:
     """The run of one type and its nodes, where the run is of several types; nodes may be given as TYPE:NODE.
 
     Where these are of another type than the one whose nodes are to be near them, the run of that one is the last.

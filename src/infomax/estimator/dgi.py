@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from inspect import signature
 from pathlib import Path
@@ -16,6 +16,7 @@ from infomax.arrays.scaling import Scale, Scaler
 from infomax.embeddings import Embeddings
 from infomax.errors import InputError
 from infomax.estimator import run_folder, settings
+from infomax.estimator.explaining import Explanation, explain_node
 from infomax.estimator.fitted_model import FittedModel
 from infomax.estimator.fitting import FitRequest, fit_model
 from infomax.estimator.later_graphs import Update, later_model
@@ -329,6 +330,20 @@ class DGI:
         return answer_at_once(
             self._checked(), questions, graph, half_life=half_life, id_column=id, time_column=time
         )
+
+    def explain(
+        self, node: Hashable, *, column: str | None = None, device: str | None = None
+    ) -> Explanation:
+        """Show from which cells, edges and parts the vector of a node is made.
+
+        >>> model.explain("film 7").to_json()["parts"]
+
+        Args:
+            node: the id or the name of a node of the graph.
+            column: the one column of its table to follow, with all of its numbers. None: all columns.
+            device: see `DGI`. None: that of the model.
+        """
+        return explain_node(self._checked(), node, device or self.device, column=column)
 
     # What a fit has left
 

@@ -1,0 +1,144 @@
+"""infomax explain."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from infomax.cli import show
+from infomax.cli.app import app
+from infomax.cli.options import Device, option
+from infomax.cli.runs import OfType, RunArgument
+from infomax.errors import number_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from infomax.estimator.explaining import ExplainedColumn, Explanation
+
+MOST_COLUMNS = 20
+"""Columns that are printed; --json has all of them."""
+MOST_FEATURES = 2
+"""Features of a column that are printed, where the column was not asked for."""
+CELL_WIDTH = 26
+"""Characters of a cell, or a name, that are printed."""
+
+
+@app.command()
+def explain(
+    run: RunArgument,
+    node: Annotated[str, typer.Argument(metavar="NODE", help="The id or the name of a node.")],
+    column: Annotated[
+        str | None, option("NAME", "Follow this column alone, with all of its numbers.")
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print all numbers as JSON instead.")
+    ] = False,
+    device: Device = "auto",
+    type: OfType = None,
+) -> None:
+    """Show what the vector of a node is made of.
+
+    Cells become features, which the encoder reads scaled; edges say whose features are pooled; parts are centred and
+    get their lengths, and stand side by side in the vector.
+    """
+    from infomax.cli.searching import of_one_type
+    from infomax.estimator import DGI
+
+    run_of_type, (node_of_type,), _ = of_one_type(run, [node])
+    model = DGI.load(run_of_type)
+    explanation = model.explain(node_of_type, column=column, device=device)
+    if as_json:
+        show.out.print(json.dumps(explanation.to_json(), indent=1, ensure_ascii=False))
+        return
+    _show_cells(explanation, has_one_column=column is not None)
+    _show_paths(explanation)
+    _show_parts(explanation)
+
+
+def _show_cells(explanation: Explanation, *, has_one_column: bool) -> None:
+    name = f" ({explanation.name})" if explanation.name else ""
+    show.out.print(f"{explanation.node_type} {explanation.id}{name}".strip())
+    show.out.print("cells -> features -> what the encoder reads; their length in the own part")
+    rows: list[tuple[str, ...]] = []
+    for column in explanation.columns[:MOST_COLUMNS]:
+        most_features = len(column.features) if has_one_column else MOST_FEATURES
+        rows += _rows_of_column(column, most_features)
+    _print_rows(rows)
+    hidden_count = len(explanation.columns) - MOST_COLUMNS
+    if hidden_count > 0:
+        show.out.print(f"  {hidden_count} more columns: --column NAME, or --json")
+
+
+def _rows_of_column(column: ExplainedColumn, most_features: int) -> list[tuple[str, ...]]:
+    """A line for each feature of a column, the largest first."""
+    cell = "missing" if column.cell is None else _cell_text(column.cell)
+    own_length = "" if column.own_length is None else f"own {column.own_length:.4g}"
+    features = sorted(column.features, key=lambda feature: -abs(feature.scaled))[:most_features]
+    rows: list[tuple[str, ...]] = []
+    for feature in features:
+        numbers = (f"{feature.encoded:.4g}", f"{feature.scaled:.4g}")
+        rows.append((column.name, column.column_type, cell, feature.name, *numbers, own_length))
+    if not rows:
+        rows.append((column.name, column.column_type, cell, "all features 0", "0", "0", own_length))
+    # What belongs to the column as a whole stands in its first line.
+    for position, row in enumerate(rows[1:], 1):
+        rows[position] = ("", "", "", *row[3:6], "")
+    hidden_count = len(column.features) - len(features)
+    if hidden_count > 0:
+        rows.append(("", "", "", f"{hidden_count} more features", "", "", ""))
+    return rows
+
+
+def _cell_text(cell: Any) -> str:
+    return f"{cell:.6g}" if isinstance(cell, float) else str(cell)
+
+
+def _show_paths(explanation: Explanation) -> None:
+    show.out.print("neighbours whose features the encoder pools, and their shares of the messages")
+    rows = []
+    for path in explanation.paths:
+        senders = [
+            f"{100 * sender.share:.1f} % {sender.name or sender.id}" for sender in path.senders
+        ]
+        path_name = path.name or "edges, and itself"
+        rows.append((path_name, number_of(path.sender_count, "node"), *senders))
+    _print_rows(rows)
+
+
+def _show_parts(explanation: Explanation) -> None:
+    show.out.print("parts of the vector: length -> centred -> times a factor; share of the vector")
+    rows = []
+    for part in explanation.parts:
+        lengths = (f"{part.raw_length:.4g}", f"{part.centred_length:.4g}", f"{part.length:.4g}")
+        numbers = number_of(part.width, "number")
+        rows.append((part.name, numbers, *lengths, f"{100 * part.share:.1f} %"))
+    _print_rows(rows)
+
+    show.out.print("numbers of the vector: (raw - centre) x factor")
+    for part in explanation.parts:
+        for number in part.numbers:
+            made = f"({number.raw:.4g} - {number.centre:.4g}) x {number.factor:.4g}"
+            show.out.print(f"  [{number.position}] {number.name}: {made} = {number.value:.4g}")
+    rotated = ", then turned onto earlier vectors" if explanation.is_rotated else ""
+    width = number_of(len(explanation.vector), "number")
+    show.out.print(f"vector: {width} of length {explanation.length:.4g}{rotated}")
+
+
+def _print_rows(rows: Sequence[Sequence[str]]) -> None:
+    """Print cells below each other, none wider than `CELL_WIDTH`."""
+    cells = [[_cut(cell) for cell in row] for row in rows]
+    column_count = max(map(len, cells), default=0)
+    widths = [
+        max(len(row[column]) for row in cells if len(row) > column)
+        for column in range(column_count)
+    ]
+    for row in cells:
+        padded = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
+        show.out.print("  " + "  ".join(padded).rstrip())
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= CELL_WIDTH else f"{text[: CELL_WIDTH - 1]}…"

@@ -1,0 +1,151 @@
+"""A vector is traced back to cells, edges and parts: every number of the explanation is that of the step itself."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from sample_graphs import random_graph
+
+from infomax import DGI, Graph
+from infomax.arrays.sparsity import dense
+from infomax.errors import InputError
+from infomax.kernels import Backend
+from infomax.views.propagation import Normalisation, Propagation
+
+NODES = 40
+
+
+def shop_graph() -> Graph:
+    rows = np.arange(NODES)
+    nodes = pd.DataFrame(
+        {
+            "id": [f"n{row}" for row in rows],
+            "shown_name": [f"Node Nr{row}" for row in rows],
+            "age": [None if row == 3 else 20.0 + row % 7 for row in rows],
+            "city": [("Bern", "Chur", "Genf")[row % 3] for row in rows],
+            "born": [f"19{60 + row % 30}-0{1 + row % 9}-11" for row in rows],
+            "about": [
+                f"likes {('tea', 'cups')[row % 2]} and a lot of other things" for row in rows
+            ],
+        }
+    )
+    edges = pd.DataFrame(
+        {"source": nodes["id"], "target": np.roll(nodes["id"], 1), "weight": 1.0 + rows % 3}
+    )
+    return Graph.from_frames(edges, nodes, name="shown_name")
+
+
+@pytest.fixture(scope="module")
+def model() -> DGI:
+    return DGI(8, epochs=2, seed=0, device="cpu").fit(shop_graph())
+
+
+def test_cells_are_those_of_the_table(model: DGI) -> None:
+    explained = {column.name: column for column in model.explain("n5").columns}
+    assert list(explained) == ["age", "city", "born", "about"]
+    assert explained["age"].cell == pytest.approx(25, rel=1e-5)
+    assert explained["city"].cell == "Genf"
+    assert str(explained["born"].cell.astype("datetime64[h]")).startswith("1965-06-1")
+    assert set(explained["about"].cell.split()) <= {
+        "likes",
+        "cups",
+        "and",
+        "a",
+        "lot",
+        "of",
+        "other",
+        "things",
+    }
+    (city,) = explained["city"].features
+    assert (city.name, city.encoded, city.scaled) == ("city=Genf", 1, 1)
+    missing = {column.name: column for column in model.explain("n3").columns}["age"]
+    assert missing.cell is None
+    assert missing.features[-1].name == "age: missing"
+
+
+def test_parts_make_the_vector(model: DGI) -> None:
+    graph = model.graph_
+    vectors = model.transform(graph)
+    explanation = model.explain("Node Nr5")
+    np.testing.assert_allclose(explanation.vector, vectors["n5"], rtol=1e-5, atol=1e-6)
+    assert [part.name for part in explanation.parts] == list(vectors.parts)
+    assert sum(part.share for part in explanation.parts) == pytest.approx(1, rel=1e-5)
+    lengths = [part.length for part in explanation.parts]
+    assert np.linalg.norm(lengths) == pytest.approx(explanation.length, rel=1e-5)
+    for part in explanation.parts:
+        for number in part.numbers:
+            assert number.value == pytest.approx((number.raw - number.centre) * number.factor)
+            assert number.value == pytest.approx(explanation.vector[number.position], abs=1e-5)
+
+
+def test_what_columns_add_to_the_own_part_sums_to_it(model: DGI) -> None:
+    explanation = model.explain("n5")
+    recipe = model.fitted_.recipe
+    scaled = dense(model.graph_.scaled(recipe.scaler).table[[5]])[0]
+    own = scaled @ recipe.projections[""].numpy()
+    (part,) = (part for part in explanation.parts if part.name == "own")
+    assert part.raw_length == pytest.approx(np.linalg.norm(own), rel=1e-5)
+    slices = model.graph_.encoding.slices()
+    for column in explanation.columns:
+        features = slices[column.name]
+        added = scaled[features] @ recipe.projections[""].numpy()[features]
+        assert column.own_length == pytest.approx(np.linalg.norm(added), rel=1e-5)
+
+
+def test_a_column_is_followed_alone(model: DGI) -> None:
+    explanation = model.explain("n5", column="age")
+    assert [column.name for column in explanation.columns] == ["age"]
+    with pytest.raises(InputError, match='Did you mean "city"'):
+        model.explain("n5", column="cty")
+
+
+@pytest.mark.parametrize("rule", [Normalisation(True, 0.5, 0.5), Normalisation(True, 1, 0)])
+def test_shares_of_messages_are_those_of_the_propagation(rule: Normalisation) -> None:
+    from infomax.estimator.explaining import _weights_of_messages
+
+    graph = random_graph(seed=1)
+    matrix = Propagation.of(graph, rule, Backend(torch.device("cpu")), torch.float64)
+    expected = (matrix @ torch.eye(graph.num_nodes, dtype=torch.float64)).numpy()
+    for row in range(graph.num_nodes):
+        senders, weights = _weights_of_messages(graph, rule, row)
+        found = np.zeros(graph.num_nodes)
+        found[senders] = weights
+        np.testing.assert_allclose(found, expected[row], rtol=1e-6)
+
+
+def test_paths_of_several_types_are_means_of_means() -> None:
+    authors = pd.DataFrame({"id": list("abc"), "age": [1.0, 2.0, 4.0]})
+    papers = pd.DataFrame({"id": [10, 11], "size": [3.0, 5.0]})
+    writes = pd.DataFrame({"author": list("aabc"), "paper": [10, 11, 10, 11]})
+    graph = Graph.from_frames(
+        {("author", "writes", "paper"): writes}, {"author": authors, "paper": papers}
+    ).target("author")
+    model = DGI(4, epochs=1, device="cpu").fit(graph)
+    paths = {path.name: path for path in model.explain("a").paths}
+    shares = {sender.id: sender.share for sender in paths["author-paper-author"].senders}
+    assert shares == {"a": 0.5, "b": 0.25, "c": 0.25}
+    assert {sender.id for sender in paths["author-paper"].senders} == {10, 11}
+    json.dumps(model.explain("a").to_json())
+
+
+def test_the_command_prints_one_screen_or_json(model: DGI, tmp_path: Path) -> None:
+    from typer.testing import CliRunner
+
+    from infomax.cli import app
+
+    model.save(tmp_path / "run")
+    shown = CliRunner().invoke(app, ["explain", str(tmp_path / "run"), "n5"])
+    assert shown.exit_code == 0, shown.output
+    assert len(shown.output.splitlines()) <= 40
+    assert "city=Genf" in shown.output
+    one = CliRunner().invoke(
+        app, ["explain", str(tmp_path / "run"), "n5", "--column", "city", "--json"]
+    )
+    values = json.loads(one.output)
+    assert [column["cell"] for column in values["columns"]] == ["Genf"]
+    assert len(values["vector"]) == len(model.explain("n5").vector)
