@@ -169,6 +169,21 @@ def test_the_earliest_of_dates_is_that_of_the_event_where_names_do_not_tell(tmp_
         read_database(path, as_of="2024-06-01")
 
 
+def test_a_date_that_nearly_every_row_has_comes_before_one_that_is_called_as_times_are(
+    tmp_path: Path,
+) -> None:
+    some = [day if number % 4 else None for number, day in enumerate(days("2024-01-01"))]
+    columns = {"date": some, "paid": days("2024-02-01"), "back": some}
+    plan = plan_of(folder(tmp_path / "shop", orders=orders(**columns)))
+    time = plan.times["orders"]
+    assert time.column == "paid"
+    assert time.reason == "it is the only date that nearly every row has; not date, back"
+    columns["sent"] = days("2024-01-20")
+    time = plan_of(folder(tmp_path / "two", orders=orders(**columns))).times["orders"]
+    assert time.column == "sent"
+    assert time.reason.startswith("it is the earliest date of nearly every row")
+
+
 def test_dates_of_birth_and_dates_that_are_due_are_not_those_of_the_row(tmp_path: Path) -> None:
     path = folder(tmp_path / "shop", orders=orders(due_date=days("2024-01-09")))
     assert not plan_of(path).times["orders"].exists

@@ -21,6 +21,8 @@ MOST_INHERITED = 3
 """Keys that are followed to a row that has a time."""
 NO_TIME = "none"
 """In place of a column: the rows have no time."""
+LEAST_SHARE_FILLED = 0.95
+"""A date that fewer rows have is not that of the event where another one has more."""
 LEAST_SHARE_EARLIER = 0.95
 """A date is that of the event where it is no later than the others in this share of the rows."""
 _USUAL_NAMES = ("date", "datetime", "timestamp", "time", "day")
@@ -142,6 +144,11 @@ def _date_of_event(plan: Plan, table: Table, dates: list[str]) -> tuple[str | No
         return None, "no date tells when a row came to be"
     if len(dates) == 1:
         return dates[0], "it is the only date of the row"
+    always_filled = [column for column in dates if _is_filled(plan, table, column)]
+    if len(always_filled) == 1:
+        return always_filled[0], "it is the only date that nearly every row has"
+    if always_filled:
+        dates = always_filled
     by_name = {plain(column): column for column in reversed(dates)}
     for name in _USUAL_NAMES:
         if name in by_name:
@@ -157,6 +164,12 @@ def _date_of_event(plan: Plan, table: Table, dates: list[str]) -> tuple[str | No
         if _is_earliest(plan, table, column, [other for other in dates if other != column]):
             return column, "it is the earliest date of nearly every row"
     return None, "several dates, of which none is clearly the row's own"
+
+
+def _is_filled(plan: Plan, table: Table, column: str) -> bool:
+    """Whether nearly every row has a date; dates of what may still happen, such as a return, are empty in some."""
+    query = f"SELECT count({quoted(column)}) / count(*) FROM {table.sql}"
+    return plan.snapshot.share(query) >= LEAST_SHARE_FILLED
 
 
 def _is_earliest(plan: Plan, table: Table, column: str, others: list[str]) -> bool:
