@@ -68,6 +68,26 @@ def test_questions_are_answered_from_rows_up_to_their_time(tmp_path: Path) -> No
     assert not (tmp_path / "x.parquet").exists()
 
 
+def test_questions_after_the_rows_of_the_run_are_counted_unless_a_graph_is_given(
+    tmp_path: Path,
+) -> None:
+    _shop(tmp_path / "shop")
+    run, ask, out = tmp_path / "run", tmp_path / "questions.csv", tmp_path / "v.parquet"
+    ask.write_text("customer,date\n1,2009-01-01\n0,2010-06-01\n1,2009-05-01\n2,2010-06-02\n")
+    until = ["--time", "order.date", "--as-of", "2009-06-01", "--type", "customer"]
+    _done("train", str(tmp_path / "shop"), *until, "--epochs", "1", "--out", str(run))
+    words = ("embed", run, "--type", "customer", "--at", ask, "--out", out)
+    outcome = infomax(*words)
+    assert outcome.code == 0, outcome.err
+    expected = (
+        "questions: 2 of 4 are later than the rows of the training graph, which end at 2009-06-01"
+    )
+    assert expected in " ".join(outcome.err.split())
+    assert expected not in " ".join(infomax(*words[:2], tmp_path / "shop", *words[2:]).err.split())
+    ask.write_text("customer,date\n1,2009-06-01\n")
+    assert "are later" not in infomax(*words).err
+
+
 def test_questions_of_a_run_of_several_types_say_their_type_by_a_column(tmp_path: Path) -> None:
     _shop(tmp_path / "shop")
     run, ask, out = tmp_path / "run", tmp_path / "questions.csv", tmp_path / "v.parquet"

@@ -6,8 +6,11 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from infomax.arrays.times import HALF_LIVES, parse_half_lives
-from infomax.errors import InputError
+import numpy as np
+from numpy.typing import NDArray
+
+from infomax.arrays.times import HALF_LIVES, UNKNOWN, parse_half_lives, told_time
+from infomax.errors import InputError, warn
 from infomax.estimator.fitted_model import FittedModel
 from infomax.estimator.same_features import check_same_features
 from infomax.graphs.graph import Graph
@@ -55,6 +58,8 @@ def answer_in_blocks(
         )
         raise InputError("graph", "rows with times", "none", remedy)
     table, rows, times = read_questions(questions, graph, id_column, time_column)
+    if graph is fitted.graph:
+        _warn_of_later_questions(times, graph)
     half_lives = parse_half_lives(half_life or fitted.preset.half_life or HALF_LIVES)
     history = History(graph, fitted.graph.seen(), fitted.scaler, half_lives)
 
@@ -69,3 +74,19 @@ def answer_in_blocks(
         block = slice(first, first + block_size)
         vectors = history.at(rows[block], times[block])
         yield Answers(table.slice(first, block_size), vectors, history.names, fitted.recipe.hash)
+
+
+def _warn_of_later_questions(times: NDArray[np.int64], graph: Graph) -> None:
+    """Say how many questions are asked after the last row of the graph of the training: what came since is not seen."""
+    last_time = max(
+        int(nodes.times[:].max(initial=UNKNOWN))
+        for nodes in graph.nodes.values()
+        if nodes.times is not None
+    )
+    later = int((times > last_time).sum())
+    if later:
+        verb = "is" if later == 1 else "are"
+        counted = f"{later:,} of {len(times):,} {verb} later than the rows of the training graph"
+        remedy = "Give the tables of today: GRAPH (in Python: graph)."
+        end = told_time(last_time)
+        warn(f"questions: {counted}, which end at {end}, and may see less than there is. {remedy}")
