@@ -261,7 +261,7 @@ def test_reproduce_writes_the_json_that_was_agreed(monkeypatch, tmp_path):
     from infomax_paper import protocol
     from infomax_paper.experiments import EXPERIMENTS
 
-    quick = replace(EXPERIMENTS["cora"], settings={"dim": 8, "epochs": 2})
+    quick = replace(EXPERIMENTS["cora"], arguments={"dim": 8, "epochs": 2})
     monkeypatch.setitem(EXPERIMENTS, "cora", quick)
     monkeypatch.setattr(protocol, "load_dataset", lambda name: split_graph("class"))
     outcome = infomax(
