@@ -399,7 +399,7 @@ def test_a_run_of_another_version(run, tmp_path):
     config = json.loads((run / "config.json").read_text())
     (run / "config.json").write_text(json.dumps(config | {"format": 99}))
     refused(
-        infomax("embed", run, "--out", tmp_path / "v.csv"), "config.json", "format 4", "format 99"
+        infomax("embed", run, "--out", tmp_path / "v.csv"), "config.json", "format 5", "format 99"
     )
     assert not (tmp_path / "v.csv").exists()
 

@@ -299,7 +299,7 @@ def test_another_format_is_refused(tmp_path, graph):
     DGI(dim=4, epochs=1).fit(graph, run=tmp_path)
     config = json.loads((tmp_path / "config.json").read_text())
     (tmp_path / "config.json").write_text(json.dumps(config | {"format": 99}))
-    with pytest.raises(InputError, match="expected format 4, found format 99"):
+    with pytest.raises(InputError, match="expected format 5, found format 99"):
         DGI.load(tmp_path)
 
 

@@ -150,12 +150,12 @@ class TestFilesBelongTogether:
 
     def test_another_format_is_told_with_its_version(self, run):
         edit(run / runs.CONFIG, format=99)
-        with pytest.raises(InputError, match="expected format 4, found format 99"):
+        with pytest.raises(InputError, match="expected format 5, found format 99"):
             DGI.load(run)
 
     @pytest.mark.parametrize(
         "content",
-        ["[" * 100_000, '{"a":' * 100_000, "[]", "\x00", '{"format": 4}', "{}"],
+        ["[" * 100_000, '{"a":' * 100_000, "[]", "\x00", '{"format": 5}', "{}"],
         ids=lambda text: text[:6],
     )
     def test_a_config_that_is_none(self, run, content):

@@ -44,7 +44,7 @@ from infomax.training import checkpoints
 from infomax.training.health import CARD, SCORES, read_report
 from infomax.version import __version__
 
-FORMAT = 4
+FORMAT = 5
 CONFIG, GRAPH, MODEL = "config.json", "graph.npz", "model.safetensors"
 VECTORS, POSITIONS, HEALTH = "vectors.npy", "positions.npy", "health.json"
 CHECKPOINT, LOCK = "checkpoint.safetensors", ".lock"
