@@ -119,7 +119,7 @@ def _time_in_words(time: TimeDecision) -> str:
 def _becomes(plan: Plan, table: Table) -> str:
     role = plan.role(table.name)
     if role == "edges":
-        return "edges: " + " ─ ".join(key.table for key in plan.keys(table))
+        return "edges"  # between which tables is drawn above
     if role == "lookup":
         owners = dict.fromkeys(other.name for other, _ in plan.referring(table.name))
         return f"category of {', '.join(owners)}"

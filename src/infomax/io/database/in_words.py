@@ -13,6 +13,7 @@ MOST_LISTED = 12
 _PLURALS = {
     "it has ": "they have ",
     "it is a view": "they are views",
+    "it is empty": "they are empty",
     "it holds ": "they hold ",
 }
 
@@ -134,7 +135,9 @@ def _empty_keys_in_words(schema: Schema) -> list[str]:
         for column, about in table.columns.items()
         if about.role == "key" and about.reason == EMPTY_KEY
     ]
-    return [f"no edges: {_listed(columns)}, as {EMPTY_KEY}"] if columns else []
+    return (
+        [f"no edges: {_listed(columns)}, as {_of_several(EMPTY_KEY, columns)}"] if columns else []
+    )
 
 
 # What columns become
@@ -157,7 +160,7 @@ def _ignored_columns_in_words(schema: Schema) -> list[str]:
             f"{names[0]}.{column}" if len(names) == 1 else f"{column} of {len(names)} tables"
             for column, names in tables_by_column.items()
         ]
-        lines.append(f"no feature: {_listed(columns)}, as {reason}")
+        lines.append(f"no feature: {_listed(columns)}, as {_of_several(reason, columns)}")
     return lines
 
 
