@@ -183,7 +183,7 @@ def read_ahead(folder: Path) -> None:
             NextPair, "_read", lambda self, read=NextPair._read: (ahead.append(self), read(self))
         )
         for room in (1, 0):
-            patch.setattr(tables, "ROOM", room)
+            patch.setattr(tables, "SHARE_OF_FREE_MEMORY", room)
             model = DGI(dim=8, epochs=6, preset="batches", views=partial(Batches, batch=20)).fit(
                 Graph.open(folder)
             )

@@ -196,7 +196,7 @@ def test_a_run_names_its_graph_folder_and_resumes_in_the_same_bytes(
     monkeypatch.setattr(
         NextPair, "_read", lambda self, read=NextPair._read: (ahead.append(self), read(self))
     )
-    monkeypatch.setattr(tables, "ROOM", 1 if fits else 0)
+    monkeypatch.setattr(tables, "SHARE_OF_FREE_MEMORY", 1 if fits else 0)
 
     def stop(training: Any) -> None:
         if len(training.history) == 3:

@@ -47,43 +47,46 @@ class Changes:
         for record in (earlier, later):
             if record.groups is not None:
                 raise InputError("update", "one graph", "several", "Embed the new one whole.")
-        before = dict[str, NDArray[np.int64]]()
+        before: dict[str, NDArray[np.int64]] = {}
         for node_type, nodes in later.nodes.items():
-            known = earlier.nodes.get(node_type)
-            before[node_type] = (
-                np.full(nodes.num_nodes, -1)
-                if known is None
-                else rows_before(known.ids[:], nodes.ids[:])
-            )
+            earlier_nodes = earlier.nodes.get(node_type)
+            if earlier_nodes is None:
+                before[node_type] = np.full(nodes.num_nodes, -1)
+            else:
+                before[node_type] = rows_before(earlier_nodes.ids[:], nodes.ids[:])
+
+        # Features are compared on another thread while edges are compared on this one.
         with ThreadPoolExecutor(1) as pool:
-            features = {
-                node_type: pool.submit(
-                    _changed_features, earlier.nodes.get(node_type, nodes), nodes, before[node_type]
+            futures = {}
+            for node_type, nodes in later.nodes.items():
+                earlier_nodes = earlier.nodes.get(node_type, nodes)
+                futures[node_type] = pool.submit(
+                    _changed_features, earlier_nodes, nodes, before[node_type]
                 )
-                for node_type, nodes in later.nodes.items()
-            }
-            senders, edges = _changed_relations(earlier, later, before)
-            changed = {node_type: found.result() for node_type, found in features.items()}
-        own = before[later.node_type]
-        gone = earlier.num_nodes - int((own >= 0).sum())
-        return cls(later.node_type, own, changed, senders, gone, edges)
+            senders, num_edges = _changed_relations(earlier, later, before)
+            features = {node_type: future.result() for node_type, future in futures.items()}
+
+        before_of_type = before[later.node_type]
+        num_gone = earlier.num_nodes - int((before_of_type >= 0).sum())
+        return cls(later.node_type, before_of_type, features, senders, num_gone, num_edges)
 
     def reach(self, paths: Iterable[Sequence[Step]], senders_weigh: bool) -> Mask:
         """The nodes ``[N]`` from which a path leads to changed features, or along changed edges.
 
         ``senders_weigh``: whether the weight of a message depends on the degree of its sender.
         """
-        found = self.features[self.node_type].copy()
+        is_reached = self.features[self.node_type].copy()
         for path in paths:
-            reached = self.features[path[-1].sender]
+            is_changed = self.features[path[-1].sender]
             if senders_weigh:
-                reached = reached | self.senders[path[-1]]
+                is_changed = is_changed | self.senders[path[-1]]
+            # Go back along the path, from its end to the nodes.
             for step in reversed(path):
-                receivers = self.senders[step].copy()
-                receivers[step.sent(np.flatnonzero(reached))[1]] = True
-                reached = receivers
-            found |= reached
-        return found
+                _, receivers, _ = step.sent(np.flatnonzero(is_changed))
+                is_changed = self.senders[step].copy()
+                is_changed[receivers] = True
+            is_reached |= is_changed
+        return is_reached
 
     def __repr__(self) -> str:
         return f"Changes({self})"
@@ -102,37 +105,39 @@ def rows_before(earlier: NDArray[Any], later: NDArray[Any]) -> NDArray[np.int64]
     import pyarrow as pa
     from pyarrow import compute
 
-    known, asked = (pa.array(ids.tolist()).cast(pa.large_string()) for ids in (earlier, later))
-    found: NDArray[np.int32] = (
-        compute.index_in(asked, known).fill_null(-1).to_numpy(zero_copy_only=False)
-    )
-    return found.astype(np.int64)
+    earlier_ids = pa.array(earlier.tolist()).cast(pa.large_string())
+    later_ids = pa.array(later.tolist()).cast(pa.large_string())
+    rows = compute.index_in(later_ids, earlier_ids).fill_null(-1)
+    rows_array: NDArray[np.int32] = rows.to_numpy(zero_copy_only=False)
+    return rows_array.astype(np.int64)
 
 
 def _changed_relations(
     earlier: Record, later: Record, before: Mapping[str, NDArray[np.int64]]
 ) -> tuple[dict[Step, Mask], int]:
     """Who receives otherwise than before in each step, and how many edges differ."""
-    known = {one.ends: one.edges for one in earlier.relations}
-    steps = dict[Step, Mask]()
-    total = 0
-    for one in later.relations:
-        ends = before[one.source], before[one.target]
-        matrix = one.edges.matrix()
-        if (old := known.get(one.ends)) is None:
-            sources, targets, count = (
-                np.ones(len(ends[0]), bool),
-                np.ones(len(ends[1]), bool),
-                matrix.nnz,
-            )
+    earlier_edges = {relation.ends: relation.edges for relation in earlier.relations}
+    is_changed: dict[Step, Mask] = {}
+    num_changed_edges = 0
+    for relation in later.relations:
+        source_rows = before[relation.source]
+        target_rows = before[relation.target]
+        matrix = relation.edges.matrix()
+        old_edges = earlier_edges.get(relation.ends)
+        if old_edges is None:
+            sources_changed = np.ones(len(source_rows), bool)
+            targets_changed = np.ones(len(target_rows), bool)
+            num_entries = matrix.nnz
         else:
-            sources, targets, count = _changed_edges(old.matrix(), matrix, *ends)
-        steps |= {
-            Step(one, one.source): sources,
-            Step(one, one.target): targets,
-        }  # of one type, the targets
-        total += count if one.edges.directed else count // 2
-    return steps, total
+            sources_changed, targets_changed, num_entries = _changed_edges(
+                old_edges.matrix(), matrix, source_rows, target_rows
+            )
+        is_changed[Step(relation, relation.source)] = sources_changed
+        # Within one type both steps are the same, and nodes receive as targets.
+        is_changed[Step(relation, relation.target)] = targets_changed
+        entries_per_edge = 1 if relation.edges.directed else 2
+        num_changed_edges += num_entries // entries_per_edge
+    return is_changed, num_changed_edges
 
 
 def _changed_edges(
@@ -145,43 +150,54 @@ def _changed_edges(
 
     ``sources [S]`` and ``targets [T]`` are the rows and columns in the earlier matrix, -1 for new ones.
     """
-    wide = old.copy()
-    wide.resize(
-        old.shape[0] + 1, old.shape[1] + 1
-    )  # the last row and the last column, which are empty, are -1
-    moved = wide[sources][:, targets]
+    # The last row and the last column, which are empty, stand for new ones: they have the number -1.
+    widened = old.copy()
+    widened.resize(old.shape[0] + 1, old.shape[1] + 1)
+    moved = widened[sources][:, targets]
     moved.sort_indices()
-    differ = moved != new
-    changed = []
-    for ends, before, after, other in (
-        (sources, np.diff(wide.indptr), np.diff(moved.indptr), np.diff(differ.indptr)),
-        (
-            targets,
-            *(np.bincount(one.indices, minlength=one.shape[1]) for one in (wide, moved, differ)),
-        ),
-    ):
-        changed.append((ends < 0) | (before[ends] != after) | (other > 0))
-    return changed[0], changed[1], old.nnz - moved.nnz + int(differ.nnz)
+    differences = moved != new
+
+    # A row changed if it is new, if it lost entries to rows that are gone, or if its entries differ.
+    lost_by_row = np.diff(widened.indptr)[sources] != np.diff(moved.indptr)
+    sources_changed = (sources < 0) | lost_by_row | (np.diff(differences.indptr) > 0)
+
+    lost_by_column = _column_counts(widened)[targets] != _column_counts(moved)
+    targets_changed = (targets < 0) | lost_by_column | (_column_counts(differences) > 0)
+
+    num_entries = old.nnz - moved.nnz + int(differences.nnz)
+    return sources_changed, targets_changed, num_entries
+
+
+def _column_counts(matrix: sparse.csr_array) -> NDArray[np.int64]:
+    return np.bincount(matrix.indices, minlength=matrix.shape[1])
 
 
 def _changed_features(earlier: Nodes, later: Nodes, before: NDArray[np.int64]) -> Mask:
-    changed, step = before < 0, max(1, BLOCK_BYTES // (4 * later.num_features))
-    for first in range(0, len(before), step):
-        rows: Any = np.flatnonzero(before[first : first + step] >= 0) + first
-        old: Any = before[rows]
-        if (
-            len(rows)
-            and np.array_equal(old, rows + old[0] - rows[0])
-            and len(rows) == rows[-1] - rows[0] + 1
-        ):
-            old, rows = slice(old[0], old[-1] + 1), slice(rows[0], rows[-1] + 1)  # not copied
+    """Which later nodes have other features, or another time; ``before`` has their rows in the earlier graph."""
+    is_changed = before < 0
+    rows_per_block = max(1, BLOCK_BYTES // (4 * later.num_features))
+    for first in range(0, len(before), rows_per_block):
+        new_rows: Any = np.flatnonzero(before[first : first + rows_per_block] >= 0) + first
+        old_rows: Any = before[new_rows]
+        if _are_consecutive(new_rows) and _are_consecutive(old_rows):
+            # Slices are not copied.
+            new_rows = slice(new_rows[0], new_rows[-1] + 1)
+            old_rows = slice(old_rows[0], old_rows[-1] + 1)
+
         if earlier.times is not None and later.times is not None:
-            changed[rows] = earlier.times[old] != later.times[rows]
-        one, other = earlier.table[old], later.table[rows]
-        if sparse.issparse(one) and sparse.issparse(other):
-            changed[rows] |= np.diff((one != other).tocsr().indptr) > 0
-        elif not np.array_equal(
-            one := dense(one), other := dense(other)
-        ):  # faster than a look at each row
-            changed[rows] |= (one != other).any(axis=1)
-    return changed
+            is_changed[new_rows] = earlier.times[old_rows] != later.times[new_rows]
+        old_features = earlier.table[old_rows]
+        new_features = later.table[new_rows]
+        if sparse.issparse(old_features) and sparse.issparse(new_features):
+            differences = (old_features != new_features).tocsr()
+            is_changed[new_rows] |= np.diff(differences.indptr) > 0
+            continue
+        old_features, new_features = dense(old_features), dense(new_features)
+        # One comparison of all is faster than a look at each row.
+        if not np.array_equal(old_features, new_features):
+            is_changed[new_rows] |= (old_features != new_features).any(axis=1)
+    return is_changed
+
+
+def _are_consecutive(rows: NDArray[np.int64]) -> bool:
+    return len(rows) > 0 and np.array_equal(rows, np.arange(rows[0], rows[0] + len(rows)))

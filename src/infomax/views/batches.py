@@ -29,9 +29,11 @@ class NextPair:
     """A pair of views that is drawn from a copy of a generator, and read by a thread of its own."""
 
     def __init__(self, draw: Callable[[torch.Generator], tuple[View, View]], state: Tensor) -> None:
-        self.state, copy = state, torch.Generator()
-        copy.set_state(state)
-        self.pair, self.after = draw(copy), copy.get_state()
+        generator = torch.Generator()
+        generator.set_state(state)
+        self.state = state
+        self.pair = draw(generator)
+        self.state_after = generator.get_state()
         self.reading = ThreadPoolExecutor(1).submit(self._read)
 
     def _read(self) -> None:
@@ -78,19 +80,22 @@ class Batches(Views):
         cls, graph: Record, sizes: Sizes, device: torch.device, *, batch: int = BATCH, **bound: Any
     ) -> int:
         """Estimate the peak bytes of a training."""
-        n, f, d = graph.num_nodes, graph.num_features, sizes.dim
-        batch, weights = min(whole("batch", batch, 1), n), memory.weights_bytes(graph, d)
+        num_nodes, num_features, dim = graph.num_nodes, graph.num_features, sizes.dim
+        batch = min(whole("batch", batch, 1), num_nodes)
+        weights = memory.weights_bytes(graph, dim)
+        activations = 4 * batch * 18 * dim
         if graph.table.mapped:
-            held = (
-                memory.resident_bytes(graph)
-                if device.type == "cuda"
-                else memory.stored_bytes(graph)
-            )
-            kept = memory.BYTES if graph.node_type else 0
-            return held + kept + 4 * batch * (18 * d + 8 * f) + weights
-        inputs = 16 * n * d if graph.table.sparse else 16 * batch * f
-        held = memory.gathered_bytes(graph, device) + memory.edges_bytes(graph, 24)
-        return held + 4 * batch * 18 * d + inputs + weights
+            on_gpu = device.type == "cuda"
+            graph_bytes = memory.resident_bytes(graph) if on_gpu else memory.stored_bytes(graph)
+            kept_means = memory.BYTES if graph.node_type else 0
+            rows = 4 * batch * 8 * num_features
+            return graph_bytes + kept_means + activations + rows + weights
+        if graph.table.sparse:
+            inputs = 16 * num_nodes * dim
+        else:
+            inputs = 16 * batch * num_features
+        graph_bytes = memory.gathered_bytes(graph, device) + memory.edges_bytes(graph, 24)
+        return graph_bytes + activations + inputs + weights
 
     def prepare(self, layers: int) -> None:
         """Expand as many hops as the encoder has layers."""
@@ -108,19 +113,19 @@ class Batches(Views):
         From disk, the next pair is read meanwhile where a step waits: for a disk, or for other ranks. A rank with one
         thread reads by itself, so that there are no more threads than cores.
         """
-        among_others = self.ranks.count > 1 and torch.get_num_threads() > 1
-        stored = [
+        waits_for_ranks = self.ranks.count > 1 and torch.get_num_threads() > 1
+        stored_tables = [
             table for table in self.source.features.values() if isinstance(table, StoredTable)
         ]
-        if not any(table.large or among_others for table in stored):
+        if not any(table.large or waits_for_ranks for table in stored_tables):
             return self._draw(generator)
         state = generator.get_state()
         if self.ahead is None or not torch.equal(self.ahead.state, state):
             self.ahead = NextPair(self._draw, state)
         ready = self.ahead
         ready.reading.result()
-        generator.set_state(ready.after)
-        self.ahead = NextPair(self._draw, ready.after)
+        generator.set_state(ready.state_after)
+        self.ahead = NextPair(self._draw, ready.state_after)
         return ready.pair
 
     def nodes(self, batch: Tensor, positive: View) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -22,7 +22,7 @@ from infomax.kernels.transfer import to_device
 from infomax.views.operands import SparseOperand, csr, tensors
 from infomax.views.propagation import Normalisation
 
-PER_SENDER = 16
+NODES_PER_SENDER = 16
 """Nodes per sender up to which it is faster on a CPU to mark the senders among all nodes than to sort them."""
 
 
@@ -78,27 +78,35 @@ class Neighbourhoods:
         Shapes:
             nodes, offsets: ``[B]``; an offset from 0 to 1 decides which neighbours are taken if there are too many.
         """
-        first = self.starts[nodes]
-        degree = self.starts[nodes + 1] - first
-        count = degree.clamp(max=self.cap)
-        entries = count + int(self.loops)
-        starts = torch.cat([count.new_zeros(1), entries.cumsum(0)])
-        owner = torch.repeat_interleave(torch.arange(len(nodes), device=nodes.device), entries)
-        place = (
-            torch.arange(len(owner), device=nodes.device) - starts[owner] - int(self.loops)
-        )  # -1: the node itself
-        stretch = (degree.double() / count.clamp(min=1))[owner]
-        # One neighbour from each of `cap` intervals of equal length, all at the same offset.
-        at = torch.where(stretch > 1, ((offsets.double()[owner] + place) * stretch).long(), place)
-        at = first[owner] + at.clamp_(min=0)
-        itself = place < 0
-        senders = torch.where(itself, nodes[owner], _look_up(self.senders, at).long())
-        weight = stretch.to(self.left.dtype)
+        device = nodes.device
+        first_entries = self.starts[nodes]
+        degrees = self.starts[nodes + 1] - first_entries
+        taken_counts = degrees.clamp(max=self.cap)
+        row_lengths = taken_counts + int(self.loops)
+        starts = torch.cat([taken_counts.new_zeros(1), row_lengths.cumsum(0)])
+
+        # For each entry of these rows: the row, and its number among the neighbours; -1 is the node itself.
+        row_of_entry = torch.repeat_interleave(torch.arange(len(nodes), device=device), row_lengths)
+        numbers = torch.arange(len(row_of_entry), device=device) - starts[row_of_entry]
+        numbers = numbers - int(self.loops)
+        is_itself = numbers < 0
+
+        # Of a node with too many neighbours: one from each of `cap` intervals of equal length, all at the same offset.
+        interval = (degrees.double() / taken_counts.clamp(min=1))[row_of_entry]
+        sampled = ((offsets.double()[row_of_entry] + numbers) * interval).long()
+        neighbour_numbers = torch.where(interval > 1, sampled, numbers)
+        entries = first_entries[row_of_entry] + neighbour_numbers.clamp_(min=0)
+
+        neighbours = _look_up(self.senders, entries).long()
+        senders = torch.where(is_itself, nodes[row_of_entry], neighbours)
+        weights = interval.to(self.left.dtype)
         if self.weights is not None:
-            weight = weight * _look_up(self.weights, at)
-        weight = torch.where(itself, 1, weight)
-        values = self.left[nodes][owner] * weight
-        return starts, senders, values if self.right is None else values * self.right[senders]
+            weights = weights * _look_up(self.weights, entries)
+        weights = torch.where(is_itself, 1, weights)
+        values = self.left[nodes][row_of_entry] * weights
+        if self.right is not None:
+            values = values * self.right[senders]
+        return starts, senders, values
 
     def pool(
         self,
@@ -137,9 +145,11 @@ class Neighbourhoods:
         return rows.to(self.left.dtype)
 
 
-def _look_up(column: Tensor, at: Tensor) -> Tensor:
+def _look_up(column: Tensor, entries: Tensor) -> Tensor:
     """Return entries of a column; zeros if the column is empty."""
-    return column[at.clamp(max=len(column) - 1)] if len(column) else at.new_zeros(at.shape)
+    if len(column) == 0:
+        return entries.new_zeros(entries.shape)
+    return column[entries.clamp(max=len(column) - 1)]
 
 
 def neighbourhoods(
@@ -189,19 +199,23 @@ class Hops:
         """The nodes of each hop that a layer computes, the batch first; the outermost hop is not included."""
         levels = [self.nodes]
         for level in range(self.depth - 1):
-            (hoods,), inner = self.chains[""], levels[-1]
-            _, senders, _ = self._read("", level, inner)
-            levels.append(torch.unique(senders if hoods.loops else torch.cat([inner, senders])))
+            (neighbourhoods_of_step,) = self.chains[""]
+            inner_nodes = levels[-1]
+            _, senders, _ = self._read("", level, inner_nodes)
+            if not neighbourhoods_of_step.loops:
+                senders = torch.cat([inner_nodes, senders])
+            levels.append(torch.unique(senders))
         return levels
 
     def along(self, path: str, level: int) -> tuple[list[SparseOperand], Tensor]:
         """All factors of a path from a hop but the last one, and the nodes before its last step."""
         if (path, level) not in self._along:
-            factors, nodes = [], self.levels[level]
-            for hoods, following in pairwise(self.chains[path]):
-                starts, senders, values = hoods.rows(nodes, hoods.offsets(nodes, self.seed))
-                nodes, places = distinct(senders, len(following.left))
-                factors.append(as_matrix(starts, places, values, len(nodes), hoods.backend))
+            factors = []
+            nodes = self.levels[level]
+            for step, next_step in pairwise(self.chains[path]):
+                starts, senders, values = step.rows(nodes, step.offsets(nodes, self.seed))
+                nodes, columns = distinct(senders, len(next_step.left))
+                factors.append(as_matrix(starts, columns, values, len(nodes), step.backend))
             self._along[path, level] = factors, nodes
         return self._along[path, level]
 
@@ -211,8 +225,9 @@ class Hops:
 
     def _read(self, path: str, level: int, nodes: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         if (path, level) not in self._rows:
-            hoods = self.chains[path][-1]
-            self._rows[path, level] = hoods.rows(nodes, hoods.offsets(nodes, self.seed))
+            last_step = self.chains[path][-1]
+            offsets = last_step.offsets(nodes, self.seed)
+            self._rows[path, level] = last_step.rows(nodes, offsets)
         return self._rows[path, level]
 
     def matrix(self, level: int) -> SparseOperand:
@@ -230,12 +245,12 @@ class Hops:
 
 def distinct(senders: Tensor, n: int) -> tuple[Tensor, Tensor]:
     """Return which of n nodes send, ascending, and the place of each of the ``senders`` ``[e]`` among them."""
-    if senders.is_cuda or n > PER_SENDER * len(senders):
+    if senders.is_cuda or n > NODES_PER_SENDER * len(senders):
         return torch.unique(senders, return_inverse=True)  # type: ignore[no-any-return]
-    found = np.zeros(n, np.bool_)
-    found[senders.numpy()] = True
-    places = np.cumsum(found)[senders.numpy()] - 1
-    return torch.from_numpy(np.flatnonzero(found)), torch.from_numpy(places)
+    sends = np.zeros(n, np.bool_)
+    sends[senders.numpy()] = True
+    positions = np.cumsum(sends)[senders.numpy()] - 1
+    return torch.from_numpy(np.flatnonzero(sends)), torch.from_numpy(positions)
 
 
 def as_matrix(

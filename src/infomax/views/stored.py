@@ -24,9 +24,9 @@ from infomax.views.operands import SparseOperand, tensors, to_gather
 
 DENSE_BYTES = 1 << 33
 """Largest dense size in bytes up to which sparse features become dense on a GPU: all batches then have one shape."""
-FEW = 0.01
+SPARSE_SHARE = 0.01
 """The share of entries below which rows on disk stay sparse: a dense product of what they pool to would take longer."""
-ROOM = 0.8
+SHARE_OF_FREE_MEMORY = 0.8
 """The share of free memory that a file may take and still be expected to stay there once it was read."""
 
 
@@ -34,7 +34,8 @@ class StoredTable:
     """A table ``[N, F]`` on disk whose rows are read when a batch needs them."""
 
     def __init__(self, table: Table) -> None:
-        self.table, self.raw = table, table.values
+        self.table = table
+        self.raw = table.values
         self.scaler = table.scaler or Scaler("none")
         arrays = (
             (self.raw.entries, self.raw.columns)
@@ -43,7 +44,7 @@ class StoredTable:
         )
         bases: list[Any] = [getattr(array, "base", None) for array in arrays]
         files = [base for base in bases if isinstance(base, mmap.mmap)]
-        self.large = sum(map(len, files)) > ROOM * memory.free_bytes()
+        self.large = sum(map(len, files)) > SHARE_OF_FREE_MEMORY * memory.free_bytes()
         # Of a file that does not fit into memory, the pages around a row will be gone before they are needed.
         for file in files if self.large and hasattr(mmap, "MADV_RANDOM") else ():
             file.madvise(mmap.MADV_RANDOM)
@@ -57,7 +58,7 @@ class StoredTable:
     def sparse(self) -> bool:
         """Whether rows have so few entries that they are multiplied before they are pooled."""
         stored = isinstance(self.raw, SparseRows) and self.table.sparse
-        return stored and len(self.raw.entries) < FEW * self.shape[0] * self.shape[1]
+        return stored and len(self.raw.entries) < SPARSE_SHARE * self.shape[0] * self.shape[1]
 
     def gather(self, rows: Tensor) -> Tensor:
         """Read rows ``[n, F]``, float32."""
@@ -76,28 +77,32 @@ class StoredTable:
         kept: KnownRows | None = None,
     ) -> Tensor:
         """As `Neighbourhoods.pool`; where numba can read the table, straight from the mapped file."""
-        raw = self.raw.entries if isinstance(self.raw, SparseRows) else self.raw
-        if (
-            not isinstance(raw, np.ndarray)
-            or raw.dtype not in (np.float32, np.float16)
-            or not graph.backend.numba(graph.entries(len(nodes)) * self.shape[1])
-        ):
-            return on_one_thread(
-                self._pool_parts, graph, nodes, offsets, permutation
-            )  # its steps are short
+        entries = self.raw.entries if isinstance(self.raw, SparseRows) else self.raw
+        numba_can_read = isinstance(entries, np.ndarray) and entries.dtype in (
+            np.float32,
+            np.float16,
+        )
+        if not numba_can_read or not graph.backend.numba(graph.entries(len(nodes)) * self.shape[1]):
+            # On one thread, since its steps are short.
+            return on_one_thread(self._pool_parts, graph, nodes, offsets, permutation)
         from infomax.kernels.cpu_neighbourhoods import pool_rows
 
         if self.large:
             self._read_ahead(graph, nodes, offsets, permutation)
-        scaler, table = self.scaler, torch.from_numpy(raw) if raw is self.raw else self.raw.arrays()
+        if isinstance(self.raw, SparseRows):
+            table: Any = self.raw.arrays()
+        else:
+            table = torch.from_numpy(self.raw)
+        scaler = self.scaler
+        scales_rows = scaler.kind == "rows"
         pooled = pool_rows(
-            graph, nodes, offsets, table, permutation, kept, scaler.mean, scaler.kind == "rows"
+            graph, nodes, offsets, table, permutation, kept, scaler.mean, scales_rows
         )
         if not np.isfinite(pooled.numpy()).all():
             refuse_not_finite(self.raw)
-        return (
-            pooled if scaler.deviation is None else pooled.div_(torch.from_numpy(scaler.deviation))
-        )
+        if scaler.deviation is None:
+            return pooled
+        return pooled.div_(torch.from_numpy(scaler.deviation))
 
     def _read_ahead(
         self, graph: Neighbourhoods, nodes: Tensor, offsets: Tensor, permutation: Permutation | None
@@ -120,12 +125,16 @@ class StoredTable:
             halves = zip(nodes.tensor_split(2), offsets.tensor_split(2), strict=True)
             return torch.cat([self._pool_parts(graph, *half, permutation) for half in halves])
         starts, senders, values = graph.rows(nodes, offsets)
-        needed, places = torch.unique(
-            senders if permutation is None else permutation(senders), return_inverse=True
-        )
-        rows = self.gather(needed)
+        if permutation is not None:
+            senders = permutation(senders)
+        needed_rows, positions = torch.unique(senders, return_inverse=True)
         return embedding_bag(
-            places, rows, starts, mode="sum", per_sample_weights=values, include_last_offset=True
+            positions,
+            self.gather(needed_rows),
+            starts,
+            mode="sum",
+            per_sample_weights=values,
+            include_last_offset=True,
         )
 
 
