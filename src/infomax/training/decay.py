@@ -36,89 +36,98 @@ class Decayed:
     """The pooled parts ``[N, H * K]`` of the nodes of a graph for H half-lives, computed when rows are asked for."""
 
     def __init__(self, graph: Graph, recipe: Recipe) -> None:
-        self.graph, self.recipe, self.backend = graph, recipe, Backend(torch.device("cpu"))
-        self.tables = graph.scaled(recipe.scaler).nodes
+        self.graph = graph
+        self.recipe = recipe
+        self.backend = Backend(torch.device("cpu"))
+        self.nodes = graph.scaled(recipe.scaler).nodes
         self.paths = paths_of(graph, recipe.encoder.rule)
-        self.lives = [max(life, SHORTEST) for life in recipe.half_lives.values()]
+        self.half_lives = [max(half_life, SHORTEST) for half_life in recipe.half_lives.values()]
 
     def __getitem__(self, nodes: Any) -> Array:
         """Those of a slice of the nodes, for which all are computed once; or those of some rows."""
-        return (
-            self._all[nodes] if isinstance(nodes, slice) else self._of(np.asarray(nodes, np.int64))
-        )
+        if isinstance(nodes, slice):
+            return self._all[nodes]
+        return self._of(np.asarray(nodes, np.int64))
 
     @cached_property
     def _all(self) -> Array:
         return self._of(np.arange(self.graph.num_nodes))
 
     def _of(self, rows: Rows) -> Array:
-        ends = [
-            np.mean(
-                [self._means(self.paths[name], rows) for name in names], axis=0, dtype=np.float32
-            )
-            for names in self.recipe.ends.values()
-        ]
-        return np.concatenate(ends, axis=2).reshape(len(rows), -1)
+        """The pooled parts of some rows: for each half-life those of each type at the end of paths."""
+        means_of_types = []
+        for path_names in self.recipe.ends.values():
+            means = [self._means(self.paths[name], rows) for name in path_names]
+            means_of_types.append(np.mean(means, axis=0, dtype=np.float32))
+        return np.concatenate(means_of_types, axis=2).reshape(len(rows), -1)
 
     def _means(self, path: Sequence[Step], rows: Rows) -> Array:
         """The own parts at the end of a path, pooled by means of means, ``[n, H, K]``."""
-        step, rest = path[0], path[1:]
-        place, senders, weights = step.received(rows)
-        needed, at = np.unique(senders, return_inverse=True)
-        there = self._means(rest, needed) if rest else self._own(step.sender, needed)
-        out = np.empty((len(rows), len(self.lives), there.shape[2]), np.float32)
-        here = times_of(self.graph, step.node_type, rows)
-        sent = times_of(self.graph, step.sender, needed)
-        edges = np.maximum(here[place], sent[at]).astype(np.float64)
-        for number, shares in enumerate(self._shares(place, edges, weights)):
-            matrix = sparse.csr_array((shares, (place, at)), shape=(len(rows), len(needed)))
-            out[:, number] = matrix @ there[:, number]
-        return out
+        step, *further_steps = path
+        edge_rows, senders, weights = step.received(rows)
+        sending_nodes, edge_senders = np.unique(senders, return_inverse=True)
+        if further_steps:
+            sent = self._means(further_steps, sending_nodes)
+        else:
+            sent = self._own(step.sender, sending_nodes)
+
+        # An edge is as old as the later of its rows.
+        receiver_times = times_of(self.graph, step.node_type, rows)
+        sender_times = times_of(self.graph, step.sender, sending_nodes)
+        edge_times = np.maximum(receiver_times[edge_rows], sender_times[edge_senders])
+
+        means = np.empty((len(rows), len(self.half_lives), sent.shape[2]), np.float32)
+        all_shares = self._shares(edge_rows, edge_times.astype(np.float64), weights)
+        for number, shares in enumerate(all_shares):
+            matrix = sparse.csr_array(
+                (shares, (edge_rows, edge_senders)), shape=(len(rows), len(sending_nodes))
+            )
+            means[:, number] = matrix @ sent[:, number]
+        return means
 
     def _own(self, node_type: str, rows: Rows) -> Array:
         """The own parts of some rows, ``[n, H, K]``: the same for each half-life."""
-        found = project(
-            self.tables[node_type].table[rows], self.recipe.projections[node_type], self.backend
-        ).numpy()
-        return np.broadcast_to(found[:, None], (len(rows), len(self.lives), found.shape[1]))
+        features = self.nodes[node_type].table[rows]
+        own = project(features, self.recipe.projections[node_type], self.backend).numpy()
+        return np.broadcast_to(own[:, None], (len(rows), len(self.half_lives), own.shape[1]))
 
-    def _shares(self, place: Rows, times: NDArray[np.float64], weights: Array) -> list[Array]:
+    def _shares(
+        self, edge_rows: Rows, edge_times: NDArray[np.float64], weights: Array
+    ) -> list[Array]:
         """The share ``[E]`` of each edge in the mean of its receiver, for each half-life; by the times of edges."""
-        count = int(place.max(initial=-1)) + 1
-        newest = np.full(count, float(UNKNOWN))
-        np.maximum.at(newest, place, times)
-        age = (newest[place] - times) / DAY
-        found = []
-        for life in self.lives:
-            weighed = weights * 0.5 ** (age / life)
-            found.append((weighed / np.bincount(place, weighed, count)[place]).astype(np.float32))
-        return found
+        row_count = int(edge_rows.max(initial=-1)) + 1
+        newest = np.full(row_count, float(UNKNOWN))
+        np.maximum.at(newest, edge_rows, edge_times)
+        ages = (newest[edge_rows] - edge_times) / DAY
+
+        all_shares = []
+        for half_life in self.half_lives:
+            aged_weights = weights * 0.5 ** (ages / half_life)
+            weight_sums = np.bincount(edge_rows, aged_weights, row_count)
+            all_shares.append((aged_weights / weight_sums[edge_rows]).astype(np.float32))
+        return all_shares
 
 
 def has_ages(graph: Record, recipe: Recipe) -> bool:
     """Whether rows on a path of the encoder have times, so that half-lives make a difference."""
-    steps = [step for path in paths_of(graph, recipe.encoder.rule).values() for step in path]
-    return any(
-        graph.nodes[node_type].times is not None
-        for step in steps
-        for node_type in (step.node_type, step.sender)
-    )
+    for path in paths_of(graph, recipe.encoder.rule).values():
+        for step in path:
+            for node_type in (step.node_type, step.sender):
+                if graph.nodes[node_type].times is not None:
+                    return True
+    return False
 
 
 def check_half_life(graph: Record, vectors: str) -> None:
     """Refuse half-lives where no row has a time, where there is one type of nodes, or no pooled part."""
-    if all(one.times is None for one in graph.nodes.values()):
+    if all(nodes.times is None for nodes in graph.nodes.values()):
+        expected = "a graph whose rows have times"
         remedy = "Name the column of times: --time COLUMN (in Python: time=)."
-        raise InputError("half_life", "a graph whose rows have times", "one without", remedy)
+        raise InputError("half_life", expected, "one without", remedy)
     if not graph.node_type:
+        expected = "rows with times that refer to others, in several types"
         remedy = "Name the column of times of the edges: then each is a node of type event."
-        raise InputError(
-            "half_life",
-            "rows with times that refer to others, in several types",
-            "one type",
-            remedy,
-        )
+        raise InputError("half_life", expected, "one type", remedy)
     if vectors != RECIPE and "pooled" not in vectors.split(","):
-        raise InputError(
-            "half_life", "vectors with a pooled part", vectors, "Leave out vectors, or add pooled."
-        )
+        expected = "vectors with a pooled part"
+        raise InputError("half_life", expected, vectors, "Leave out vectors, or add pooled.")

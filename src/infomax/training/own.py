@@ -28,26 +28,34 @@ EXACT = 1024
 """Features up to which singular vectors come from the matrix of all products of features, in one pass over nodes."""
 PASSES, SPARE = 5, 32
 """Passes over nodes where features are more, and directions that are searched beside those asked for."""
+SMALLEST_DEVIATION = 1e-6
+"""The deviation of a column, as a share of the root of its mean square, below which it counts as constant."""
 SPARSE_ROWS = 1 << 16
 """Rows of sparse features at a time."""
 
 
 def own_projection(table: Table, nodes: NDArray[np.int64], backend: Backend) -> Tensor:
     """What makes the own part ``[n, K]`` of scaled features ``[n, F]``, fitted to some nodes; see `COUNT`."""
-    total, squares = np.zeros(table.shape[1]), np.zeros(table.shape[1])
+    feature_sum = np.zeros(table.shape[1])
+    square_sum = np.zeros(table.shape[1])
     for rows in blocks(table, nodes):
         values = rows.astype(np.float64)
-        total += values.sum(axis=0)
-        squares += (values * values).sum(axis=0)
-    deviation = np.sqrt(np.maximum(squares / len(nodes) - np.square(total / len(nodes)), 0))
+        feature_sum += values.sum(axis=0)
+        square_sum += (values * values).sum(axis=0)
+    mean_square = square_sum / len(nodes)
+    variance = mean_square - np.square(feature_sum / len(nodes))
+    deviation = np.sqrt(np.maximum(variance, 0))
+
     # A column tells nothing where it is constant, or so small that float32 cannot hold what it is multiplied by.
-    smallest = np.maximum(1e-6 * np.sqrt(squares / len(nodes)), np.finfo(np.float32).tiny)
-    inverse = np.divide(1, deviation, out=np.zeros_like(deviation), where=deviation > smallest)
-    if len(inverse) <= COUNT:
-        return torch.from_numpy(np.diag(inverse).astype(np.float32))
-    weights = np.sqrt(inverse)
-    found = weights[:, None] * directions(table, nodes, COUNT, backend, weights)
-    return torch.from_numpy(found.astype(np.float32))
+    smallest = np.maximum(SMALLEST_DEVIATION * np.sqrt(mean_square), np.finfo(np.float32).tiny)
+    inverse_deviation = np.zeros_like(deviation)
+    np.divide(1, deviation, out=inverse_deviation, where=deviation > smallest)
+    if len(deviation) <= COUNT:
+        return torch.from_numpy(np.diag(inverse_deviation).astype(np.float32))
+
+    weights = np.sqrt(inverse_deviation)
+    projection = weights[:, None] * directions(table, nodes, COUNT, backend, weights)
+    return torch.from_numpy(projection.astype(np.float32))
 
 
 def project(features: Features, projection: Tensor, backend: Backend) -> Tensor:
@@ -57,10 +65,13 @@ def project(features: Features, projection: Tensor, backend: Backend) -> Tensor:
 
 def with_features(table: Table, nodes: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Which of some nodes ``[n]`` have scaled features other than zero."""
-    found = [np.zeros(0, bool)]
+    has_features = [np.zeros(0, bool)]
     for rows in blocks(table, nodes):
-        found.append(np.diff(rows.indptr) > 0 if sparse.issparse(rows) else (rows != 0).any(axis=1))
-    return np.concatenate(found)
+        if sparse.issparse(rows):
+            has_features.append(np.diff(rows.indptr) > 0)
+        else:
+            has_features.append((rows != 0).any(axis=1))
+    return np.concatenate(has_features)
 
 
 def directions(
@@ -75,36 +86,50 @@ def directions(
 
     Nodes are read some at a time, sparse ones once. Many features are searched by a seeded subspace iteration.
     """
-    f, device = table.shape[1], backend.device
-    scale = torch.from_numpy(np.ones(f) if weights is None else weights)[:, None].to(device)
-    held = [operand(rows, backend) for rows in blocks(table, nodes)] if table.sparse else None
+    feature_count = table.shape[1]
+    device = backend.device
+    if weights is None:
+        weights = np.ones(feature_count)
+    scale = torch.from_numpy(weights)[:, None].to(device)
 
-    def gram(by: Tensor | None = None) -> Tensor:
-        return _gram(held or (operand(rows, backend) for rows in blocks(table, nodes)), by)
+    sparse_operands: list[Operand] | None = None
+    if table.sparse:
+        sparse_operands = [operand(rows, backend) for rows in blocks(table, nodes)]
 
-    if f <= max(EXACT, count + SPARE):
-        found = _leading(scale * gram() * scale.T, count)
+    def gram(basis: Tensor | None = None) -> Tensor:
+        if sparse_operands is not None:
+            return _gram(sparse_operands, basis)
+        return _gram((operand(rows, backend) for rows in blocks(table, nodes)), basis)
+
+    if feature_count <= max(EXACT, count + SPARE):
+        leading_directions = _leading(scale * gram() * scale.T, count)
     else:
 
         def product(basis: Tensor) -> Tensor:
             return scale * gram((scale * basis).float())
 
-        start = np.random.default_rng(seed).standard_normal((f, count + SPARE))
-        basis = torch.from_numpy(start).to(device)
+        generator = np.random.default_rng(seed)
+        basis = torch.from_numpy(generator.standard_normal((feature_count, count + SPARE)))
+        basis = basis.to(device)
         for _ in range(PASSES):
             make_orthonormal(basis)
             basis = product(basis)
         make_orthonormal(basis)
-        found = basis @ _leading(basis.T @ product(basis), count)
+        leading_directions = basis @ _leading(basis.T @ product(basis), count)
+
     # Of a direction and its opposite, the one whose largest entry is positive.
-    largest = found.gather(0, found.abs().argmax(dim=0, keepdim=True))
-    return np.ascontiguousarray((found * largest.sign()).cpu().numpy(), np.float32)
+    largest_rows = leading_directions.abs().argmax(dim=0, keepdim=True)
+    signs = leading_directions.gather(0, largest_rows).sign()
+    return np.ascontiguousarray((leading_directions * signs).cpu().numpy(), np.float32)
 
 
 def blocks(table: Table, nodes: NDArray[np.int64]) -> Iterator[Features]:
     """The features of some nodes, some at a time."""
-    step = SPARSE_ROWS if table.sparse else max(1, BLOCK_BYTES // (4 * table.shape[1]))
-    return (table[nodes[first : first + step]] for first in range(0, len(nodes), step))
+    rows_per_block = SPARSE_ROWS
+    if not table.sparse:
+        rows_per_block = max(1, BLOCK_BYTES // (4 * table.shape[1]))
+    for first in range(0, len(nodes), rows_per_block):
+        yield table[nodes[first : first + rows_per_block]]
 
 
 def _leading(symmetric: Tensor, count: int) -> Tensor:
@@ -112,10 +137,16 @@ def _leading(symmetric: Tensor, count: int) -> Tensor:
     return torch.from_numpy(leading(symmetric.cpu().numpy(), count)).to(symmetric)
 
 
-def _gram(parts: Iterable[Operand], by: Tensor | None) -> Tensor:
-    """X^T X B ``[F, k]``, where X has the rows of all parts; or X^T X ``[F, F]``."""
-    found = []
-    for x in parts:
-        y = x @ by if by is not None else x if isinstance(x, Tensor) else x.matrix.to_dense()
-        found.append((x.T @ y if isinstance(x, Tensor) else x.transpose @ y).double())
-    return sum(found[1:], found[0])
+def _gram(operands: Iterable[Operand], basis: Tensor | None) -> Tensor:
+    """X^T X B ``[F, k]``, where X has the rows of all operands; or X^T X ``[F, F]``."""
+    products = []
+    for x in operands:
+        if basis is not None:
+            y = x @ basis
+        elif isinstance(x, Tensor):
+            y = x
+        else:
+            y = x.matrix.to_dense()
+        transpose = x.T if isinstance(x, Tensor) else x.transpose
+        products.append((transpose @ y).double())
+    return sum(products[1:], products[0])
