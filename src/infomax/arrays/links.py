@@ -17,7 +17,7 @@ from scipy import sparse
 from infomax.arrays.adjacency import Senders, spans
 from infomax.arrays.relations import Relation
 
-CHAIN = 2
+LONGEST_CHAIN = 2
 """References in a row that are followed: a line of an order refers to the order, and that to its customer."""
 
 
@@ -94,23 +94,25 @@ class Chain:
 
     def passes(self, other: Chain) -> bool:
         """Whether the chain goes on from where another ends, which then says it all."""
-        own_start = self.path[: len(other.path)]
-        return [one.relation for one in own_start] == [one.relation for one in other.path]
+        relations = [reference.relation for reference in self.path]
+        other_relations = [reference.relation for reference in other.path]
+        return relations[: len(other_relations)] == other_relations
 
 
 def find_references(relations: Sequence[Relation]) -> list[Reference]:
     """The relations between two types that are references."""
-    found = []
+    references = []
     for relation in relations:
         if relation.within or not relation.edges.nnz:
             continue
         forward = _referred_rows(relation.edges.receivers)
-        backward = None if forward is not None else _referred_rows(relation.edges.senders)
         if forward is not None:
-            found.append(Reference(relation.source, relation.target, relation, forward))
-        elif backward is not None:
-            found.append(Reference(relation.target, relation.source, relation, backward))
-    return found
+            references.append(Reference(relation.source, relation.target, relation, forward))
+            continue
+        backward = _referred_rows(relation.edges.senders)
+        if backward is not None:
+            references.append(Reference(relation.target, relation.source, relation, backward))
+    return references
 
 
 def _referred_rows(neighbours: Senders) -> NDArray[np.int64] | None:
@@ -123,50 +125,62 @@ def _referred_rows(neighbours: Senders) -> NDArray[np.int64] | None:
     return rows
 
 
-def find_chains(references: Sequence[Reference], node_type: str, most: int = CHAIN) -> list[Chain]:
+def find_chains(
+    references: Sequence[Reference], node_type: str, longest: int = LONGEST_CHAIN
+) -> list[Chain]:
     """The chains of up to so many references from a type, the shortest first."""
-    grown = [Chain((one,), one.rows) for one in references if one.source == node_type]
-    found: list[Chain] = []
-    for _ in range(most):
-        found += grown
-        passed_types = {node_type} | {chain.node_type for chain in found}
-        grown = [
-            Chain((*chain.path, further), _followed(chain.rows, further.rows))
-            for chain in grown
-            for further in references
-            if further.source == chain.node_type and further.target not in passed_types
-        ]
-    return found
+    longest_chains = [
+        Chain((reference,), reference.rows)
+        for reference in references
+        if reference.source == node_type
+    ]
+    chains: list[Chain] = []
+    for _ in range(longest):
+        chains += longest_chains
+        passed_types = {node_type} | {chain.node_type for chain in chains}
+        longer_chains = []
+        for chain in longest_chains:
+            for reference in references:
+                goes_on = reference.source == chain.node_type
+                if goes_on and reference.target not in passed_types:
+                    rows = _referred_by(chain.rows, reference.rows)
+                    longer_chains.append(Chain((*chain.path, reference), rows))
+        longest_chains = longer_chains
+    return chains
 
 
-def _followed(rows: NDArray[np.int64], further: NDArray[np.int64]) -> NDArray[np.int64]:
-    return np.where(rows >= 0, further[rows], -1)
+def _referred_by(rows: NDArray[np.int64], referred_rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """To which row each of some rows refers; -1 stays -1."""
+    return np.where(rows >= 0, referred_rows[rows], -1)
 
 
 def find_links(relations: Sequence[Relation], node_type: str) -> list[Links]:
     """The links of nodes of a type, which are ``first``, to others: those by edges before those by rows."""
     references = find_references(relations)
-    referred_types = {one.target for one in references}
+    referred_types = {reference.target for reference in references}
     facts = [name for name in joining_types(relations) if name not in referred_types]
 
     # An edge between a fact and what it refers to is half of a link, but for who looks from the fact.
-    halves = [one.relation for one in references if one.source in facts]
-    found: list[Links] = []
+    halves = [reference.relation for reference in references if reference.source in facts]
+    all_links: list[Links] = []
     for relation in relations:
         is_half = relation in halves and node_type not in facts
         if node_type in (relation.source, relation.target) and not is_half:
             links = links_of(relation)
-            found.append(links if relation.source == node_type else links.reversed())
+            all_links.append(links if relation.source == node_type else links.reversed())
 
-    for row_type in dict.fromkeys(one.source for one in references):
+    # Rows join all pairs of what they refer to.
+    for row_type in dict.fromkeys(reference.source for reference in references):
         if row_type == node_type:
             continue
-        for one, other in combinations(find_chains(references, row_type), 2):
-            says_no_more = other.passes(one) or one.passes(other)
-            if node_type in (one.node_type, other.node_type) and not says_no_more:
-                links = _joined_by_rows(row_type, one, other)
-                found.append(links if one.node_type == node_type else links.reversed())
-    return [links for links in found if len(links)]
+        for first, second in combinations(find_chains(references, row_type), 2):
+            if node_type not in (first.node_type, second.node_type):
+                continue
+            if second.passes(first) or first.passes(second):
+                continue  # one says it all
+            links = _joined_by_rows(row_type, first, second)
+            all_links.append(links if first.node_type == node_type else links.reversed())
+    return [links for links in all_links if len(links)]
 
 
 def links_of(relation: Relation) -> Links:
@@ -179,12 +193,18 @@ def links_of(relation: Relation) -> Links:
     return Links(relation.source, relation.target, relation.name, first, second)
 
 
-def _joined_by_rows(row_type: str, one: Chain, other: Chain) -> Links:
+def _joined_by_rows(row_type: str, first_chain: Chain, second_chain: Chain) -> Links:
     """The nodes to which the same row refers."""
-    rows = np.flatnonzero((one.rows >= 0) & (other.rows >= 0))
-    first, second = one.rows[rows], other.rows[rows]
+    rows = np.flatnonzero((first_chain.rows >= 0) & (second_chain.rows >= 0))
     return Links(
-        one.node_type, other.node_type, row_type, first, second, rows, one.types, other.types
+        first_type=first_chain.node_type,
+        second_type=second_chain.node_type,
+        by=row_type,
+        first=first_chain.rows[rows],
+        second=second_chain.rows[rows],
+        rows=rows,
+        first_path=first_chain.types,
+        second_path=second_chain.types,
     )
 
 
@@ -241,7 +261,7 @@ def hidden_links(
             further = next(
                 one for one in references if (one.source, one.target) == (source, target)
             )
-            referred = _followed(referred, further.rows)
+            referred = _referred_by(referred, further.rows)
         sides.append((owners[referred >= 0], referred[referred >= 0]))
 
     # The links of a row are all pairs of what it refers to on both sides.
