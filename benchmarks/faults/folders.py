@@ -23,7 +23,7 @@ from infomax.io.prepare import prepare
 from infomax.training import embed as engine
 from infomax.training import resuming, runs
 from infomax.training import vectors as embedding
-from infomax.training.health import CARD
+from infomax.training.card import CARD
 
 TOLD = 2
 """The exit code of a process that raised an `InputError`."""

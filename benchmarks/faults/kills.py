@@ -16,7 +16,7 @@ import torch
 from benchmarks.faults.children import Trials, run, start
 from infomax import DGI, Graph, InputError
 from infomax.training import resuming, runs
-from infomax.training.health import CARD
+from infomax.training.card import CARD
 
 FINISHED = {
     runs.CONFIG,

@@ -29,7 +29,8 @@ from infomax.kernels import Backend
 from infomax.kernels.ranks import Portion
 from infomax.parts.corruptions import SAME_SHAPES
 from infomax.parts.encoders import SkipMeanPool
-from infomax.training.presets import Preset, register_parts
+from infomax.training.part_names import register_parts
+from infomax.training.presets import Preset
 from infomax.training.schedule import ConstantRate
 from infomax.views.operands import Operand, multiply, to_gather
 from infomax.views.propagation import Normalisation

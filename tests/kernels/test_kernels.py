@@ -69,8 +69,8 @@ def test_a_training_of_short_steps_uses_one_thread(monkeypatch):
         torch.set_num_threads(before)
     # Their steps do not grow with the graph.
     for preset in (PRESETS["batches"], PATCHES):
-        assert preset.per_step(30, 12) == math.inf
-    assert PRESETS["whole-graph"].per_step(30, 9000) == 9000 * 512
+        assert preset.work_per_step(30, 12) == math.inf
+    assert PRESETS["whole-graph"].work_per_step(30, 9000) == 9000 * 512
 
 
 def test_a_small_graph_counts_as_large_in_one_of_many_models(monkeypatch):

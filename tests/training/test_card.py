@@ -10,7 +10,7 @@ import pytest
 from sample_graphs import random_graph
 
 from infomax import DGI
-from infomax.training.health import add_scores, flat, read_scores
+from infomax.training.card import add_scores, flat, read_scores
 
 
 def lines(run):

@@ -206,7 +206,7 @@ def _evaluate_labels(
     from infomax.evaluation.probes import choose_probe
     from infomax.evaluation.splits import known, splits_for
     from infomax.reports.comparison import advice, compare, majority, vectors_row
-    from infomax.training.health import add_scores
+    from infomax.training.card import add_scores
 
     if isinstance(scored, StoredEmbeddings):
         labelled_rows = asked.rows(scored.ids)  # the vectors of others are not read into memory
@@ -294,7 +294,7 @@ def _evaluate_edges(
 ) -> None:
     """Print and write how well the vectors of a run tell edges from random pairs of nodes."""
     from infomax.reports.edges import compare_links, edge_advice, keep_nothing
-    from infomax.training.health import add_scores
+    from infomax.training.card import add_scores
 
     keep = keep_nothing
     if out is not None:
@@ -348,7 +348,7 @@ def _evaluate_future(
 ) -> None:
     """Print and write how well vectors of the past tell later events from random pairs."""
     from infomax.reports.future import HITS, RANDOM_PAIRS, score_future
-    from infomax.training.health import add_scores
+    from infomax.training.card import add_scores
 
     with show.Steps("evaluate", None) as steps:
         steps.at(0, "training on the past")

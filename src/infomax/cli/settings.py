@@ -126,7 +126,7 @@ PART_NAMES = {
     "corruption": {"shuffle": "shuffle_features", "flip": "flip_edges", "both": "flip_and_shuffle"},
     "readout": {"mean": "SigmoidMean", "set2set": "Set2Set", "diffpool": "DiffPool"},
 }
-"""The names that the values of options have in `presets.PARTS`."""
+"""The names that the values of options have in `part_names.PARTS`."""
 
 
 def build_model(
@@ -172,7 +172,8 @@ def words(text: str | None) -> list[str]:
 
 def _parts(preset: str, user_choices: Mapping[str, Any]) -> dict[str, Any]:
     """The parts, as arguments of `DGI`, that the options mean."""
-    from infomax.training.presets import PARTS, PRESETS
+    from infomax.training.part_names import PARTS
+    from infomax.training.presets import PRESETS
 
     for name, presets in PRESETS_WITH_OPTION.items():
         if user_choices[name] is not None and preset not in presets:

@@ -71,7 +71,7 @@ def assemble(
     warn_if_zero(scaled.table, scaler)
 
     work = preset.work(seen.num_nodes) if numbers is None else numbers
-    work_per_step = preset.per_step(seen.num_nodes, seen.num_features)
+    work_per_step = preset.work_per_step(seen.num_nodes, seen.num_features)
     backend = Backend.of_training(device, work, work_per_step)
     views = preset.views(scaled, model.encoder.rule, watched(preset.corruption), backend)
     views.prepare(model.encoder.depth)

@@ -34,7 +34,8 @@ from infomax.reports.compared_vectors import (
 )
 from infomax.reports.compared_vectors import untrained as untrained
 from infomax.training import runs
-from infomax.training.health import flat, read_report, read_scores
+from infomax.training.card import flat, read_scores
+from infomax.training.health import read_report
 
 GUESS = "Majority class"
 SCORES_HIGHER = {

@@ -1,4 +1,4 @@
-"""Tensors and JSON values in one safetensors file, written whole or not at all, with a hash of its content."""
+"""Tensors and JSON values in one safetensors file, written whole or not at all, with a hash."""
 
 from __future__ import annotations
 
@@ -16,6 +16,10 @@ from infomax.io.atomic import replacing
 if TYPE_CHECKING:  # the vectors of a run are read without torch
     from torch import Tensor
 
+HEX_DIGITS = 64
+"""Length of a SHA-256 in text, with which the metadata of a file begins."""
+_REMEDY = "The file was cut short or changed: restore a copy, or remove it and train again."
+
 
 def save(path: Path, tensors: dict[str, Tensor], values: dict[str, Any]) -> None:
     """Write tensors and JSON values to one file, which appears whole or not at all."""
@@ -25,7 +29,8 @@ def save(path: Path, tensors: dict[str, Tensor], values: dict[str, Any]) -> None
         name: tensor.detach().cpu().contiguous().clone() for name, tensor in sorted(tensors.items())
     }
     text = json.dumps(values)
-    # One metadata entry, since safetensors does not fix their order: the same content gives the same bytes.
+    # One metadata entry, since safetensors does not fix their order: the same content gives the
+    # same bytes.
     content = serialise(tensors, metadata={"infomax": _digest(tensors, text) + text})
     with replacing(path) as temporary:
         temporary.write_bytes(content)  # safetensors' own writer raises no OSError on a full disk
@@ -38,11 +43,11 @@ def load(path: Path, framework: str = "pt") -> tuple[dict[str, Tensor], dict[str
     """
     try:
         with safe_open(path, framework=framework) as file:
-            entry = (file.metadata() or {})["infomax"]
+            metadata = (file.metadata() or {})["infomax"]
             tensors = {name: file.get_tensor(name) for name in sorted(file.keys())}
-        digest, text = entry[:64], entry[64:]
-        intact = digest == _digest(tensors, text)
-        values = json.loads(text) if intact else {}
+        digest, text = metadata[:HEX_DIGITS], metadata[HEX_DIGITS:]
+        is_intact = digest == _digest(tensors, text)
+        values = json.loads(text) if is_intact else {}
     except FileNotFoundError:
         raise InputError(str(path), "a file that infomax wrote", "no such file") from None
     except (
@@ -54,22 +59,19 @@ def load(path: Path, framework: str = "pt") -> tuple[dict[str, Tensor], dict[str
         TypeError,
         ValueError,
     ) as error:
-        raise InputError(
-            str(path), "a file that infomax wrote", f"a damaged one ({error})", _REMEDY
-        ) from None
-    if not intact or not isinstance(values, dict):
+        found = f"a damaged one ({error})"
+        raise InputError(str(path), "a file that infomax wrote", found, _REMEDY) from None
+    if not is_intact or not isinstance(values, dict):
         raise InputError(str(path), "the content its hash was made of", "other content", _REMEDY)
     return tensors, values
 
 
-_REMEDY = "The file was cut short or changed: restore a copy, or remove it and train again."
-
-
 def _digest(tensors: dict[str, Any], text: str) -> str:
+    """The SHA-256 of the text, and of name, dtype, shape and bytes of each tensor."""
     digest = hashlib.sha256(text.encode())
     for name, tensor in tensors.items():
-        kind = str(tensor.dtype).removeprefix("torch.")
-        digest.update(f"{name} torch.{kind} {list(tensor.shape)}\n".encode())
+        dtype = str(tensor.dtype).removeprefix("torch.")
+        digest.update(f"{name} torch.{dtype} {list(tensor.shape)}\n".encode())
         flat = tensor.reshape(-1)
         if not isinstance(flat, np.ndarray):
             import torch

@@ -21,7 +21,8 @@ from infomax.io.atomic import replacing
 from infomax.io.json import RESTORE, write_json
 from infomax.parts.encoders import Encoder
 from infomax.training import checkpoints, runs
-from infomax.training.health import read_report, write_card
+from infomax.training.card import write_card
+from infomax.training.health import read_report
 from infomax.training.recipe import Recipe
 from infomax.training.spectral_positions import SpectralPositions, typed_ids
 

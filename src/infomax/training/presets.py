@@ -1,10 +1,9 @@
-"""Presets: the paper's settings of parts, width and training, and exact batches."""
+"""Presets: all settings of a training, and the set-ups that have a name."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from numbers import Real
@@ -16,27 +15,22 @@ from infomax.arrays.scaling import Scale, check_scale
 from infomax.arrays.times import parse_half_lives
 from infomax.errors import InputError, shorten, whole
 from infomax.graphs.graph import Graph
-from infomax.parts.corruptions import (
-    drop_features,
-    flip_and_shuffle,
-    flip_edges,
-    shuffle_features,
-)
+from infomax.parts.corruptions import drop_features, shuffle_features
 from infomax.parts.deep_graph_infomax import DeepGraphInfomax
 from infomax.parts.discriminators import Bilinear
-from infomax.parts.encoders import (
-    GCN,
-    DenseSkipMeanPool,
-    Encoder,
-    MeanPool,
-    PathMean,
-    SkipMeanPool,
-    TwoHops,
-)
+from infomax.parts.encoders import GCN, DenseSkipMeanPool, Encoder, MeanPool, PathMean
 from infomax.parts.methods import Method, Part
-from infomax.parts.objectives import binary_cross_entropy, jensen_shannon
-from infomax.parts.readouts import DiffPool, Set2Set, SigmoidMean
+from infomax.parts.objectives import binary_cross_entropy
+from infomax.parts.readouts import SigmoidMean
 from infomax.parts.vectors import check_vectors
+from infomax.training.part_names import (
+    PARTS,
+    describe_setting,
+    is_known,
+    part_name,
+    restore_part,
+    show_setting,
+)
 from infomax.training.schedule import USUAL_EPOCHS, ConstantRate, Schedule, WarmUpCosine
 from infomax.views import Batches, ManyGraphs, Sizes, Views, WholeGraph
 
@@ -44,7 +38,7 @@ MOST_DIMENSIONS = 2**24
 """The largest width that is taken seriously: one vector of it has 67 MB."""
 MOST_LEARNING_RATE = 1000
 """Adam changes a weight by about the rate in each step: at 1e25 vectors have no finite length."""
-USUAL = 500
+EPOCHS_WITH_PATIENCE = 500
 """Epochs that a training with patience usually takes at most: 160 to 700 on thirteen graphs."""
 
 
@@ -52,9 +46,14 @@ USUAL = 500
 class Preset:
     """All settings of a training besides the graph, the seed and the device.
 
-    A part is the class or function itself, or a ``functools.partial`` of it: ``views`` is called with (graph, rule,
-    corruption, backend), ``encoder`` with (in_dim, dim), ``readout`` and ``discriminator`` with (dim), these three with
-    ``generator=``; ``corruption`` with (view, generator), ``objective`` with the logits of positives and negatives.
+    A part is the class or function itself, or a ``functools.partial`` of it:
+
+    - ``views`` is called with (graph, rule, corruption, backend);
+    - ``encoder`` with (in_dim, dim), ``readout`` and ``discriminator`` with (dim), these three
+      with ``generator=``;
+    - ``corruption`` with (view, generator);
+    - ``objective`` with the logits of positives and negatives;
+    - ``schedule`` with the highest learning rate.
     """
 
     views: Part = WholeGraph
@@ -64,21 +63,23 @@ class Preset:
     discriminator: Part = Bilinear
     objective: Part = binary_cross_entropy
     method: Part | None = None
-    """A `Method` of your own; None: `DeepGraphInfomax`, with readout, discriminator and objective as above."""
+    """A `Method` of your own; None: `DeepGraphInfomax`, with the readout, discriminator and
+    objective above."""
     scale: Scale = "auto"
     dim: int = 512
     schedule: Part = WarmUpCosine
-    """The learning rate of each step, a `Schedule`: called with the peak rate."""
+    """The learning rate of each step, a `Schedule`."""
     lr: float | None = None
-    """The highest learning rate; None: the usual one of the schedule for an encoder of this width."""
+    """The highest learning rate; None: the usual one of the schedule for this width."""
     epochs: int = USUAL_EPOCHS
     """Epochs to train; with patience the most."""
     patience: int | None = None
-    """Epochs without a lower training loss before training stops; None: train all epochs and keep the last weights."""
+    """Epochs without a lower training loss before training stops; None: train all epochs and keep
+    the last weights."""
     vectors: str = "recipe"
-    """What vectors are made of, see `infomax.training.recipe`: "recipe", "paper", or names of parts with commas."""
+    """What vectors are made of: "recipe", "paper", or names of parts with commas."""
     half_life: str | None = None
-    """Half-lives of the pooled parts, with commas, see `infomax.training.decay`; None: one part, of plain means."""
+    """Half-lives of the pooled parts, with commas; None: one part, of plain means."""
 
     name: str = ""
     """The name under which infomax knows it."""
@@ -89,51 +90,20 @@ class Preset:
         usual_settings = usual.describe()
         # The usual rate depends on the width: it is shown only where somebody chose it.
         usual_settings["lr"] = dataclasses.replace(usual, dim=self.dim).make_schedule().peak
-        changed = {
-            key: value
-            for key, value in self.describe().items()
-            if value != usual_settings.get(key) and key != "preset"
-        }
-        settings = [f"{key}={_shown(value)}" for key, value in changed.items()]
-        return f"Preset({', '.join([repr(self.name)] * bool(self.name) + settings)})"
+
+        shown = [repr(self.name)] if self.name else []
+        for setting, value in self.describe().items():
+            if setting != "preset" and value != usual_settings.get(setting):
+                shown.append(f"{setting}={show_setting(value)}")
+        return f"Preset({', '.join(shown)})"
 
     @property
     def regime(self) -> type[Views]:
         """The class of the views; raise InputError if there is none."""
-        regime: Any = partial(self.views).func  # that of a partial is its function, too
+        regime: Any = partial(self.views).func
         if not isinstance(regime, type) or not issubclass(regime, Views):
-            raise InputError("views", "a subclass of infomax.views.Views", _name(regime))
+            raise InputError("views", "a subclass of infomax.views.Views", part_name(regime))
         return regime
-
-    def bytes(self, graph: Graph, device: torch.device) -> int:
-        """Estimate the peak bytes of a training on a device."""
-        ours = partial(self.encoder).func in PARTS.values()
-        with (
-            torch.device("meta") if ours else nullcontext()
-        ):  # without memory, to ask for its sizes
-            encoder = self.build_encoder(1 if ours else graph.num_features, torch.Generator("cpu"))
-        sizes = Sizes(
-            self.dim, len(getattr(encoder, "paths", ())) or encoder.depth, encoder.out_dim
-        )
-        return self.regime.bytes(graph, sizes, device, **partial(self.views).keywords)
-
-    def build_encoder(self, in_dim: int, generator: torch.Generator) -> Any:
-        """Build the encoder; raise InputError for one of your own that is none."""
-        encoder = self.encoder(in_dim, self.dim, generator=generator)
-        if not isinstance(encoder, Encoder):
-            where = f"encoder {type(encoder).__name__}"
-            raise InputError(where, "a subclass of infomax.parts.encoders.Encoder", "another class")
-        return encoder
-
-    def make_method(self) -> Method:
-        """Make the method; raise InputError for one of your own that is none."""
-        if self.method is None:
-            return DeepGraphInfomax(self.readout, self.discriminator, self.objective)
-        if not isinstance(method := self.method(), Method):
-            raise InputError(
-                "method", "a subclass of infomax.parts.methods.Method", repr(self.method)
-            )
-        return method
 
     @property
     def schedule_class(self) -> type[Schedule]:
@@ -141,8 +111,41 @@ class Preset:
         schedule: Any = partial(self.schedule).func
         if not isinstance(schedule, type) or not issubclass(schedule, Schedule):
             expected = "a subclass of infomax.training.schedule.Schedule"
-            raise InputError("schedule", expected, _name(schedule))
+            raise InputError("schedule", expected, part_name(schedule))
         return schedule
+
+    @property
+    def paths(self) -> dict[str, int]:
+        """The paths of its encoder between several types, with the number of features at the end.
+
+        Empty where the encoder takes no paths.
+        """
+        encoder = partial(self.encoder)
+        if not _takes_paths(encoder.func):
+            return {}
+        paths: dict[str, int] = encoder.keywords.get("paths", {})
+        return paths
+
+    # What a training is made of
+
+    def build_encoder(self, in_dim: int, generator: torch.Generator) -> Any:
+        """Build the encoder; raise InputError for one of your own that is none."""
+        encoder = self.encoder(in_dim, self.dim, generator=generator)
+        if not isinstance(encoder, Encoder):
+            location = f"encoder {type(encoder).__name__}"
+            expected = "a subclass of infomax.parts.encoders.Encoder"
+            raise InputError(location, expected, "another class")
+        return encoder
+
+    def make_method(self) -> Method:
+        """Make the method; raise InputError for one of your own that is none."""
+        if self.method is None:
+            return DeepGraphInfomax(self.readout, self.discriminator, self.objective)
+        method = self.method()
+        if not isinstance(method, Method):
+            expected = "a subclass of infomax.parts.methods.Method"
+            raise InputError("method", expected, repr(self.method))
+        return method
 
     def make_schedule(self) -> Schedule:
         """Make the schedule, with the peak that was given or the usual one."""
@@ -150,48 +153,120 @@ class Preset:
         schedule: Schedule = self.schedule(peak)
         return schedule
 
-    @property
-    def paths(self) -> dict[str, int]:
-        """The paths of its encoder in a graph of several types, each with the number of features at its end."""
-        encoder = partial(self.encoder)
-        return encoder.keywords.get("paths", {}) if _along_paths(encoder.func) else {}
-
     def fitted_to(self, graph: Graph) -> Preset:
-        """Return the preset with the paths of a graph of several types, where the encoder takes paths.
+        """Return the preset with the paths of a graph of several types, if its encoder takes paths.
 
         Parts of ours that need edges of one type are refused.
         """
         encoder = partial(self.encoder)
-        if not _along_paths(encoder.func):
+        if not _takes_paths(encoder.func):
             return self
-        several = "a graph of several types of nodes"
+
+        several_types = "a graph of several types of nodes"
         if not graph.node_type:
-            raise InputError(f"encoder {encoder.func.__name__}", several, "one type of nodes")
-        where = f", in {several}"
-        corruption = partial(self.corruption).func
+            raise InputError(f"encoder {encoder.func.__name__}", several_types, "one type of nodes")
         if not self.regime.pools_along_paths:
-            raise InputError("views", f"WholeGraph or Batches{where}", self.regime.__name__)
-        if corruption in PARTS.values() and corruption is not shuffle_features:
-            raise InputError("corruption", f"shuffle_features{where}", corruption.__name__)
-        chosen = dict(encoder.keywords)
-        paths = graph.paths(
-            **{name: chosen.pop(name) for name in ("paths", "hops") if name in chosen}
+            expected = f"WholeGraph or Batches, in {several_types}"
+            raise InputError("views", expected, self.regime.__name__)
+        corruption = partial(self.corruption).func
+        if is_known(corruption) and corruption is not shuffle_features:
+            expected = f"shuffle_features, in {several_types}"
+            raise InputError("corruption", expected, corruption.__name__)
+
+        arguments = dict(encoder.keywords)
+        choice_of_paths = {
+            name: arguments.pop(name) for name in ("paths", "hops") if name in arguments
+        }
+        paths = graph.paths(**choice_of_paths)
+        return dataclasses.replace(self, encoder=partial(encoder.func, **arguments, paths=paths))
+
+    # What a training takes
+
+    def bytes(self, graph: Graph, device: torch.device) -> int:
+        """Estimate the peak bytes of a training on a device."""
+        generator = torch.Generator("cpu")
+        if is_known(self.encoder):
+            with torch.device("meta"):  # without memory, to ask for its sizes
+                encoder = self.build_encoder(1, generator)
+        else:
+            encoder = self.build_encoder(graph.num_features, generator)
+        path_count = len(getattr(encoder, "paths", ()))
+        sizes = Sizes(self.dim, path_count or encoder.depth, encoder.out_dim)
+        return self.regime.bytes(graph, sizes, device, **partial(self.views).keywords)
+
+    def work(self, node_count: int) -> float:
+        """About how many numbers a training computes; infinite if it always needs kernels."""
+        if self.regime.needs_kernels:
+            return math.inf
+        epochs = self.epochs
+        if self.patience is not None:
+            epochs = min(epochs, EPOCHS_WITH_PATIENCE)
+        return node_count * self.dim * epochs
+
+    def work_per_step(self, node_count: int, feature_count: int) -> float:
+        """How many numbers an operation of a step computes at most; infinite as in `work`."""
+        if self.regime.needs_kernels:
+            return math.inf
+        return max(node_count, feature_count, self.dim) * self.dim
+
+    # Checking, and writing down
+
+    def checked(self) -> Preset:
+        """Return the preset with plain numbers; raise InputError for what is bad or does not fit."""
+        self._check_parts()
+        dim = whole("dim", self.dim, 1, MOST_DIMENSIONS)
+        lr: Any = self.schedule_class.usual_peak(dim) if self.lr is None else self.lr
+        is_number = isinstance(lr, Real)
+        if not is_number or not 0 < lr <= MOST_LEARNING_RATE:
+            expected = f"a number above 0 and up to {MOST_LEARNING_RATE:,}"
+            raise InputError("lr", expected, shorten(repr(lr)).strip('"'))
+        patience = None if self.patience is None else whole("patience", self.patience, 1)
+        if patience is not None and not self.schedule_class.allows_early_stopping:
+            name = self.schedule_class.__name__
+            expected = f"none with the schedule {name}, whose rate falls until the last epoch"
+            remedy = "Leave it out, or take the schedule ConstantRate."
+            raise InputError("patience", expected, repr(patience), remedy)
+        half_life = self.half_life
+        if half_life is not None:
+            half_life = ",".join(parse_half_lives(half_life))
+        return dataclasses.replace(
+            self,
+            scale=check_scale(self.scale),
+            dim=dim,
+            lr=float(lr),
+            epochs=whole("epochs", self.epochs, 0),
+            patience=patience,
+            vectors=check_vectors(self.vectors),
+            half_life=half_life,
         )
-        return dataclasses.replace(self, encoder=partial(encoder.func, **chosen, paths=paths))
 
-    def work(self, nodes: int) -> float:
-        """Return about how many numbers a training on so many nodes computes; infinite if it always needs kernels."""
-        epochs = self.epochs if self.patience is None else min(self.epochs, USUAL)
-        return math.inf if self.regime.needs_kernels else nodes * self.dim * epochs
+    def _check_parts(self) -> None:
+        """Raise InputError for a part that is none, or that does not fit the regime."""
+        built_by_infomax = ("encoder", "readout", "discriminator", "method", "schedule")
+        for name in built_by_infomax:
+            part = getattr(self, name)
+            if isinstance(part, torch.nn.Module) or (part is not None and not callable(part)):
+                remedy = "Pass the class itself; bind its arguments with functools.partial."
+                found = f"one of type {type(part).__name__}"
+                raise InputError(name, "a class or a function", found, remedy)
 
-    def per_step(self, nodes: int, features: int) -> float:
-        """Return how many numbers an operation of a step computes at most; infinite if it always needs kernels."""
-        return math.inf if self.regime.needs_kernels else max(nodes, features, self.dim) * self.dim
+        objective_weights: Any = getattr(self.objective, "parameters", tuple)()
+        if any(weight.requires_grad for weight in objective_weights):
+            remedy = "Put them into the discriminator."
+            raise InputError("objective", "one without weights", "one with some", remedy)
+        self.make_method()
+
+        fitting_names = self.regime.corruptions
+        corruption = partial(self.corruption).func
+        if fitting_names and is_known(corruption) and corruption.__name__ not in fitting_names:
+            expected = f"{' or '.join(fitting_names)}, for {self.regime.__name__}"
+            raise InputError("corruption", expected, corruption.__name__)
 
     def describe(self) -> dict[str, Any]:
         """Return the settings as JSON values; a part is its name and its bound arguments."""
         values = {
-            field.name: _describe(getattr(self, field.name)) for field in dataclasses.fields(self)
+            field.name: describe_setting(getattr(self, field.name))
+            for field in dataclasses.fields(self)
         }
         # A run without these is named by its other settings: so were runs that knew no schedules.
         for name in ("method", "half_life"):
@@ -201,60 +276,49 @@ class Preset:
             del values["schedule"]
         return {"preset": values.pop("name"), **values}
 
-    def checked(self) -> Preset:
-        """Return the preset with plain numbers; raise InputError for a bad number or part, or parts that do not fit."""
-        for name in (
-            "encoder",
-            "readout",
-            "discriminator",
-            "method",
-            "schedule",
-        ):  # infomax builds these
-            part = getattr(self, name)
-            if isinstance(part, torch.nn.Module) or (part is not None and not callable(part)):
-                remedy = "Pass the class itself; bind its arguments with functools.partial."
-                raise InputError(
-                    name, "a class or a function", f"one of type {type(part).__name__}", remedy
-                )
-        if any(one.requires_grad for one in getattr(self.objective, "parameters", tuple)()):
-            raise InputError(
-                "objective",
-                "one without weights",
-                "one with some",
-                "Put them into the discriminator.",
-            )
-        self.make_method()
-        dim = whole("dim", self.dim, 1, MOST_DIMENSIONS)
-        lr: Any = self.schedule_class.usual_peak(dim) if self.lr is None else self.lr
-        is_number = isinstance(lr, Real)
-        if not is_number or not 0 < lr <= MOST_LEARNING_RATE:
-            expected = f"a number above 0 and up to {MOST_LEARNING_RATE:,}"
-            raise InputError("lr", expected, shorten(repr(lr)).strip('"'))
-        if self.patience is not None and not self.schedule_class.allows_early_stopping:
-            name = self.schedule_class.__name__
-            expected = f"none with the schedule {name}, whose rate falls until the last epoch"
-            remedy = "Leave it out, or take the schedule ConstantRate."
-            raise InputError("patience", expected, repr(self.patience), remedy)
-        fitting = self.regime.corruptions
-        corruption = partial(self.corruption).func
-        if fitting and corruption in PARTS.values() and corruption.__name__ not in fitting:
-            expected = f"{' or '.join(fitting)}, for {self.regime.__name__}"
-            raise InputError("corruption", expected, corruption.__name__)
-        return dataclasses.replace(
-            self,
-            scale=check_scale(self.scale),
-            dim=dim,
-            lr=float(lr),
-            epochs=whole("epochs", self.epochs, 0),
-            patience=None if self.patience is None else whole("patience", self.patience, 1),
-            vectors=check_vectors(self.vectors),
-            half_life=None
-            if self.half_life is None
-            else ",".join(parse_half_lives(self.half_life)),
-        )
+
+def restore(settings: dict[str, Any], custom_parts: dict[str, Part]) -> Preset:
+    """Rebuild the preset that `Preset.describe` described.
+
+    Args:
+        settings: the description.
+        custom_parts: your own parts by field name: a description has only their names.
+    """
+    part_fields = [field for field, value in settings.items() if isinstance(value, dict)]
+    for field, part in custom_parts.items():
+        if field not in part_fields or not callable(part):
+            expected = f"a class or a function, for one of {', '.join(part_fields)}"
+            raise InputError(f"DGI.load(run, {field}=...)", expected, repr(part))
+
+    missing_fields = [
+        field
+        for field in part_fields
+        if field not in custom_parts and settings[field]["part"] not in PARTS
+    ]
+    if missing_fields:
+        names = ", ".join(f"{field} {settings[field]['part']}" for field in missing_fields)
+        arguments = ", ".join(f"{field}=..." for field in missing_fields)
+        remedy = f"Pass it, in Python: DGI.load(run, {arguments})."
+        raise InputError(names, "a part of infomax", "one of your own", remedy)
+
+    values: dict[str, Any] = {"schedule": ConstantRate, **settings}
+    values["name"] = values.pop("preset")
+    for field in part_fields:
+        if field not in custom_parts:
+            values[field] = restore_part(settings[field])
+        elif _takes_paths(partial(custom_parts[field]).func):
+            # The paths were those of the training graph.
+            values[field] = partial(custom_parts[field], paths=settings[field]["paths"])
+        else:
+            values[field] = custom_parts[field]
+    return Preset(**values)
 
 
-_KNOWN = (
+def _takes_paths(encoder: Part) -> bool:
+    return isinstance(encoder, type) and issubclass(encoder, PathMean)
+
+
+_NAMED_PRESETS = (
     # Cora, Citeseer, Pubmed.
     Preset(name="whole-graph"),
     # The same objective on batches of nodes, for graphs of any size. An epoch is one step.
@@ -263,11 +327,7 @@ _KNOWN = (
     Preset(name="mean-pool", encoder=MeanPool),
     # A graph of several types of nodes, one of them after the other.
     Preset(name="types", encoder=PathMean),
-    Preset(
-        name="type-batches",
-        views=partial(Batches, batch=2048),
-        encoder=PathMean,
-    ),
+    Preset(name="type-batches", views=partial(Batches, batch=2048), encoder=PathMean),
     # PPI. The paper does not give its dropout rate; at 0.2 the loss stays near 0.69.
     Preset(
         name="many-graphs",
@@ -279,9 +339,9 @@ _KNOWN = (
         epochs=20,
     ),
 )
-PRESETS = {preset.name: preset for preset in _KNOWN}
+PRESETS = {preset.name: preset for preset in _NAMED_PRESETS}
 
-_PAPER_EPOCHS: dict[str, dict[str, Any]] = {
+_PAPER_LENGTHS: dict[str, dict[str, Any]] = {
     "whole-graph": {"epochs": 10_000, "patience": 20},
     "mean-pool": {"epochs": 10_000, "patience": 20},
     "types": {"epochs": 10_000, "patience": 20},
@@ -289,77 +349,7 @@ _PAPER_EPOCHS: dict[str, dict[str, Any]] = {
     "type-batches": {"epochs": 300},
 }
 PAPER_PRESETS = {
-    name: dataclasses.replace(preset, schedule=ConstantRate, **_PAPER_EPOCHS.get(name, {}))
+    name: dataclasses.replace(preset, schedule=ConstantRate, **_PAPER_LENGTHS.get(name, {}))
     for name, preset in PRESETS.items()
 }
-"""The same set-ups trained by the paper's protocol: a constant rate, and early stopping on whole graphs."""
-
-_OURS: tuple[Part, ...] = (
-    WholeGraph, Batches, ManyGraphs,
-    GCN, MeanPool, SkipMeanPool, DenseSkipMeanPool, TwoHops, PathMean,
-    shuffle_features, flip_edges, flip_and_shuffle, drop_features,
-    SigmoidMean, Set2Set, DiffPool,
-    Bilinear,
-    binary_cross_entropy, jensen_shannon,
-    WarmUpCosine, ConstantRate,
-)  # fmt: skip
-PARTS = {part.__name__: part for part in _OURS}
-"""Parts by the names that run folders have for them."""
-
-
-def register_parts(*parts: Part) -> None:
-    """Make parts of another package known, so that a run folder that names them can be read."""
-    PARTS.update({part.__name__: part for part in parts})
-
-
-def _along_paths(encoder: Part) -> bool:
-    return isinstance(encoder, type) and issubclass(encoder, PathMean)
-
-
-def restore(settings: dict[str, Any], own: dict[str, Part]) -> Preset:
-    """Rebuild the preset that `Preset.describe` described; your own parts are passed by field name."""
-    parts = [field for field, value in settings.items() if isinstance(value, dict)]
-    for field, part in own.items():
-        if field not in parts or not callable(part):
-            expected = f"a class or a function, for one of {', '.join(parts)}"
-            raise InputError(f"DGI.load(run, {field}=...)", expected, repr(part))
-    values: dict[str, Any] = {"schedule": ConstantRate, **settings}
-    values["name"] = values.pop("preset")
-    lacking = [
-        field for field in parts if field not in own and settings[field]["part"] not in PARTS
-    ]
-    if lacking:
-        names = ", ".join(f"{field} {settings[field]['part']}" for field in lacking)
-        remedy = (
-            f"Pass it, in Python: DGI.load(run, {', '.join(f'{field}=...' for field in lacking)})."
-        )
-        raise InputError(names, "a part of infomax", "one of your own", remedy)
-    for field, value in settings.items():
-        if field in own:
-            along = _along_paths(partial(own[field]).func)  # the paths were those of the graph
-            values[field] = partial(own[field], paths=value["paths"]) if along else own[field]
-        elif isinstance(value, dict):
-            bound = dict(value)
-            name = bound.pop("part")
-            values[field] = partial(PARTS[name], **bound) if bound else PARTS[name]
-    return Preset(**values)
-
-
-def _describe(value: Any) -> Any:
-    if not callable(value):
-        return value
-    return {"part": _name(partial(value).func), **partial(value).keywords}
-
-
-def _shown(value: Any) -> str:
-    """A described setting as it stands in a representation: of a part its name, with the arguments that are bound."""
-    if not isinstance(value, dict):
-        return repr(value)
-    bound = ", ".join(f"{key}={given!r}" for key, given in value.items() if key != "part")
-    return f"{value['part']}({bound})" if bound else str(value["part"])
-
-
-def _name(function: Part) -> str:
-    """Return a part's name; with its module if it is not infomax's, since names may coincide."""
-    name = getattr(function, "__qualname__", type(function).__qualname__)
-    return name if PARTS.get(name) is function else f"{function.__module__}.{name}"
+"""The same set-ups by the paper's protocol: a constant rate, early stopping on whole graphs."""

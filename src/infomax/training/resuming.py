@@ -1,4 +1,8 @@
-"""Checkpoints of a training in its run folder: written at pauses, read to resume; and hashes that know it again."""
+"""Checkpoints of a training in its run folder, and the fingerprint that knows a training again.
+
+Checkpoints are written at pauses and read to resume. A fingerprint has the settings of a training
+and hashes of its graph: a checkpoint resumes only the same training.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +25,7 @@ from infomax.training import checkpoints, runs
 from infomax.training.loop import Training
 
 CHECKPOINT_SECONDS = 20.0
+"""Seconds between two checkpoints."""
 HASHED = ("graph", "grouping", "list of ids", "set of seen nodes", "list of times")
 """What a fingerprint has hashes of."""
 
@@ -28,7 +33,10 @@ Pause = Callable[[Training], None]
 
 
 def resume(training: Training, folder: Path, fingerprint: dict[str, str]) -> bool:
-    """Continue from the checkpoint in a run folder, if there is one; raise InputError for that of another training."""
+    """Continue from the checkpoint in a run folder; returns whether there was one.
+
+    Raises InputError for the checkpoint of another training.
+    """
     checkpoint = folder / runs.CHECKPOINT
     if not checkpoint.exists():
         return False
@@ -37,21 +45,19 @@ def resume(training: Training, folder: Path, fingerprint: dict[str, str]) -> boo
     refuse_other(checkpoint, values.pop("fingerprint", {}), fingerprint)
     try:
         training.restore(tensors, values)
-    except (
-        KeyError,
-        RuntimeError,
-    ) as error:  # a part of one's own has the same name, and other weights
+    except (KeyError, RuntimeError) as error:
+        # A part of your own has the name of the one that was trained, and other weights.
         remedy = "Resume with the original parts, or choose another folder."
-        raise InputError(
-            str(checkpoint), "the weights of these parts", in_words(error), remedy
-        ) from error
+        expected = "the weights of these parts"
+        raise InputError(str(checkpoint), expected, in_words(error), remedy) from error
     return True
 
 
 def preset_begun(folder: Path) -> str:
     """Return the name of the preset that a run folder was begun with; "" where none was."""
     if (folder / runs.CHECKPOINT).exists():
-        name = checkpoints.load(folder / runs.CHECKPOINT)[1].get("preset")
+        _, values = checkpoints.load(folder / runs.CHECKPOINT)
+        name = values.get("preset")
     elif (folder / runs.MODEL).exists():
         name = runs.check(folder)["settings"].get("preset")
     else:
@@ -63,10 +69,13 @@ def preset_begun(folder: Path) -> str:
 
 
 def refuse_other_run(folder: Path, graph: Graph, settings: dict[str, Any], seed: int) -> None:
-    """Raise InputError for a finished run of another graph or of other settings; the device may differ."""
-    config = runs.load_model(folder)[0]
-    known = runs.read_training_graph(folder, graph.folder)
-    found = fingerprint_of(known, config["settings"], config["seed"], "")
+    """Raise InputError for a finished run of another graph or other settings.
+
+    The device may differ.
+    """
+    config, _, _ = runs.load_model(folder)
+    run_graph = runs.read_training_graph(folder, graph.folder)
+    found = fingerprint_of(run_graph, config["settings"], config["seed"], "")
     expected = fingerprint_of(graph, settings, seed, "")
     refuse_other(folder, found, expected, "a finished run")
 
@@ -74,50 +83,57 @@ def refuse_other_run(folder: Path, graph: Graph, settings: dict[str, Any], seed:
 def pausing(
     progress: Pause, folder: Path | None, fingerprint: dict[str, str], preset: str
 ) -> Pause:
-    """Return a function for `Training.run` that calls ``progress``, and writes a log and checkpoints into a folder.
+    """Return a function for `Training.run` that calls ``progress``, and writes into a run folder.
 
-    A checkpoint holds the name of the preset and the fingerprint of the training. If ``progress`` raises
-    KeyboardInterrupt on any rank, a checkpoint is written and all ranks stop after this step.
+    It writes a log of the epochs, and now and then a checkpoint with the name of the preset and
+    the fingerprint. If ``progress`` raises KeyboardInterrupt on any rank, a checkpoint is written
+    and all ranks stop after this step.
     """
-    saved, logged = time.monotonic(), 0
+    saved_at = time.monotonic()
+    logged_count = 0
 
     def pause(training: Training) -> None:
-        nonlocal saved, logged
-        if (
-            folder is not None and len(training.history) > logged
-        ):  # the first call writes all, also of a resumed one
-            rows = enumerate(training.history[logged:], logged + 1)
-            lines = [to_json({"epoch": epoch, **record._asdict()}) + "\n" for epoch, record in rows]
-            with (folder / runs.METRICS).open("a" if logged else "w", encoding="utf-8") as file:
-                file.writelines(lines)
-            logged = len(training.history)
-        interruption = None
+        nonlocal saved_at, logged_count
+        if folder is not None and len(training.history) > logged_count:
+            # The first call writes all epochs, those before an interruption too.
+            _log_epochs(folder / runs.METRICS, training, logged_count)
+            logged_count = len(training.history)
+
+        interruption: KeyboardInterrupt | None = None
         try:
             progress(training)
-        except KeyboardInterrupt as interrupted:
-            interruption = interrupted
-        stopped = training.ranks.any(interruption is not None)
-        if stopped or time.monotonic() - saved > CHECKPOINT_SECONDS:
+        except KeyboardInterrupt as raised:
+            interruption = raised
+
+        is_stopped = training.ranks.any(interruption is not None)
+        if is_stopped or time.monotonic() - saved_at > CHECKPOINT_SECONDS:
             if folder is not None:
                 tensors, values = training.state()
                 values |= {"fingerprint": fingerprint, "preset": preset}
                 checkpoints.save(folder / runs.CHECKPOINT, tensors, values)
-            saved = time.monotonic()
-        if stopped:
+            saved_at = time.monotonic()
+        if is_stopped:
             raise interruption or KeyboardInterrupt("stopped on another rank")
 
     return pause
 
 
+def _log_epochs(path: Path, training: Training, logged_count: int) -> None:
+    """Append the epochs that the log lacks, a JSON object each; with none logged, begin anew."""
+    new_records = enumerate(training.history[logged_count:], logged_count + 1)
+    lines = [to_json({"epoch": epoch, **record._asdict()}) + "\n" for epoch, record in new_records]
+    with path.open("a" if logged_count else "w", encoding="utf-8") as file:
+        file.writelines(lines)
+
+
 def fingerprint_of(
     graph: Graph, settings: dict[str, Any], seed: int, device: str
 ) -> dict[str, str]:
-    """Identify a training: hashes of its graph, the rest as JSON. A checkpoint resumes only the same training."""
+    """Identify a training: hashes of its graph, the rest as JSON."""
     values = {**settings, "seed": seed, "device": device}
     values.pop("preset", None)  # the settings say all that it does
-    return graph_fingerprint(graph) | {
-        name: to_json(value, sort_keys=True) for name, value in values.items()
-    }
+    described = {name: to_json(value, sort_keys=True) for name, value in values.items()}
+    return graph_fingerprint(graph) | described
 
 
 def graph_fingerprint(graph: Graph) -> dict[str, str]:
@@ -125,59 +141,67 @@ def graph_fingerprint(graph: Graph) -> dict[str, str]:
     if graph.folder is not None:
         return {"graph": folder_hash(graph.folder)}
     if graph.table.mapped:
+        found = "a graph folder with attached nodes"
         remedy = "Add them to the tables, and make the folder again: infomax prepare."
-        raise InputError(
-            "graph", "one that a folder holds", "a graph folder with attached nodes", remedy
-        )
-    of_types = [graph.nodes[node_type] for node_type in sorted(graph.nodes)]
-    names = np.array(
-        [*graph.types, *chain.from_iterable(one.ends for one in graph.relations)], object
-    )
+        raise InputError("graph", "one that a folder holds", found, remedy)
+
+    nodes_of_types = [graph.nodes[node_type] for node_type in sorted(graph.nodes)]
+    end_types = chain.from_iterable(relation.ends for relation in graph.relations)
+    type_names = np.array([*graph.types, *end_types], object)
     matrices = [relation.edges.matrix() for relation in graph.relations]
-    tables = [nodes.table.loaded().values for nodes in of_types]
-    found = {
-        "graph": digest(*matrices, *tables, names),
+    tables = [nodes.table.loaded().values for nodes in nodes_of_types]
+    fingerprint = {
+        "graph": digest(*matrices, *tables, type_names),
         "grouping": digest(graph.groups),
-        "list of ids": digest(*(one.ids for one in of_types)),
-        "set of seen nodes": digest(*(one.splits.get("seen") for one in of_types)),
+        "list of ids": digest(*(nodes.ids for nodes in nodes_of_types)),
+        "set of seen nodes": digest(*(nodes.splits.get("seen") for nodes in nodes_of_types)),
     }
-    if any(one.times is not None for one in of_types):
-        found["list of times"] = digest(*(one.times for one in of_types))
-    return found
+    if any(nodes.times is not None for nodes in nodes_of_types):
+        fingerprint["list of times"] = digest(*(nodes.times for nodes in nodes_of_types))
+    return fingerprint
 
 
 def digest(*values: Any) -> str:
     """Return the SHA-256 of arrays, sparse matrices or None."""
     content = hashlib.sha256()
     for value in values:
-        parts = [value]
-        if sparse.issparse(value):  # scipy's integers have 4 or 8 bytes, as a matrix was made
-            integer = np.int32 if max(value.nnz, *value.shape) < 2**31 else np.int64
-            parts = [
-                value.indptr.astype(integer, copy=False),
-                value.indices.astype(integer, copy=False),
-                value.data,
-            ]
-        for part in parts:
-            array = np.ascontiguousarray(part)
-            content.update(
-                json.dumps(array.tolist()).encode() if array.dtype == object else array.data
-            )
+        for array in _arrays_of(value):
+            if array.dtype == object:
+                content.update(json.dumps(array.tolist()).encode())
+            else:
+                content.update(array.data)
     return content.hexdigest()
+
+
+def _arrays_of(value: Any) -> list[Any]:
+    """The contiguous arrays that a value consists of."""
+    if not sparse.issparse(value):
+        return [np.ascontiguousarray(value)]
+    # scipy's integers have 4 or 8 bytes, as a matrix was made.
+    fits_in_32_bits = max(value.nnz, *value.shape) < 2**31
+    integer = np.int32 if fits_in_32_bits else np.int64
+    return [
+        np.ascontiguousarray(value.indptr.astype(integer, copy=False)),
+        np.ascontiguousarray(value.indices.astype(integer, copy=False)),
+        np.ascontiguousarray(value.data),
+    ]
 
 
 def refuse_other(
     path: Path, found: dict[str, str], expected: dict[str, str], what: str = "a checkpoint"
 ) -> None:
-    """Raise InputError for what another training left; it names both values, or the part if they are hashes."""
+    """Raise InputError for what another training left.
+
+    The message names both values, or the part of the graph where these are hashes.
+    """
+    remedy = "Resume with the original graph and settings, or choose another folder."
     for name in expected | found:
-        value, other = expected.get(name, "none"), found.get(name, "none")
-        if other != value:
-            hashed = name in HASHED
-            this, that = (
-                (f"this {name}", f"another {name}")
-                if hashed
-                else (f"{name} {value}", f"{name} {other}")
-            )
-            remedy = "Resume with the original graph and settings, or choose another folder."
-            raise InputError(str(path), f"{what} of {this}", f"one of {that}", remedy)
+        expected_value = expected.get(name, "none")
+        found_value = found.get(name, "none")
+        if found_value == expected_value:
+            continue
+        if name in HASHED:
+            wanted, other = f"this {name}", f"another {name}"
+        else:
+            wanted, other = f"{name} {expected_value}", f"{name} {found_value}"
+        raise InputError(str(path), f"{what} of {wanted}", f"one of {other}", remedy)

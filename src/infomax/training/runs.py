@@ -41,7 +41,8 @@ from infomax.io.schema.schema import Schema
 from infomax.io.schema.schema_file import from_json as schema_from_json
 from infomax.io.schema.schema_file import to_json as schema_to_json
 from infomax.training import checkpoints
-from infomax.training.health import CARD, SCORES, read_report
+from infomax.training.card import CARD, SCORES
+from infomax.training.health import read_report
 from infomax.version import __version__
 
 FORMAT = 5
