@@ -49,7 +49,7 @@ def test_every_depth_and_width_is_trained_once_beside_the_untrained(small, tmp_p
     encoder = depth.partial(depth.GCN, layers=2)
     for method, epochs in (("DGI", 5), ("Random-Init", 0)):
         vectors = (
-            DGI(8, encoder=encoder, epochs=epochs, seed=1, device="cpu")
+            DGI(8, encoder=encoder, epochs=epochs, vectors="paper", seed=1, device="cpu")
             .fit_transform(small)
             .vectors
         )

@@ -92,12 +92,12 @@ def test_every_run_has_a_seed_of_its_own_for_the_encoder_and_the_probe(small, mo
     monkeypatch.setitem(
         EXPERIMENTS,
         "cora",
-        dataclasses.replace(EXPERIMENTS["cora"], settings={"dim": 4, "epochs": 1}),
+        dataclasses.replace(EXPERIMENTS["cora"], arguments={"dim": 4, "epochs": 1}),
     )
     monkeypatch.setitem(PROBES, "paper", spy)
     score_dataset("cora", runs=3, device="cpu")
     assert spy.seeds == [0, 1, 2, 0, 1, 2, 0]
     for seed, vectors in enumerate(spy.vectors[3:6]):
         np.testing.assert_array_equal(
-            vectors, DGI(4, epochs=0, seed=seed).fit_transform(small).vectors
+            vectors, DGI(4, epochs=0, vectors="paper", seed=seed).fit_transform(small).vectors
         )
