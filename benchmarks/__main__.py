@@ -85,6 +85,7 @@ TOYS = {
     "benchmarks.together": Toy("--nodes 200 --epochs 2 --repeats 1"),
     "benchmarks.growth": Toy("--nodes 50,100 --fixed 60 --repeats 1"),
     "benchmarks.largest": Toy("--nodes 1e3 --features 5 --degree 4 --dim 4 --steps 2"),
+    "benchmarks.parts": Toy("--help", device=False),  # benchmarks.papers runs it
     "benchmarks.ranks": Toy("--scale 0.005 --ranks 1 --dim 8 --batch 256 --steps 1 --repeats 1"),
     "benchmarks.folds": Toy("cora --sizes 5 --draws 1", "planetoid", device=False),
     "benchmarks.columns": Toy(
@@ -97,6 +98,7 @@ TOYS = {
     "recipes.positions": Toy("cora --runs 1 --dim 8", "planetoid"),
     "recipes.recommend": Toy("--users 200 --items 300 --ratings 12 --seeds 1", device=False),
     "recipes.defaults": Toy("cora --encoders 1 --dim 8", "planetoid"),
+    "recipes.weak_features": Toy("heco-acm-random --encoders 1 --dim 8 --epochs 2", "heco"),
     "recipes.bgrl": Toy("--dataset cora --dim 8 --epochs 3", "planetoid", device=False),
     "recipes.edge_features": Toy("--dim 8 --epochs 3 --seeds 1", device=False),
     "recipes.batches": Toy("--growth 1e3"),
