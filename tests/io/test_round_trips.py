@@ -200,7 +200,7 @@ def sparse_words(n: int, width: int, each: int) -> Graph:
 def test_a_poor_choice_of_format_is_pointed_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rows, "_MANY_CELLS", 50_000)
+    monkeypatch.setattr(rows, "MANY_CELLS", 50_000)
     graph = sparse_words(200, 500, 4)
     for name, poor in (("g.npz", False), ("tables", True)):
         with warnings.catch_warnings(record=True) as caught:

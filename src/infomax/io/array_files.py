@@ -22,10 +22,12 @@ GROUP = 1 << 18
 
 
 class ArrayWriter:
-    """An .npy file that is written row by row; its header comes last, when the number of rows is known."""
+    """An .npy file that is written row by row; its header is written again at the end, with the number of rows."""
 
     def __init__(self, path: Path, dtype: DTypeLike, width: int | None = None) -> None:
-        self.dtype, self.width, self.rows = np.dtype(dtype), width, 0
+        self.dtype = np.dtype(dtype)
+        self.width = width
+        self.rows = 0
         self.file = path.open("wb")
         self._write_header()
 
@@ -37,8 +39,8 @@ class ArrayWriter:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: object, *_: object) -> None:
-        if kind is None:
+    def __exit__(self, error_type: object, *_: object) -> None:
+        if error_type is None:
             self.file.seek(0)
             self._write_header()
             self.file.flush()
@@ -46,63 +48,78 @@ class ArrayWriter:
         self.file.close()
 
     def _write_header(self) -> None:
-        """Write the header, which is as long for any number of rows: numpy leaves room for it."""
+        """Write the header, which is as long for any number of rows: NumPy leaves room for it."""
         shape = (self.rows,) if self.width is None else (self.rows, self.width)
-        described = {
+        description = {
             "descr": np.lib.format.dtype_to_descr(self.dtype),
             "fortran_order": False,
             "shape": shape,
         }
-        np.lib.format.write_array_header_1_0(self.file, described)
+        np.lib.format.write_array_header_1_0(self.file, description)
 
 
 class FeatureWriter(ExitStack):
-    """The files of the features ``[N, F]`` of a graph folder, in half precision where asked; ``where`` they are from.
+    """The files of the features ``[N, F]`` of a graph folder, in half precision where that is asked for.
 
-    They are stored sparse where the first rows are `mostly_zero`; without rows there is no file.
+    Features are stored sparse where the first rows are `mostly_zero`. Without rows there is no file.
+
+    Args:
+        folder: the graph folder.
+        source: where the features are from, for messages.
+        halved: whether they are stored in half precision.
     """
 
-    def __init__(self, folder: Path, where: str, *, halved: bool) -> None:
+    def __init__(self, folder: Path, source: str, *, halved: bool) -> None:
         super().__init__()
         self.folder = folder
-        self.where = where
+        self.source = source
         self.halved = halved
         self.rows = 0
-        self.files: list[ArrayWriter] = []
+        self.entries: ArrayWriter | None = None
+        self.columns: ArrayWriter | None = None
+        self.starts: ArrayWriter | None = None
+        # An earlier attempt may have stored the features in the other form.
         for name in (layout.FEATURES, layout.FEATURE_COLUMNS, layout.FEATURE_STARTS):
-            (folder / name).unlink(
-                missing_ok=True
-            )  # of an attempt before, which may have stored them otherwise
+            (folder / name).unlink(missing_ok=True)
 
     def append(self, block: Any) -> None:
         """Add rows ``[n, F]``, dense or CSR."""
-        if not self.files:
-            kind = np.float16 if self.halved else np.float32
-            if mostly_zero([block]):
-                self._open(layout.FEATURES, kind)
-                self._open(layout.FEATURE_COLUMNS, np.int32)
-                self._open(layout.FEATURE_STARTS, np.int64)
-                self.files[2].append(np.zeros(1))
-            else:
-                self._open(layout.FEATURES, kind, block.shape[1])
-        values = block.data if sparse.issparse(block) else block
-        if self.halved and np.abs(values).max(initial=0) > np.finfo(np.float16).max:
-            expected = "numbers that half precision can hold, up to 65,504"
-            raise InputError(
-                f"{self.where}, features", expected, str(np.abs(values).max()), "Leave out --half."
-            )
-        if len(self.files) == 1:
-            for part in row_blocks(block):
-                self.files[0].append(dense(part))
+        if self.entries is None:
+            self.entries = self._open_files(block)
+        self._refuse_too_large(block)
+        if self.columns is not None and self.starts is not None:
+            rows = sparse.csr_array(block)
+            self.starts.append(self.entries.rows + rows.indptr[1:].astype(np.int64))
+            self.entries.append(rows.data)
+            self.columns.append(rows.indices)
         else:
-            rows, (entries, columns, starts) = sparse.csr_array(block), self.files
-            starts.append(entries.rows + rows.indptr[1:].astype(np.int64))
-            entries.append(rows.data)
-            columns.append(rows.indices)
+            for part in row_blocks(block):
+                self.entries.append(dense(part))
         self.rows += block.shape[0]
 
-    def _open(self, name: str, kind: DTypeLike, width: int | None = None) -> None:
-        self.files.append(self.enter_context(ArrayWriter(self.folder / name, kind, width)))
+    def _open_files(self, first_block: Any) -> ArrayWriter:
+        """Open the files in the form that suits the first rows; returns that of the numbers."""
+        dtype = np.float16 if self.halved else np.float32
+        if not mostly_zero([first_block]):
+            return self._open(layout.FEATURES, dtype, first_block.shape[1])
+        self.columns = self._open(layout.FEATURE_COLUMNS, np.int32)
+        self.starts = self._open(layout.FEATURE_STARTS, np.int64)
+        self.starts.append(np.zeros(1))
+        return self._open(layout.FEATURES, dtype)
+
+    def _open(self, name: str, dtype: DTypeLike, width: int | None = None) -> ArrayWriter:
+        return self.enter_context(ArrayWriter(self.folder / name, dtype, width))
+
+    def _refuse_too_large(self, block: Any) -> None:
+        """Refuse numbers that half precision would make infinite."""
+        if not self.halved:
+            return
+        values = block.data if sparse.issparse(block) else block
+        largest = np.abs(values).max(initial=0)
+        if largest > np.finfo(np.float16).max:
+            location = f"{self.source}, features"
+            expected = "numbers that half precision can hold, up to 65,504"
+            raise InputError(location, expected, str(largest), "Leave out --half.")
 
 
 def write_senders(folder: Path, senders: Senders) -> None:

@@ -26,9 +26,8 @@ def replacing(path: Path) -> Iterator[Path]:
         mode = temporary.stat().st_mode
         try:
             yield temporary
-            temporary.chmod(
-                mode
-            )  # a library may have created the file anew, readable by its owner alone
+            # A library may have created the file anew, readable by its owner alone.
+            temporary.chmod(mode)
             with temporary.open("rb+") as file:
                 os.fsync(file.fileno())
             temporary.replace(path)
@@ -58,18 +57,15 @@ def make_folder(path: Path) -> None:
 def refuse_existing(path: Path) -> None:
     """Refuse a place for a new folder where there is something already."""
     if path.exists():
-        raise InputError(
-            str(path),
-            "a place for a new folder",
-            "one that exists",
-            "Remove it, or choose another.",
-        )
+        remedy = "Remove it, or choose another."
+        raise InputError(str(path), "a place for a new folder", "one that exists", remedy)
 
 
 def remove_leftovers(path: Path) -> None:
     """Remove the temporary files for ``path`` that a killed process has left; the caller holds a lock on it."""
-    for left in path.parent.glob(f".{glob.escape(path.stem)}-tmp-*{path.suffix}"):
-        left.unlink(missing_ok=True)
+    pattern = f".{glob.escape(path.stem)}-tmp-*{path.suffix}"
+    for temporary in path.parent.glob(pattern):
+        temporary.unlink(missing_ok=True)
 
 
 def _create(path: Path) -> Path:
@@ -97,32 +93,29 @@ def writable(path: Path, expected: str) -> Iterator[None]:
 
 
 @contextmanager
-def locked(lock: Path, where: Path) -> Iterator[None]:
-    """Hold the lock file ``lock`` until the block ends, so that nobody else writes ``where``.
+def locked(lock_path: Path, folder: Path) -> Iterator[None]:
+    """Hold a lock file until the block ends, so that nobody else writes into a folder.
 
     The operating system releases the lock when its process ends, however it ends: a killed process leaves nothing that
     would keep the next one out. Where another process holds it, refuse.
     """
     from filelock import FileLock, Timeout
 
-    file = FileLock(lock)
+    lock = FileLock(lock_path)
     try:
-        file.acquire(timeout=0)
+        lock.acquire(timeout=0)
     except Timeout:
-        expected, found = (
-            "a place that no other process is writing",
-            "one that another process is writing",
-        )
+        expected = "a place that no other process is writing"
+        found = "one that another process is writing"
         remedy = "Wait until it has ended, or choose another place."
-        raise InputError(str(where), expected, found, remedy) from None
+        raise InputError(str(folder), expected, found, remedy) from None
     except OSError as error:
-        raise InputError(
-            str(where), "a place where files can be locked", error.strerror or str(error)
-        ) from error
+        expected = "a place where files can be locked"
+        raise InputError(str(folder), expected, error.strerror or str(error)) from error
     try:
         yield
     finally:
         # Removed while it is held, so that it is never the file of another process. Windows removes it on release.
         with suppress(OSError):
-            lock.unlink(missing_ok=True)
-        file.release()
+            lock_path.unlink(missing_ok=True)
+        lock.release()

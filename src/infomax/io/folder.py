@@ -48,10 +48,12 @@ def write_folder(graph: Record, folder: Path) -> None:
         finish(folder, write_arrays(graph, folder))
         return
     for node_type, nodes in graph.nodes.items():
-        own = folder / "nodes" / node_type
-        own.mkdir(parents=True)
-        none = Adjacency(sparse.csr_array((nodes.num_nodes, nodes.num_nodes), dtype=np.float32))
-        finish(own, write_arrays(Record.of_one_type(nodes, none), own))
+        type_folder = folder / "nodes" / node_type
+        type_folder.mkdir(parents=True)
+        shape = (nodes.num_nodes, nodes.num_nodes)
+        no_edges = Adjacency(sparse.csr_array(shape, dtype=np.float32))
+        nodes_alone = Record.of_one_type(nodes, no_edges)
+        finish(type_folder, write_arrays(nodes_alone, type_folder))
     for relation in graph.relations:
         sides = {"to_target": relation.edges.senders}
         if relation.edges.directed:
@@ -60,21 +62,21 @@ def write_folder(graph: Record, folder: Path) -> None:
             path = place(folder, relation.ends, side)
             path.mkdir(parents=True)
             write_senders(path, senders)
-    finish_types(folder, graph.types, [one.ends for one in graph.relations])
+    finish_types(folder, graph.types, [relation.ends for relation in graph.relations])
 
 
 def write_arrays(graph: Record, folder: Path) -> dict[str, Any]:
     """Write the files of a graph that is in memory into an existing folder; returns what `finish` is to say."""
     if graph.groups is not None:
-        raise InputError(
-            "graph", "one graph", "several (it has groups)", "A graph folder holds one graph."
-        )
+        remedy = "A graph folder holds one graph."
+        raise InputError("graph", "one graph", "several (it has groups)", remedy)
     write_senders(folder, graph.edges.senders)
     with FeatureWriter(folder, "features", halved=False) as writer:
-        for block in [graph.features] if graph.table.sparse else row_blocks(graph.features):
+        blocks = [graph.features] if graph.table.sparse else row_blocks(graph.features)
+        for block in blocks:
             writer.append(block)
     write_nodes(folder / layout.NODES, graph)
-    return {
+    about = {
         "nodes": graph.num_nodes,
         "edges": graph.num_edges,
         "directed": graph.directed,
@@ -85,8 +87,10 @@ def write_arrays(graph: Record, folder: Path) -> dict[str, Any]:
         "dropped": dict(graph.dropped),
         "edge_columns": graph.edge_columns,
         "schema": None if graph.schema is None else schema_to_json(graph.schema),
-        **({} if graph.encoding is None else {"encoding": graph.encoding.to_json()}),
     }
+    if graph.encoding is not None:
+        about["encoding"] = graph.encoding.to_json()
+    return about
 
 
 def write_nodes(path: Path, graph: Record) -> None:
@@ -102,12 +106,11 @@ def write_nodes(path: Path, graph: Record) -> None:
     for prefix, group in ((layout.LABEL, graph.labels), (layout.SPLIT, graph.splits)):
         for name, values in group.items():
             column = arrow_column(values)
-            columns[prefix + name] = (
-                column.dictionary_encode() if values.dtype == object else column
-            )
-    parquet.write_table(
-        pyarrow.table(columns), path, row_group_size=GROUP, write_page_checksum=True
-    )
+            if values.dtype == object:
+                column = column.dictionary_encode()
+            columns[prefix + name] = column
+    table = pyarrow.table(columns)
+    parquet.write_table(table, path, row_group_size=GROUP, write_page_checksum=True)
 
 
 def finish(folder: Path, about: dict[str, Any]) -> None:
@@ -115,78 +118,81 @@ def finish(folder: Path, about: dict[str, Any]) -> None:
 
     The statistics of the features are computed here unless ``about`` has them.
     """
-    files = dict[str, Any]()
-    weights = [layout.WEIGHTS] if about["weighted"] else []
-    edges = (layout.STARTS, layout.NEIGHBOURS, *weights)
-    sparse_ones = (
-        (layout.FEATURE_STARTS, layout.FEATURE_COLUMNS)
-        if (folder / layout.FEATURE_STARTS).exists()
-        else ()
-    )
-    for name in (*edges, *sparse_ones, layout.FEATURES, layout.NODES):
-        files[name] = describe(folder / name)
+    edge_files = [layout.STARTS, layout.NEIGHBOURS]
+    if about["weighted"]:
+        edge_files.append(layout.WEIGHTS)
+    sparse_files: list[str] = []
+    if (folder / layout.FEATURE_STARTS).exists():
+        sparse_files = [layout.FEATURE_STARTS, layout.FEATURE_COLUMNS]
+    names = [*edge_files, *sparse_files, layout.FEATURES, layout.NODES]
+    files = {name: describe(folder / name) for name in names}
+
+    width = len(about["feature_names"])
     if "statistics" not in about:
-        features, _ = layout.map_features(
-            folder, files, (about["nodes"], len(about["feature_names"]))
-        )
-        about = about | {"statistics": Statistics.of(Table(features, mapped=True)).to_json()}
-    described = {"format": layout.FORMAT, "infomax": __version__, **about, "files": files}
-    content = (to_json(described, indent=2) + "\n").encode()
-    matrices = [
-        (edges, about["nodes"]),
-        *([(sparse_ones, len(about["feature_names"]))] if sparse_ones else []),
-    ]
-    mapped = [
-        ({name: layout.map_array(folder / name) for name in names}, width)
-        for names, width in matrices
-    ]
-    check_once(folder, files, hashlib.sha256(content).hexdigest(), mapped)
+        features, _ = layout.map_features(folder, files, (about["nodes"], width))
+        statistics = Statistics.of(Table(features, mapped=True))
+        about = about | {"statistics": statistics.to_json()}
+    description = {"format": layout.FORMAT, "infomax": __version__, **about, "files": files}
+    content = (to_json(description, indent=2) + "\n").encode()
+
+    # What is checked here is not checked again when the folder is first opened.
+    matrices = [(_mapped(folder, edge_files), about["nodes"])]
+    if sparse_files:
+        matrices.append((_mapped(folder, sparse_files), width))
+    check_once(folder, files, hashlib.sha256(content).hexdigest(), matrices)
     (folder / layout.ABOUT).write_bytes(content)
+
+
+def _mapped(folder: Path, names: Sequence[str]) -> dict[str, Any]:
+    return {name: layout.map_array(folder / name) for name in names}
 
 
 def describe(path: Path) -> dict[str, Any]:
     """What graph.json says of a file."""
-    told = {"bytes": path.stat().st_size, "sha256": file_hash(path)}
+    entry: dict[str, Any] = {"bytes": path.stat().st_size, "sha256": file_hash(path)}
     if path.suffix == ".npy":
         array = layout.map_array(path)
-        told |= {"dtype": str(array.dtype), "shape": list(array.shape)}
-    return told
+        entry |= {"dtype": str(array.dtype), "shape": list(array.shape)}
+    return entry
 
 
-def finish_types(folder: Path, kinds: Sequence[str], relations: Sequence[Ends]) -> None:
+def finish_types(folder: Path, node_types: Sequence[str], relations: Sequence[Ends]) -> None:
     """Write graph.json, which makes folders of types and of relations a graph folder."""
-    about: list[dict[str, Any]] = []
+    described_relations: list[dict[str, Any]] = []
     for ends in sorted(relations):
-        there = [side for side in SIDES if place(folder, ends, side).exists()]
-        files = {
-            side: {
-                file.name: describe(file) for file in sorted(place(folder, ends, side).iterdir())
-            }
-            for side in there
-        }
-        about.append({"source": ends[0], "name": ends[1], "target": ends[2], "files": files})
-    types = {
-        node_type: layout.folder_hash(folder / "nodes" / node_type) for node_type in sorted(kinds)
+        files = {}
+        for side in SIDES:
+            path = place(folder, ends, side)
+            if path.exists():
+                files[side] = {file.name: describe(file) for file in sorted(path.iterdir())}
+        source, name, target = ends
+        described_relations.append(
+            {"source": source, "name": name, "target": target, "files": files}
+        )
+    described_types = {
+        node_type: layout.folder_hash(folder / "nodes" / node_type)
+        for node_type in sorted(node_types)
     }
-    described = {"format": FORMAT, "infomax": __version__, "types": types, "relations": about}
-    (folder / layout.ABOUT).write_text(to_json(described, indent=2) + "\n", encoding="utf-8")
+    description = {
+        "format": FORMAT,
+        "infomax": __version__,
+        "types": described_types,
+        "relations": described_relations,
+    }
+    (folder / layout.ABOUT).write_text(to_json(description, indent=2) + "\n", encoding="utf-8")
 
 
 def open_folder(path: Path) -> Record:
     """The graph of a folder, its arrays mapped."""
     if not layout.is_folder(path):
         found = "no graph.json in it" if path.is_dir() else "nothing of that name"
-        raise InputError(
-            str(path),
-            "a graph folder",
-            found,
-            "Make one: infomax prepare EDGES NODES --out FOLDER.",
-        )
+        remedy = "Make one: infomax prepare EDGES NODES --out FOLDER."
+        raise InputError(str(path), "a graph folder", found, remedy)
     with layout.described(path) as about:
         if "types" in about:
             return _open_types(path, about)
-    nodes, edges, told = _map_nodes(path)
-    return Record.of_one_type(nodes, edges, **told)
+    nodes, edges, more = _map_nodes(path)
+    return Record.of_one_type(nodes, edges, **more)
 
 
 def _map_nodes(path: Path) -> tuple[Nodes, MappedAdjacency, dict[str, Any]]:
@@ -203,42 +209,44 @@ def _open_types(path: Path, about: dict[str, Any]) -> Record:
     """The graph of a folder of several types, its arrays mapped; ``about`` is what graph.json says."""
     if about["format"] != FORMAT:
         raise ValueError(f"format {about['format']}")
-    for node_type, told in about["types"].items():
-        own = path / "nodes" / node_type
-        if not layout.is_folder(own) or layout.folder_hash(own) != told:
-            raise InputError(
-                str(own / layout.ABOUT),
-                f"the file that {path / layout.ABOUT} tells",
-                "another",
-                AGAIN,
-            )
+    for node_type, expected_hash in about["types"].items():
+        type_folder = path / "nodes" / node_type
+        if not layout.is_folder(type_folder) or layout.folder_hash(type_folder) != expected_hash:
+            location = str(type_folder / layout.ABOUT)
+            expected = f"the file that {path / layout.ABOUT} tells"
+            raise InputError(location, expected, "another", AGAIN)
     folders = {node_type: _map_nodes(path / "nodes" / node_type) for node_type in about["types"]}
-    nodes = {node_type: one for node_type, (one, _, _) in folders.items()}
-    described, found = layout.folder_hash(path), []
-    for one in about["relations"]:
-        ends = (one["source"], one["name"], one["target"])
-        sizes = {"to_target": (ends[2], ends[0]), "to_source": (ends[0], ends[2])}
-        sides = dict[str, Senders]()
-        for side, files in one["files"].items():
-            there = place(path, ends, side)
-            n, width = (nodes[node_type].num_nodes for node_type in sizes[side])
-            entries = int(files[layout.NEIGHBOURS]["shape"][0])
-            arrays = layout.map_files(there, files, layout.sides(n, entries))
-            check_once(there, files, described, [(arrays, width)])
-            sides[side] = Senders(
-                arrays[layout.STARTS], arrays[layout.NEIGHBOURS], arrays.get(layout.WEIGHTS)
-            )
-        if ends[0] != ends[2] and len(sides) < 2:
-            raise ValueError(f"one direction of {'.'.join(ends)}")
-        edges = MappedAdjacency(sides["to_target"], len(sides) == 2, sides.get("to_source"))
-        found.append(Relation(*ends, edges))
+    nodes = {node_type: type_nodes for node_type, (type_nodes, _, _) in folders.items()}
+    sizes = {node_type: type_nodes.num_nodes for node_type, type_nodes in nodes.items()}
+    description_hash = layout.folder_hash(path)
+    relations = [
+        _open_relation(path, described, sizes, description_hash) for described in about["relations"]
+    ]
     first = min(nodes)
-    return Record(
-        nodes,
-        tuple(found),
-        first,
-        **folders[first][2] | {"folder": path.resolve(), "node_type_is_first": True},
-    )
+    more = folders[first][2] | {"folder": path.resolve(), "node_type_is_first": True}
+    return Record(nodes, tuple(relations), first, **more)
+
+
+def _open_relation(
+    path: Path, described: dict[str, Any], sizes: dict[str, int], description_hash: str
+) -> Relation:
+    """A relation of a folder of several types, mapped; ``described`` is what graph.json says of it."""
+    ends = (described["source"], described["name"], described["target"])
+    source, name, target = ends
+    types_of_side = {"to_target": (target, source), "to_source": (source, target)}
+    sides: dict[str, Senders] = {}
+    for side, files in described["files"].items():
+        receiver_count, sender_count = (sizes[node_type] for node_type in types_of_side[side])
+        entry_count = int(files[layout.NEIGHBOURS]["shape"][0])
+        folder = place(path, ends, side)
+        arrays = layout.map_files(folder, files, layout.sides(receiver_count, entry_count))
+        check_once(folder, files, description_hash, [(arrays, sender_count)])
+        starts, neighbours = arrays[layout.STARTS], arrays[layout.NEIGHBOURS]
+        sides[side] = Senders(starts, neighbours, arrays.get(layout.WEIGHTS))
+    if source != target and len(sides) < 2:
+        raise ValueError(f"one direction of {'.'.join(ends)}")
+    edges = MappedAdjacency(sides["to_target"], len(sides) == 2, sides.get("to_source"))
+    return Relation(source, name, target, edges)
 
 
 def _schema_location(path: Path, keys: tuple[str, ...]) -> str:
@@ -251,11 +259,10 @@ def check_folder(path: Path) -> None:
     with layout.described(path) as about:
         for node_type in about.get("types", ()):
             check_folder(path / "nodes" / node_type)
-        for one in about.get("relations", ()):
-            for side, files in one["files"].items():
-                layout.compare_hashes(
-                    place(path, (one["source"], one["name"], one["target"]), side), files
-                )
+        for relation in about.get("relations", ()):
+            ends = (relation["source"], relation["name"], relation["target"])
+            for side, files in relation["files"].items():
+                layout.compare_hashes(place(path, ends, side), files)
         if "files" in about:
             layout.compare_hashes(path, about["files"])
 

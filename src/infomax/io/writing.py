@@ -34,7 +34,8 @@ from infomax.io.unite import without_features, without_structural_features
 from infomax.progress import Progress, followed, silent
 
 NAMES = "a .npz, edges.csv,nodes.csv (or .tsv, .txt, .parquet), a folder for tables, or NAME.graph"
-_BLOCK_CELLS = 1 << 23
+CELLS_PER_BLOCK = 1 << 23
+"""Features of a node table that are written at a time."""
 
 
 def write_graph(graph: Record, path: str | Path, progress: Progress = silent) -> None:
@@ -42,41 +43,46 @@ def write_graph(graph: Record, path: str | Path, progress: Progress = silent) ->
 
     What would be read back as another graph is refused. ``progress`` is told the nodes that text holds so far.
     """
-    place, name, suffix = Path(path), str(path), text.extension(Path(path))
+    target = Path(path)
+    name = str(path)
+    suffix = text.extension(target)
     graph = graph.loaded()
-    if any(relation.edge_features is not None for relation in graph.relations):
-        remedy = "Keep the table of edges, and add its features when the graph is read."
-        raise InputError(name, "a graph whose edges have no features", "features of edges", remedy)
-    if graph.held_out is not None and suffix != ".npz":
-        raise InputError(
-            name,
-            "an .npz, for a graph with edges held out",
-            f"the extension {shorten(place.suffix)}",
-        )
-    if graph.types and (suffix not in ("", ".npz", ".graph", *EXTENSIONS) or "," in name):
-        found = f"the extension {shorten(place.suffix)}"
-        expected = "a folder for tables (also NAME.parquet), an .npz or NAME.graph, for several types of nodes"
-        raise InputError(name, expected, found)
+    _refuse_format(graph, target, name, suffix)
     if suffix not in (".npz", ".graph"):
         graph = without_structural_features(graph)
     if name.count(",") == 1:
         first, second = (Path(part.strip()) for part in name.split(","))
         _write_tables(graph, first, second, progress)
     elif graph.types and suffix in ("", *EXTENSIONS):
-        _write_whole(place, lambda work: _write_typed(graph, work, suffix or ".csv", progress))
+        table_suffix = suffix or ".csv"
+        _write_new_folder(target, lambda work: _write_typed(graph, work, table_suffix, progress))
     elif suffix == "":
-        _write_in_folder(graph, place, progress)
-    elif suffix in (".npz", ".graph"):
-        refuse_unwritable(graph, name, suffix[1:])
-        if suffix == ".npz":
-            write_npz(graph, place)
-        else:
-            _write_whole(place, lambda work: write_folder(graph, work))
+        _write_in_folder(graph, target, progress)
+    elif suffix == ".npz":
+        refuse_unwritable(graph, name, "npz")
+        write_npz(graph, target)
+    elif suffix == ".graph":
+        refuse_unwritable(graph, name, "graph")
+        _write_new_folder(target, lambda work: write_folder(graph, work))
     elif suffix in EXTENSIONS:
-        remedy = f"Name both: {place},{place.with_name(f'nodes{suffix}')}."
+        remedy = f"Name both: {target},{target.with_name(f'nodes{suffix}')}."
         raise InputError(name, "an edge table and a node table", "one of them", remedy)
     else:
-        raise InputError(name, NAMES, f"the extension {shorten(place.suffix)}")
+        raise InputError(name, NAMES, f"the extension {shorten(target.suffix)}")
+
+
+def _refuse_format(graph: Record, target: Path, name: str, suffix: str) -> None:
+    """Refuse a graph that the format cannot hold."""
+    found = f"the extension {shorten(target.suffix)}"
+    if any(relation.edge_features is not None for relation in graph.relations):
+        remedy = "Keep the table of edges, and add its features when the graph is read."
+        raise InputError(name, "a graph whose edges have no features", "features of edges", remedy)
+    if graph.held_out is not None and suffix != ".npz":
+        raise InputError(name, "an .npz, for a graph with edges held out", found)
+    holds_types = suffix in ("", ".npz", ".graph", *EXTENSIONS) and "," not in name
+    if graph.types and not holds_types:
+        expected = "a folder for tables (also NAME.parquet), an .npz or NAME.graph, for several types of nodes"
+        raise InputError(name, expected, found)
 
 
 def _write_in_folder(graph: Record, folder: Path, progress: Progress) -> None:
@@ -84,100 +90,98 @@ def _write_in_folder(graph: Record, folder: Path, progress: Progress) -> None:
     files = (folder / "edges.csv", folder / "nodes.csv")
     for stem in ("edges", "nodes", "features"):
         for other in set(folder.glob(f"{stem}.*")) - set(files):
-            raise InputError(
-                str(folder),
-                "a folder without other tables of a graph",
-                other.name,
-                "Choose another one.",
-            )
-    new = not folder.exists()
+            expected = "a folder without other tables of a graph"
+            raise InputError(str(folder), expected, other.name, "Choose another one.")
+    is_new = not folder.exists()
     refuse_unwritable(graph, str(folder), "text")
     make_folder(folder)
     try:
         _write_tables(graph, *files, progress)
     except BaseException:
-        if new:
+        if is_new:
             folder.rmdir()
         raise
 
 
 def how_to_read(graph: Record, path: str | Path) -> str:
     """The option that a file needs to be read as the same graph, or nothing."""
-    tells = Path(path).suffix.lower() in (".npz", ".graph") and "," not in str(path)
-    return " --directed" if graph.directed and not tells else ""
+    tells_directions = Path(path).suffix.lower() in (".npz", ".graph") and "," not in str(path)
+    return " --directed" if graph.directed and not tells_directions else ""
 
 
-def _write_whole(place: Path, write: Callable[[Path], None]) -> None:
+def _write_new_folder(target: Path, write: Callable[[Path], None]) -> None:
     """Write a new folder, which appears when it is whole."""
-    refuse_existing(place)
-    work = place.with_name(f".{place.name}-write")
+    refuse_existing(target)
+    work = target.with_name(f".{target.name}-write")
     make_folder(work)
-    with writable(place, "a place where a folder can be written"):
+    with writable(target, "a place where a folder can be written"):
         try:
             write(work)
-            work.replace(place)
+            work.replace(target)
         finally:
             shutil.rmtree(work, ignore_errors=True)
 
 
 def _write_typed(graph: Record, folder: Path, suffix: str, progress: Progress) -> None:
     """Write tables ``nodes/TYPE.*`` and ``edges/TYPE.RELATION.TYPE.*``; unnamed features as ``features/TYPE.npz``."""
-    for part in ("nodes", "edges"):
-        (folder / part).mkdir()
-    for node_type, one in graph.by_type().items():
-        if one.feature_names and list(one.feature_names) == matrix_names(one.num_features):
+    (folder / "nodes").mkdir()
+    (folder / "edges").mkdir()
+    for node_type, nodes in graph.by_type().items():
+        if nodes.feature_names and list(nodes.feature_names) == matrix_names(nodes.num_features):
             (folder / "features").mkdir(exist_ok=True)
-            whole = sparse.issparse(one.features)
-            save: Any = sparse.save_npz if whole else np.save
-            save(folder / "features" / f"{node_type}.{'npz' if whole else 'npy'}", one.features)
-            one = one.replace(**vars(without_features(one.own)))
-        refuse_unwritable(one, str(folder), "parquet" if suffix == ".parquet" else "text")
+            _write_matrix(nodes.features, folder / "features" / node_type)
+            nodes = nodes.replace(**vars(without_features(nodes.own)))
+        refuse_unwritable(nodes, str(folder), "parquet" if suffix == ".parquet" else "text")
         if suffix != ".parquet":
-            refuse_too_many(one, str(folder))
-        _write_nodes(one, folder / "nodes" / f"{node_type}{suffix}", suffix, progress)
+            refuse_too_many(nodes, str(folder))
+        _write_nodes(nodes, folder / "nodes" / f"{node_type}{suffix}", suffix, progress)
     for ends, columns in relation_columns(graph).items():
-        text.write_tables(
-            folder / "edges" / f"{'.'.join(ends)}{suffix}", suffix, iter([arrow_edges(columns)])
-        )
+        path = folder / "edges" / f"{'.'.join(ends)}{suffix}"
+        text.write_tables(path, suffix, iter([arrow_edges(columns)]))
+
+
+def _write_matrix(features: Any, path: Path) -> None:
+    """Write features ``[N, F]`` as ``PATH.npz`` where they are sparse, else as ``PATH.npy``."""
+    if sparse.issparse(features):
+        sparse.save_npz(path.with_name(f"{path.name}.npz"), features)
+    else:
+        np.save(path.with_name(f"{path.name}.npy"), features)
 
 
 def _write_tables(graph: Record, edges: Path, nodes: Path, progress: Progress) -> None:
-    kinds = [text.extension(path) for path in (edges, nodes)]
-    for path, node_type in zip((edges, nodes), kinds, strict=True):
-        if node_type not in EXTENSIONS:
+    """Write an edge table and a node table; both are moved to their places only when both are whole."""
+    suffixes = {path: text.extension(path) for path in (edges, nodes)}
+    for path, suffix in suffixes.items():
+        if suffix not in EXTENSIONS:
             raise other_extension(path, EXTENSIONS)
     if edges == nodes:
         raise InputError(str(edges), "two files, for edges and for nodes", "one name twice")
-    for path, node_type in zip((edges, nodes), kinds, strict=True):
-        refuse_unwritable(graph, str(path), "parquet" if node_type == ".parquet" else "text")
-    if kinds[1] != ".parquet":
+    for path, suffix in suffixes.items():
+        refuse_unwritable(graph, str(path), "parquet" if suffix == ".parquet" else "text")
+    if suffixes[nodes] != ".parquet":
         refuse_too_many(graph, str(nodes))
-    # Both are moved to their places only when both are whole.
-    with replacing(edges) as first, replacing(nodes) as second:
-        text.write_tables(first, kinds[0], iter([arrow_edges(edge_columns(graph))]))
-        _write_nodes(graph, second, kinds[1], progress)
+
+    with replacing(edges) as edge_file, replacing(nodes) as node_file:
+        edge_table = arrow_edges(edge_columns(graph))
+        text.write_tables(edge_file, suffixes[edges], iter([edge_table]))
+        _write_nodes(graph, node_file, suffixes[nodes], progress)
 
 
-def _write_nodes(graph: Record, path: Path, node_type: str, progress: Progress) -> None:
-    step = max(1, _BLOCK_CELLS // max(1, graph.num_features))
-    tables = arrow_nodes(graph, step, flat=node_type != ".parquet")
-    text.write_tables(
-        path, node_type, followed(tables, progress, "nodes", -(-graph.num_nodes // step), 1)
-    )
+def _write_nodes(graph: Record, path: Path, suffix: str, progress: Progress) -> None:
+    rows_per_block = max(1, CELLS_PER_BLOCK // max(1, graph.num_features))
+    count = -(-graph.num_nodes // rows_per_block)
+    tables = arrow_nodes(graph, rows_per_block, flat=suffix != ".parquet")
+    text.write_tables(path, suffix, followed(tables, progress, "nodes", count, 1))
 
 
 def arrow_edges(columns: dict[str, NDArray[Any]]) -> Any:
     """The edge table of these columns as a pyarrow table."""
     import pyarrow as pa
 
-    kinds = {
-        "i": pa.int64(),
-        "O": pa.string(),
-        "f": pa.float32(),
-    }  # which a column without edges cannot tell
-    return pa.table(
-        {name: pa.array(column, kinds[column.dtype.kind]) for name, column in columns.items()}
-    )
+    # A column of a graph without edges cannot tell its type.
+    types = {"i": pa.int64(), "O": pa.string(), "f": pa.float32()}
+    cells = {name: pa.array(column, types[column.dtype.kind]) for name, column in columns.items()}
+    return pa.table(cells)
 
 
 def arrow_nodes(graph: Record, step: int, *, flat: bool = False) -> Iterator[Any]:
@@ -190,30 +194,34 @@ def arrow_nodes(graph: Record, step: int, *, flat: bool = False) -> Iterator[Any
     names = graph.feature_names
     annotations = flat_annotations(graph) if flat else annotation_columns(graph)
     taken = {id_name(graph), GROUPS, NAME, TIME, "", *names}
+    if flat:
+        taken |= {name.removesuffix("[0]") for name in names}
     for first in range(0, graph.num_nodes, step):
         rows = slice(first, first + step)
         columns = {id_name(graph): pa.array(graph.ids[rows])}
         block = dense(graph.features[rows])
-        for name, start, stop in _owners(
-            names, {*taken, *(name.removesuffix("[0]") for name in names if flat)}
-        ):
-            columns[name] = parquet.arrow_column(
-                block[:, start:stop] if name != names[start] else block[:, start]
-            )
-        yield pa.table(
-            columns
-            | {name: parquet.arrow_column(column[rows]) for name, column in annotations.items()}
-        )
+        for name, start, stop in _column_ranges(names, taken):
+            is_list = name != names[start]
+            cells = block[:, start:stop] if is_list else block[:, start]
+            columns[name] = parquet.arrow_column(cells)
+        for name, column in annotations.items():
+            columns[name] = parquet.arrow_column(column[rows])
+        yield pa.table(columns)
 
 
-def _owners(names: Sequence[str], taken: set[str]) -> Iterator[tuple[str, int, int]]:
-    """Columns of features with their first and last position: ``v`` for the names ``v[0]`` to ``v[W-1]``."""
-    at = 0
-    while at < len(names):
-        owner = names[at].removesuffix("[0]")
-        owner = names[at] if owner in taken else owner
-        stop = at + 1
-        while owner != names[at] and stop < len(names) and names[stop] == f"{owner}[{stop - at}]":
-            stop += 1
-        yield owner, at, stop
-        at = stop
+def _column_ranges(names: Sequence[str], taken: set[str]) -> Iterator[tuple[str, int, int]]:
+    """Columns of features with their first and last position: ``v`` for the names ``v[0]`` to ``v[W-1]``.
+
+    A name that is taken stays as it is.
+    """
+    start = 0
+    while start < len(names):
+        list_name = names[start].removesuffix("[0]")
+        if list_name in taken:
+            list_name = names[start]
+        stop = start + 1
+        if list_name != names[start]:
+            while stop < len(names) and names[stop] == f"{list_name}[{stop - start}]":
+                stop += 1
+        yield list_name, start, stop
+        start = stop
