@@ -17,13 +17,16 @@ from infomax.errors import InputError, number_of
 from infomax.io import parquet
 from infomax.io.json import json_hash, read_json, to_json
 
-ABOUT, PARTS = (
-    "_parts.json",
-    "part-*.parquet",
-)  # readers of parquet folders skip names that begin with _
+ABOUT = "_parts.json"
+"""Readers of parquet folders skip names that begin with _."""
+PARTS = "part-*.parquet"
 _AGAIN = "Repeat the infomax embed that wrote it: it writes what lacks or is damaged."
-_KEY, MODEL_KEY, PARTS_KEY = b"infomax", b"infomax_model", b"infomax_parts"
-"""Under which a footer says what a part is, has the hash of the model that made the vectors, and names their parts."""
+NOTE_KEY = b"infomax"
+"""The key of a footer under which it says what a part is."""
+MODEL_KEY = b"infomax_model"
+"""The key of the hash of the model that made the vectors."""
+PARTS_KEY = b"infomax_parts"
+"""The key of the names of the columns of each part of the vectors."""
 
 
 @dataclass(frozen=True)
@@ -38,16 +41,16 @@ class Note:
     @property
     def metadata(self) -> dict[bytes, bytes]:
         """The note as parquet keeps it."""
-        return {_KEY: to_json(asdict(self)).encode()}
+        return {NOTE_KEY: to_json(asdict(self)).encode()}
 
 
 def expected_parts(run: str, nodes: int, size: int) -> dict[str, Note]:
     """The parts of all nodes, so many in each, by the names of their files."""
-    firsts = range(0, nodes, size)
-    return {
-        f"part-{at // size:05d}.parquet": Note(run, at, min(at + size, nodes), nodes)
-        for at in firsts
-    }
+    notes = {}
+    for number, first in enumerate(range(0, nodes, size)):
+        stop = min(first + size, nodes)
+        notes[f"part-{number:05d}.parquet"] = Note(run, first, stop, nodes)
+    return notes
 
 
 def has_parts(path: Path) -> bool:
@@ -63,12 +66,15 @@ def parquet_files(path: Path) -> list[Path]:
     paths = sorted(path.glob(PARTS)) if path.is_dir() else [path]
     if (path / ABOUT).is_file():
         described = _read_about(path)
-        run, nodes, size = json_hash(described), described["nodes"], described["nodes_per_part"]
+        run = json_hash(described)
+        nodes = described["nodes"]
+        size = described["nodes_per_part"]
     else:
-        notes = list(filter(None, _read_notes(paths)))
+        notes = [note for note in _read_notes(paths) if note is not None]
         if not notes or not path.is_dir():
             return paths
-        run, nodes = notes[0].run, notes[0].nodes
+        run = notes[0].run
+        nodes = notes[0].nodes
         size = max(note.stop - note.first for note in notes)
     expected = expected_parts(run, nodes, size)
     if len(paths) != len(expected):
@@ -81,16 +87,12 @@ def parquet_files(path: Path) -> list[Path]:
 
 def refuse_other_parts(folder: Path, described: dict[str, Any], names: Collection[str]) -> None:
     """Refuse a folder of other vectors, or with parts of other names."""
-    found = _read_about(folder) if (folder / ABOUT).exists() else described
-    if found != described:
-        differ = ", ".join(name for name in described if found.get(name) != described[name])
+    known = _read_about(folder) if (folder / ABOUT).exists() else described
+    if known != described:
+        differences = [name for name in described if known.get(name) != described[name]]
+        expected = "a new folder, or parts of the same vectors"
         remedy = "Remove the folder, or choose another."
-        raise InputError(
-            str(folder),
-            "a new folder, or parts of the same vectors",
-            f"others (by {differ})",
-            remedy,
-        )
+        raise InputError(str(folder), expected, f"others (by {', '.join(differences)})", remedy)
     for path in sorted(folder.glob(PARTS)):
         if path.name not in names:
             raise _other(path)
@@ -118,52 +120,62 @@ def check_columns(schema: Any, path: Path) -> tuple[Any, Any]:
     """The types of the ids and the vectors in a parquet file; refuse one without them."""
     import pyarrow
 
-    lists = [
-        name for name in schema.names if pyarrow.types.is_fixed_size_list(schema.field(name).type)
-    ]
+    is_list = pyarrow.types.is_fixed_size_list
+    lists = [name for name in schema.names if is_list(schema.field(name).type)]
     if "id" not in schema.names or "vector" not in lists:
-        found = ", ".join(f"{field.name} ({field.type})" for field in schema)
-        raise InputError(str(path), "columns id and vector (fixed-size list of float)", found)
+        columns = ", ".join(f"{field.name} ({field.type})" for field in schema)
+        raise InputError(str(path), "columns id and vector (fixed-size list of float)", columns)
     return schema.field("id").type, schema.field("vector").type
 
 
 def told_model(file: Any) -> str:
     """The hash of the model that made the vectors, as the footer of a parquet file tells; "" where it does not."""
-    found: bytes = (file.metadata.metadata or {}).get(MODEL_KEY, b"")
-    return found.decode("ascii", "replace")
+    content: bytes = (file.metadata.metadata or {}).get(MODEL_KEY, b"")
+    return content.decode("ascii", "replace")
 
 
 def told_parts(file: Any) -> dict[str, list[str]]:
     """The names of the columns of each part of vectors, as the footer of a parquet file tells; none: it does not."""
     try:
-        found = json.loads((file.metadata.metadata or {}).get(PARTS_KEY, b"{}"))
-        return {str(name): [str(one) for one in columns] for name, columns in found.items()}
+        parts = json.loads((file.metadata.metadata or {}).get(PARTS_KEY, b"{}"))
+        return {str(name): [str(column) for column in columns] for name, columns in parts.items()}
     except (AttributeError, TypeError, ValueError):
         return {}
 
 
 def _read_notes(paths: list[Path]) -> list[Note | None]:
     """What the footers of parquet files say, all with ids and vectors of one type; None: written by others."""
-    notes, kinds, models = [], [], []
+    notes: list[Note | None] = []
+    first_types: tuple[Any, Any] | None = None
+    first_model: str | None = None
     for path in paths:
         with parquet.opened(path) as file:
-            kinds.append(check_columns(file.schema_arrow, path))
-            if kinds[-1] != kinds[0]:
-                raise InputError(
-                    str(path),
-                    f"columns of the types of {paths[0]}",
-                    " and ".join(map(str, kinds[-1])),
-                )
-            models.append(told_model(file))
-            if models[-1] != models[0]:
+            types = check_columns(file.schema_arrow, path)
+            if first_types is None:
+                first_types = types
+            if types != first_types:
+                expected = f"columns of the types of {paths[0]}"
+                raise InputError(str(path), expected, " and ".join(map(str, types)))
+            model = told_model(file)
+            if first_model is None:
+                first_model = model
+            if model != first_model:
                 raise _other(path)
-            said, rows = (file.metadata.metadata or {}).get(_KEY), file.metadata.num_rows
-            notes.append(None if said is None else Note(**json.loads(said)))
-            if (note := notes[-1]) is not None and rows != note.stop - note.first:
-                raise InputError(
-                    str(path), number_of(note.stop - note.first, "row"), f"{rows:,}", _AGAIN
-                )
+            notes.append(_read_note(file, path))
     return notes
+
+
+def _read_note(file: Any, path: Path) -> Note | None:
+    """What the footer of a part says; refused where it has another number of rows."""
+    content = (file.metadata.metadata or {}).get(NOTE_KEY)
+    if content is None:
+        return None
+    note = Note(**json.loads(content))
+    row_count = file.metadata.num_rows
+    if row_count != note.stop - note.first:
+        expected = number_of(note.stop - note.first, "row")
+        raise InputError(str(path), expected, f"{row_count:,}", _AGAIN)
+    return note
 
 
 def _read_about(folder: Path) -> dict[str, Any]:
@@ -172,14 +184,12 @@ def _read_about(folder: Path) -> dict[str, Any]:
     described = read_json(folder / ABOUT, remedy)
     counts = [described.get(name) for name in ("nodes", "nodes_per_part")]
     if any(type(count) is not int or count < 1 for count in counts):
-        raise InputError(
-            str(folder / ABOUT), "the numbers nodes and nodes_per_part", "others", remedy
-        )
+        expected = "the numbers nodes and nodes_per_part"
+        raise InputError(str(folder / ABOUT), expected, "others", remedy)
     return described
 
 
 def _other(path: Path) -> InputError:
     expected = "a part of the vectors that the others in this folder are of"
-    return InputError(
-        str(path), expected, "another file, or one of another run", "Move it to another folder."
-    )
+    found = "another file, or one of another run"
+    return InputError(str(path), expected, found, "Move it to another folder.")

@@ -41,9 +41,10 @@ COLUMNS = Columns(known_table=TableSchema(name=Use(("name",))), learns=False)
 """How a table of vectors is read: a column "name" holds the names of nodes."""
 
 EXTENSIONS = (".parquet", ".npy", ".npz", ".csv", ".tsv", ".kv")
-TEXT = EXTENSIONS[3:]
-_ROWS = 1 << 14
-"""Rows of a parquet file that are read at once."""
+TEXT = (".csv", ".tsv", ".kv")
+"""Extensions of formats that hold numbers as text."""
+ROWS_PER_BLOCK = 1 << 14
+"""Rows that are written as text at once."""
 # The numbers hardly repeat, so a dictionary or compression would save little.
 _PLAIN = {
     "use_dictionary": False,
@@ -69,25 +70,25 @@ def write_vectors(
     of vectors.
     """
     check_extension(path)
-    kind = path.suffix.lower()
+    suffix = path.suffix.lower()
     with replacing(path) as temporary:
-        if kind == ".parquet":
+        if suffix == ".parquet":
             write_blocks(temporary, [(ids, vectors, names)], model=model, parts=parts)
-        elif kind == ".npy":
+        elif suffix == ".npy":
             with temporary.open("wb") as file:
                 np.save(file, vectors, allow_pickle=False)
-        elif kind == ".npz":
+        elif suffix == ".npz":
             write_arrays(temporary, {"vectors": vectors, **_fixed(path, ids, names)})
-        elif kind == ".kv":
+        elif suffix == ".kv":
             _write_kv(ids, vectors, path, temporary, progress)
         else:
-            blocks = range(0, len(ids), _ROWS)
+            firsts = range(0, len(ids), ROWS_PER_BLOCK)
             tables = (
-                flat_table(ids, vectors, names, slice(first, first + _ROWS)) for first in blocks
+                flat_table(ids, vectors, names, slice(first, first + ROWS_PER_BLOCK))
+                for first in firsts
             )
-            text.write_tables(
-                temporary, kind, followed(tables, progress, "blocks of nodes", len(blocks), 1)
-            )
+            followed_tables = followed(tables, progress, "blocks of nodes", len(firsts), 1)
+            text.write_tables(temporary, suffix, followed_tables)
 
 
 def check_extension(path: Path) -> None:
@@ -107,13 +108,13 @@ def read_vectors(
     if has_parts(path):
         return _read_parquet(path)
     check_extension(path)
-    if path.suffix.lower() == ".parquet":
+    suffix = path.suffix.lower()
+    if suffix == ".parquet":
         return _read_parquet(existing(path))
-    ids, vectors, names = _READERS[path.suffix.lower()](existing(path))
+    ids, vectors, names = _READERS[suffix](existing(path))
     if vectors.ndim != 2 or vectors.dtype.kind not in "fiu":
-        raise InputError(
-            str(path), "numbers of shape [N, d]", f"{vectors.dtype} of shape {list(vectors.shape)}"
-        )
+        found = f"{vectors.dtype} of shape {list(vectors.shape)}"
+        raise InputError(str(path), "numbers of shape [N, d]", found)
     vectors = finite(path, vectors, copy=None)
     with within(path):
         return check_ids(ids, len(vectors)), vectors, names, "", {}
@@ -134,17 +135,18 @@ def write_blocks(
     import pyarrow
 
     def table(ids: Any, vectors: NDArray[Any], names: Any) -> Any:
-        named = {} if names is None else {"name": pyarrow.array(names, pyarrow.string())}
-        return pyarrow.table(
-            {"id": pyarrow.array(ids), **named, "vector": parquet.arrow_column(vectors)}
-        )
+        columns = {"id": pyarrow.array(ids)}
+        if names is not None:
+            columns["name"] = pyarrow.array(names, pyarrow.string())
+        columns["vector"] = parquet.arrow_column(vectors)
+        return pyarrow.table(columns)
 
-    about: dict[Any, Any] = dict(metadata or {})
+    footer: dict[Any, Any] = dict(metadata or {})
     if model:
-        about[MODEL_KEY] = model
+        footer[MODEL_KEY] = model
     if parts:
-        about[PARTS_KEY] = to_json({name: list(one) for name, one in parts.items()})
-    parquet.write_tables(path, starmap(table, blocks), about, **_PLAIN)
+        footer[PARTS_KEY] = to_json({name: list(columns) for name, columns in parts.items()})
+    parquet.write_tables(path, starmap(table, blocks), footer, **_PLAIN)
 
 
 def _read_parquet(
@@ -158,7 +160,8 @@ def _read_parquet(
         names = StoredRows(*files, column="name")[:] if "name" in ids.names else None
         vectors = np.empty(stored.shape, np.float32)
         first = 0
-        for rows in stored.blocks():  # at once it would take three times the memory
+        # At once it would take three times the memory.
+        for rows in stored.blocks():
             vectors[first : first + len(rows)] = finite(path, rows, first, copy=None)
             first += len(rows)
         if first != len(ids):
@@ -174,16 +177,19 @@ def _read_npy(path: Path) -> tuple[Any, NDArray[Any], None]:
 
 def _fixed(path: Path, ids: NDArray[Any], names: NDArray[Any] | None) -> dict[str, NDArray[Any]]:
     """The arrays ``ids`` and, where there are any, ``node_names``: int64, or numpy's fixed-width text."""
-    columns = {"ids": ids} | ({} if names is None else {"node_names": names})
+    columns = {"ids": ids}
+    if names is not None:
+        columns["node_names"] = names
+    fixed = {}
     for name, column in columns.items():
-        columns[name] = column.astype(str) if column.dtype == object else column
-        lost = np.flatnonzero(columns[name] != column)
-        if len(lost):
-            remedy = "Save as parquet or csv."
-            raise InputError(
-                str(path), "ids that do not end in a NUL character", repr(column[lost[0]]), remedy
-            )
-    return columns
+        fixed[name] = column.astype(str) if column.dtype == object else column
+        # NumPy drops NUL characters at the end of text.
+        lost_rows = np.flatnonzero(fixed[name] != column)
+        if len(lost_rows):
+            expected = "ids that do not end in a NUL character"
+            found = repr(column[lost_rows[0]])
+            raise InputError(str(path), expected, found, "Save as parquet or csv.")
+    return fixed
 
 
 def _read_npz(path: Path) -> tuple[Any, NDArray[Any], Any]:
@@ -197,12 +203,12 @@ def flat_table(ids: NDArray[Any], vectors: Vectors, names: NDArray[Any] | None, 
     """Some rows as a pyarrow table with the columns id, name if any, d0, d1, ..."""
     import pyarrow as pa
 
-    named = {} if names is None else {"name": pa.array(names[rows], pa.string())}
-    numbers = {
-        f"d{at}": pa.array(np.ascontiguousarray(vectors[rows, at]))
-        for at in range(vectors.shape[1])
-    }
-    return pa.table({"id": pa.array(ids[rows]), **named, **numbers})
+    columns = {"id": pa.array(ids[rows])}
+    if names is not None:
+        columns["name"] = pa.array(names[rows], pa.string())
+    for index in range(vectors.shape[1]):
+        columns[f"d{index}"] = pa.array(np.ascontiguousarray(vectors[rows, index]))
+    return pa.table(columns)
 
 
 def _read_table(path: Path) -> tuple[Any, NDArray[Any], Any]:
@@ -223,20 +229,18 @@ def _write_kv(
     ids: NDArray[Any], vectors: Vectors, path: Path, temporary: Path, progress: Progress
 ) -> None:
     """word2vec's text format: a line ``N d``, then one line ``id v1 v2 ...`` per vector; ids without white space."""
-    words = list(map(str, ids.tolist()))
-    for word in words:
-        if word.split() != [word]:
+    texts = [str(node_id) for node_id in ids.tolist()]
+    for node_id in texts:
+        if node_id.split() != [node_id]:
+            expected = "ids without white space, as kv separates by it"
             remedy = "Save as parquet, csv or tsv instead."
-            raise InputError(
-                str(path), "ids without white space, as kv separates by it", repr(word), remedy
-            )
+            raise InputError(str(path), expected, repr(node_id), remedy)
+    rows = zip(texts, vectors, strict=True)
     with temporary.open("w", encoding="utf-8", newline="") as file:
         file.write(f"{vectors.shape[0]} {vectors.shape[1]}\n")
-        for word, vector in followed(
-            zip(words, vectors, strict=True), progress, "nodes written", len(words)
-        ):
-            # numpy writes a float32 with the fewest digits that identify it.
-            file.write(f"{word} {' '.join(vector.astype(str).tolist())}\n")
+        for node_id, vector in followed(rows, progress, "nodes written", len(texts)):
+            # NumPy writes a float32 with the fewest digits that identify it.
+            file.write(f"{node_id} {' '.join(vector.astype(str).tolist())}\n")
 
 
 def _read_kv(path: Path) -> tuple[Any, NDArray[Any], None]:
@@ -247,10 +251,9 @@ def _read_kv(path: Path) -> tuple[Any, NDArray[Any], None]:
     with text.opened(path) as file:
         header = file.readline().split()
         if len(header) != 2 or not all(cell.isdecimal() for cell in header):
-            raise InputError(
-                place(path, 1), "the number of vectors and their length", shorten(" ".join(header))
-            )
-        count, dim = map(int, header)
+            expected = "the number of vectors and their length"
+            raise InputError(place(path, 1), expected, shorten(" ".join(header)))
+        count, width = map(int, header)
         for line, row in enumerate(file, 2):
             if row.isspace():
                 continue
@@ -259,16 +262,15 @@ def _read_kv(path: Path) -> tuple[Any, NDArray[Any], None]:
                 numbers = array("f", map(float, cells))
             except ValueError:
                 numbers = array("f")
-            if len(numbers) != dim or not np.isfinite(numbers).all():
-                raise InputError(
-                    place(path, line), f"an id and {dim} finite numbers", shorten(row.strip())
-                )
+            if len(numbers) != width or not np.isfinite(numbers).all():
+                expected = f"an id and {width} finite numbers"
+                raise InputError(place(path, line), expected, shorten(row.strip()))
             ids.append(identifier)
             values.extend(numbers)
     if len(ids) != count:
         expected = f"{number_of(count, 'vector')}, as its first line says"
         raise InputError(str(path), expected, str(len(ids)), "Was it cut short?")
-    vectors = np.array(values, dtype=np.float32).reshape(count, dim)
+    vectors = np.array(values, dtype=np.float32).reshape(count, width)
     return typed(pa.array(ids, pa.large_string())).to_pylist(), vectors, None
 
 
