@@ -14,8 +14,8 @@ from infomax.errors import InputError
 
 Arrays: TypeAlias = dict[str, NDArray[Any]]
 
-_PIECE = 1 << 18
-"""Bytes that are written at once: they stay in the cache from their checksum to their copy for the disk."""
+BYTES_PER_WRITE = 1 << 18
+"""They stay in the cache from their checksum to their copy for the disk."""
 
 
 def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
@@ -24,12 +24,11 @@ def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
         for name, values in arrays.items():
             array = np.asarray(values, order="C")
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
-                np.lib.format.write_array_header_1_0(
-                    member, np.lib.format.header_data_from_array_1_0(array)
-                )
+                header = np.lib.format.header_data_from_array_1_0(array)
+                np.lib.format.write_array_header_1_0(member, header)
                 data = array.reshape(-1).view(np.uint8)
-                for first in range(0, len(data), _PIECE):
-                    member.write(data[first : first + _PIECE].data)
+                for first in range(0, len(data), BYTES_PER_WRITE):
+                    member.write(data[first : first + BYTES_PER_WRITE].data)
 
 
 def read_arrays(path: Path) -> Arrays:
@@ -42,21 +41,19 @@ def read_arrays(path: Path) -> Arrays:
                 raise ValueError("another format, or a file cut short")
             file.seek(0)
             archive = np.load(file, allow_pickle=False)
-            # numpy writes no comments: where there is one, a damaged length made it swallow the entries that follow.
+            # NumPy writes no comments: where there is one, a damaged length made it swallow the entries that follow.
             if any(entry.comment for entry in archive.zip.infolist()):
                 raise ValueError("a damaged table of contents")
             for entry in archive.zip.infolist():
                 key = entry.filename.removesuffix(".npy")
                 with archive.zip.open(entry) as member:
                     arrays[key] = np.lib.format.read_array(member, allow_pickle=False)
-                    if member.read(
-                        1
-                    ):  # only an entry that is read to its very end has its checksum verified
+                    # Only an entry that is read to its very end has its checksum verified.
+                    if member.read(1):
                         raise ValueError("more data than the shape of the array tells")
-    except (
-        Exception
-    ) as error:  # a damaged archive makes zipfile, zlib and numpy raise almost anything
-        found = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        where = f'{path}, key "{key}"' if key else str(path)
-        raise InputError(where, "an npz file of plain arrays", found) from error
+    # A damaged archive makes zipfile, zlib and numpy raise almost anything.
+    except Exception as error:
+        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        location = f'{path}, key "{key}"' if key else str(path)
+        raise InputError(location, "an npz file of plain arrays", reason) from error
     return arrays
