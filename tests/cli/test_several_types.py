@@ -7,6 +7,7 @@ import gzip
 import json
 import re
 import shutil
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -347,6 +348,13 @@ def test_what_a_node_is_linked_to_is_left_out_of_its_neighbours(folder, run, tmp
     shown = said(infomax("neighbours", run, "author:5", "--type", "paper", "-k", "2"))
     count = sum(author == 5 for author, _ in linked)
     assert f"Left out: {count} nodes with a link already; --known shows them." in shown
+    assert infomax(*words, "--popular", "--known", "--out", tmp_path / "popular.json").code == 0
+    rows = [row for row in json.loads((tmp_path / "popular.json").read_text()) if row["id"] == 5]
+    degrees = Counter(paper for _, paper in linked)
+    scores = [(1 + row["cosine"]) * degrees[row["neighbour"]] ** 0.5 for row in rows]
+    assert len(rows) == 60
+    assert scores == sorted(scores, reverse=True)
+
     one_type = infomax("neighbours", run, "paper:5", "--known")
     assert "--known: expected nodes of one type near a node of another" in said(one_type)
 

@@ -53,6 +53,13 @@ Known = Annotated[
         help="With --type and nodes of another type: also show those that a node is linked to already.",
     ),
 ]
+Popular = Annotated[
+    bool,
+    typer.Option(
+        "--popular",
+        help="With --type and nodes of another type: rank by 1 + the cosine, times the root of the number of links.",
+    ),
+]
 
 
 @app.command()
@@ -67,6 +74,7 @@ def neighbours(
     exact: Exact = False,
     why: Why = False,
     known: Known = False,
+    popular: Popular = False,
     device: Device = "auto",
     type: OfType = None,
 ) -> None:
@@ -91,10 +99,15 @@ def neighbours(
     if exact and not everything:
         remedy = "Leave it out: the search for some nodes is exact."
         raise InputError("--exact", "--all, the neighbours of all nodes", "some nodes", remedy)
-    search = searching.Search.of(source, wanted, vector, device, with_linked=known)
-    if known and (vector is not None or search.asked is search.searched):
-        remedy = "Leave it out: among nodes of one type all are shown."
-        raise InputError("--known", "nodes of one type near a node of another", "one type", remedy)
+    search = searching.Search.of(
+        source, wanted, vector, device, with_linked=known, popular_first=popular
+    )
+    of_one_type = vector is not None or search.asked is search.searched
+    if of_one_type and (known or popular):
+        option_name = "--known" if known else "--popular"
+        remedy = "Leave it out: among nodes of one type all are shown, the nearest first."
+        expected = "nodes of one type near a node of another"
+        raise InputError(option_name, expected, "one type", remedy)
     blocks = search.all(k, device, exact=exact) if everything else search.nearest(k)
     if out is None:
         for part in blocks:

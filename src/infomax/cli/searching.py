@@ -47,6 +47,8 @@ class Search:
     nodes: list[str]
     linked: sparse.csr_array | None = None
     """Of each node that is asked for, the nodes of the other type that it is linked to, and which are left out."""
+    popularity: NDArray[np.float64] | None = None
+    """Of each node that is searched, how many nodes of the type that is asked for are linked to it, if they count."""
 
     @classmethod
     def of(
@@ -57,6 +59,7 @@ class Search:
         device: str = "auto",
         *,
         with_linked: bool = False,
+        popular_first: bool = False,
     ) -> Search:
         """Read the vectors of a run, of a file or of parts; nodes of another type are asked for by their positions.
 
@@ -66,12 +69,18 @@ class Search:
             vector: a file of vectors that are asked for in place of nodes.
             device: where vectors are computed that the run does not hold.
             with_linked: whether nodes of another type are found that a node is linked to already.
+            popular_first: whether nodes of another type are ranked by how many links they have, too.
         """
         source, wanted, other = of_one_type(source, wanted)
         if other is not None:
-            linked = None if with_linked else _linked_nodes(source, wanted, other)
-            asked = _positions(source, wanted, device)
-            return cls(_positions(other, [], device), asked, wanted, linked)
+            linked, popularity = _linked_nodes(source, wanted, other)
+            return cls(
+                _positions(other, [], device),
+                _positions(source, wanted, device),
+                wanted,
+                None if with_linked else linked,
+                popularity if popular_first else None,
+            )
 
         searched: Searched
         if has_parts(source):
@@ -91,21 +100,32 @@ class Search:
         if self.asked is self.searched:
             rows = rows_of(self.searched.ids, self.searched.node_names, self.nodes)
             yield (rows, *self.searched.nearest(rows, k))
-        elif self.linked is None:
+        elif self.linked is None and self.popularity is None:
             yield (np.arange(len(self.asked)), *self.searched.nearest(self.asked.vectors, k))
         else:
-            yield from self._nearest_not_linked(self.linked, k)
+            yield from self._nearest_of_other_type(k)
 
-    def _nearest_not_linked(self, linked: sparse.csr_array, k: int) -> Iterator[Found]:
+    def _nearest_of_other_type(self, k: int) -> Iterator[Found]:
         """The neighbours of each node, without those that it is linked to; fewer where fewer are left."""
         for first in range(0, len(self.asked), BLOCK):
             rows = np.arange(first, min(first + BLOCK, len(self.asked)))
-            linked_count = int(np.diff(linked.indptr)[rows].max())
-            count = min(k + linked_count, len(self.searched))
-            neighbours, cosines = self.searched.nearest(self.asked.vectors[rows], count)
+            count = k
+            if self.linked is not None:
+                count += int(np.diff(self.linked.indptr)[rows].max())
+            if self.popularity is not None:
+                count = len(self.searched)
+            neighbours, cosines = self.searched.nearest(
+                self.asked.vectors[rows], min(count, len(self.searched))
+            )
             for row, near, similar in zip(rows, neighbours, cosines, strict=True):
-                is_new = ~np.isin(near, linked[[row]].indices)
-                yield np.array([row]), near[is_new][None, :k], similar[is_new][None, :k]
+                if self.popularity is not None:
+                    scores = (1 + similar) * np.sqrt(self.popularity[near])
+                    order = np.argsort(-scores, kind="stable")
+                    near, similar = near[order], similar[order]
+                if self.linked is not None:
+                    is_new = ~np.isin(near, self.linked[[row]].indices)
+                    near, similar = near[is_new], similar[is_new]
+                yield np.array([row]), near[None, :k], similar[None, :k]
 
     def all(self, k: int, device: str, *, exact: bool) -> Iterator[Found]:
         """The neighbours of all nodes, some nodes at a time; says how they were searched."""
@@ -171,6 +191,8 @@ class Search:
             show.out.print(
                 "Nodes of two types are compared by their positions alone, the one part that all types share."
             )
+        if self.popularity is not None:
+            show.out.print("Ranked by 1 + the cosine, times the root of the number of links.")
         if self.linked is not None and self.linked.nnz:
             links = number_of(self.linked.nnz, "node")
             show.out.print(f"Left out: {links} with a link already; --known shows them.")
@@ -202,13 +224,16 @@ def _refuse_other_model(source: Path, known: str, file: Path, model: str) -> Non
         raise InputError(str(file), expected, f"those of another ({model[:12]})", remedy)
 
 
-def _linked_nodes(run: Path, nodes: Sequence[str], other_run: Path) -> sparse.csr_array:
-    """Which nodes of another type some nodes are linked to: 0/1 ``[n, M]``."""
+def _linked_nodes(
+    run: Path, nodes: Sequence[str], other_run: Path
+) -> tuple[sparse.csr_array, NDArray[np.float64]]:
+    """Which nodes of another type some nodes are linked to, 0/1 ``[n, M]``; and how many all nodes are, ``[M]``."""
     graph = runs.read_training_graph(run)
     rows = rows_of(graph.ids, graph.node_names, [*dict.fromkeys(nodes)])
     other_type = other_run.name
     sizes = (graph.num_nodes, graph.nodes[other_type].num_nodes)
-    return linked_rows(graph.relations, graph.node_type, other_type, sizes)[rows]
+    linked = linked_rows(graph.relations, graph.node_type, other_type, sizes)
+    return linked[rows], np.asarray(linked.sum(axis=0), np.float64)
 
 
 def nodes_in(file: Path) -> list[str]:
