@@ -17,6 +17,7 @@ from infomax.io.choices import Choices
 from infomax.io.column_names import as_said
 from infomax.io.columns import Columns
 from infomax.io.database import of_frames
+from infomax.io.database.new_rows import tables_of_new_rows
 from infomax.io.known import as_known, read_like
 from infomax.io.prepare.in_memory import read_tables
 from infomax.io.record import Record
@@ -40,12 +41,16 @@ def read_frames(
     **columns: Unpack[Choices],
 ) -> Record:
     """What `Graph.from_frames` returns."""
-    if edges is None and isinstance(nodes, Mapping) and attach_to is None:
+    if edges is None and isinstance(nodes, Mapping):
         chosen = Columns.of(features=features, key=as_said(keys or ()), **columns)
-        chosen, _ = read_like(chosen, like, None)
         tables = {
             str(name): frame_source(frame, f"nodes[{name}]").frame for name, frame in nodes.items()
         }
+        if attach_to is not None:
+            # Names are where the tables of the known graph have them, not in columns called so.
+            chosen = replace(as_known(chosen, attach_to), schema=attach_to.schema)
+            return attach(tables_of_new_rows(tables, chosen, attach_to), attach_to)
+        chosen, _ = read_like(chosen, like, None)
         return read_tables(of_frames(tables, chosen), directed=False)
     if keys is not None or edges is None:
         found_edges = "none" if edges is None else "edges"

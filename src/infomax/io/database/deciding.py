@@ -57,7 +57,9 @@ def take_decisions(
     snapshot.number_rows()
     for name in plan.tables:
         decision = decisions.get(name)
-        if decision is not None and decision.name is not None:
+        if decision is None or decision.name is None:
+            continue
+        if plan.tables[name].columns.keys() >= {*decision.name.columns}:
             plan.names[name] = decision.name
     take_times(plan, decisions)
     return plan

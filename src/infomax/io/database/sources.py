@@ -23,8 +23,11 @@ from infomax.io.typed import Tables, of_sources
 from infomax.io.unite import Ends
 
 
-def tables_of(plan: Plan, columns: Columns) -> Tables:
-    """The tables of the graph, with all choices among the columns, so that a later database is read alike."""
+def tables_of(plan: Plan, columns: Columns, *, attaches: bool = False) -> Tables:
+    """The tables of the graph, with all choices among the columns, so that a later database is read alike.
+
+    Where it ``attaches`` new rows to those of a known graph, tables may be empty, and rows may refer to known ones.
+    """
     columns = with_spelled_labels(plan.snapshot, columns)
     if columns.features != ():  # else labels are read to score vectors that are there already
         _tell_labels_that_are_keys(plan, columns)
@@ -34,6 +37,8 @@ def tables_of(plan: Plan, columns: Columns) -> Tables:
     known = columns.schema or Schema()
     of_types: dict[str, TableSchema] = {}
     for node_type, table in plan.types.items():
+        if attaches and not table.row_count:
+            continue
         query, lookups = _nodes(plan, node_type, table, columns)
         nodes[node_type] = Source([_location(plan, table)], columns, query)
         column_types |= {f"{node_type}.{name}": "category" for name in lookups}
@@ -49,7 +54,7 @@ def tables_of(plan: Plan, columns: Columns) -> Tables:
         )
     edges = {
         ends: Source([_location(plan, table)], columns, query)
-        for ends, table, query in _edges(plan, columns)
+        for ends, table, query in _edges(plan, columns, attaches=attaches)
     }
     decided = replace(
         columns,
@@ -149,7 +154,8 @@ def _nodes(
     lookups: dict[str, str] = {}
     data_columns = table.data_columns
     for number, key in enumerate(plan.keys(table, "lookup")):
-        if not key.filled or _holds_label(table, key, columns):
+        is_known = columns.schema is not None
+        if not (key.filled or is_known) or _holds_label(table, key, columns):
             continue
         other = plan.tables[key.table]
         alias = f"l{number}"
@@ -188,29 +194,45 @@ def _nodes(
     return query, lookups
 
 
-def _edges(plan: Plan, columns: Columns) -> Iterator[tuple[Ends, Table, Query]]:
+def _edges(plan: Plan, columns: Columns, *, attaches: bool) -> Iterator[tuple[Ends, Table, Query]]:
     """The relation of each key, from the rows that refer to the rows referred to; and those of tables of edges."""
     for node_type, table in plan.types.items():
         for key in plan.keys(table):
-            if _holds_label(table, key, columns):
+            if _holds_label(table, key, columns) or (attaches and not table.row_count):
                 continue
             other = plan.tables[key.table]
-            condition = joined(table, key, other)
-            source = f"FROM {table.sql} AS t JOIN {other.sql} AS r ON {condition}"
-            cells = {"source": table.row_id(), "target": other.row_id("r")}
-            query = Query(plan.snapshot, cells, source, key.filled - key.lost)
+            if attaches:
+                target = table.referred_id(key, other)
+                source = f"FROM {table.sql} AS t WHERE {table.refers(key)}"
+                row_count = key.filled
+            else:
+                target = other.row_id("r")
+                source = (
+                    f"FROM {table.sql} AS t JOIN {other.sql} AS r ON {joined(table, key, other)}"
+                )
+                row_count = key.filled - key.lost
+            cells = {"source": table.row_id(), "target": target}
+            query = Query(plan.snapshot, cells, source, row_count)
             yield (node_type, type_name(key.name), type_name(other.name)), table, query
     for table in plan.tables.values():
         if plan.role(table.name) == "edges":
             first_key, last_key = plan.keys(table)
             first = plan.tables[first_key.table]
             last = plan.tables[last_key.table]
-            source = (
-                f"FROM {table.sql} AS t "
-                f"JOIN {first.sql} AS r ON {joined(table, first_key, first)} "
-                f"JOIN {last.sql} AS s ON {joined(table, last_key, last, 's')}"
-            )
+            if attaches:
+                cells = {
+                    "source": table.referred_id(first_key, first),
+                    "target": table.referred_id(last_key, last),
+                }
+                refers = f"{table.refers(first_key)} AND {table.refers(last_key)}"
+                source = f"FROM {table.sql} AS t WHERE {refers}"
+            else:
+                cells = {"source": first.row_id("r"), "target": last.row_id("s")}
+                source = (
+                    f"FROM {table.sql} AS t "
+                    f"JOIN {first.sql} AS r ON {joined(table, first_key, first)} "
+                    f"JOIN {last.sql} AS s ON {joined(table, last_key, last, 's')}"
+                )
             row_count = plan.snapshot.number(f"SELECT count(*) {source}")
-            cells = {"source": first.row_id("r"), "target": last.row_id("s")}
             query = Query(plan.snapshot, cells, source, row_count)
             yield (type_name(first.name), type_name(table.name), type_name(last.name)), table, query

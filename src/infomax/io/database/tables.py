@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
+from infomax.errors import InputError
 from infomax.io.database.decisions import DroppedColumn, Key, PrimaryKey
 
 _INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
@@ -102,6 +103,26 @@ class Table:
         if column_type in _INTEGERS or column_type == "VARCHAR":
             return cell
         return f"CAST({cell} AS VARCHAR)"
+
+    def referred_id(self, key: Key, other: Table, alias: str = "t") -> str:
+        """The id in SQL of the row that a row refers to, by the cells of its key alone."""
+        if key.target != other.primary:
+            expected = f"a key of {self.name} that refers to the ids of {other.name}"
+            found = f"{key.name}, which refers to {'+'.join(key.target)}"
+            raise InputError(f"table {self.name}", expected, found)
+        if len(key.columns) == 1 and other.columns[key.target[0]] in _INTEGERS:
+            return f"TRY_CAST({self._key_cell(key.columns[0], alias)} AS BIGINT)"
+        parts = []
+        for column in key.columns:
+            cell = f"CAST({self._key_cell(column, alias)} AS VARCHAR)"
+            if self.columns[column] in ("FLOAT", "DOUBLE"):  # as pandas writes integers beside gaps
+                cell = f"regexp_replace({cell}, '\\.0$', '')"
+            parts.append(cell)
+        return " || '|' || ".join(parts)
+
+    def refers(self, key: Key, alias: str = "t") -> str:
+        """The condition in SQL under which a row has values in all columns of a key."""
+        return " AND ".join(f"{alias}.{quoted(column)} IS NOT NULL" for column in key.columns)
 
     def _key_cell(self, column: str, alias: str) -> str:
         """A cell of a key in SQL; bytes as hexadecimal digits."""
