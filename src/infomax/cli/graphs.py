@@ -254,9 +254,9 @@ def _is_database(name: str, labels: list[str] | None, columns: dict[str, Any]) -
     from infomax.io.database.drawing import HEADINGS, closing, drawn, rows
     from infomax.io.database.sources import tables_of
 
-    if not is_database(name):
-        return False
     choices = Columns.of(labels or (), **columns)
+    if not is_database(name, choices.text_format):
+        return False
     plan = planned(name, choices)
     tables_of(plan, choices)
     found = rows(plan, columns.get("as_of"))

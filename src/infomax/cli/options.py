@@ -180,6 +180,24 @@ TABLE_OPTIONS = {
         "FILE",
         "What all tables and columns are; infomax info GRAPH --schema FILE writes it.",
     ),
+    "delimiter": _column(
+        str,
+        "CHARACTER",
+        "What separates the cells of text tables, whatever their extension: a character, or tab, "
+        "bar, space, semicolon.  [default: commas in .csv, tabs in .tsv and .txt]",
+    ),
+    "header": Annotated[
+        bool | None,
+        typer.Option(
+            " /--no-header",
+            help="The first line of text tables is a row; columns are called column1, column2, ...",
+            rich_help_panel=COLUMNS,
+            show_default=False,
+        ),
+    ],
+    "encoding": _column(
+        str, "NAME", "The encoding of text tables, such as latin-1.  [default: utf-8]"
+    ),
     "key": _column(
         list[str],
         "TABLE.COLUMN=TABLE",

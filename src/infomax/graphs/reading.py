@@ -127,7 +127,7 @@ def read_database(
         **said,
     )
     chosen, _ = read_like(chosen, like, None)
-    if not is_database(source):
+    if not is_database(source, chosen.text_format):
         remedy = "Graphs in other forms: read_graph."
         raise InputError(str(source), "a database, or a folder of different tables", "none", remedy)
     return Graph.of(read_record(source, None, chosen, directed=None))

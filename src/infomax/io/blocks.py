@@ -15,6 +15,7 @@ from infomax.arrays.times import WRITTEN
 from infomax.errors import InputError, number_of, place, shorten
 from infomax.io.encoding import cells
 from infomax.io.text import is_text, row_place
+from infomax.io.text_format import AS_THE_EXTENSION_SAYS, TextFormat
 
 FILE = 1 << 40
 """Each row has a number: that of its file times this, and from 1 on its own. Rows in order have ascending numbers."""
@@ -43,15 +44,16 @@ class Block:
     """The numbers ``[n]`` of the rows, see `FILE`."""
     share: float = 1.0
     """How much of all files has been read with it."""
+    text_format: TextFormat = AS_THE_EXTENSION_SAYS
 
     @property
     def lines(self) -> bool:
         """Whether it is of a file of text, whose cells have no types."""
-        return is_text(self.path)
+        return is_text(self.path, self.text_format)
 
     def place(self, row: int, column: str) -> str:
         """See `row_place`."""
-        return row_place(self.path, int(self.numbers[row]) % FILE, column)
+        return row_place(self.path, int(self.numbers[row]) % FILE, column, self.text_format)
 
     def part(self, kept: NDArray[np.bool_]) -> Block:
         """The rows of a mask ``[n]``."""

@@ -47,6 +47,11 @@ class Choices(TypedDict, total=False):
             name, label, id or ignore. Others are found from their values.
         schema: what all tables and columns are: a `Schema`, as ``graph.schema``, or the file of one, which
             ``infomax info GRAPH --schema FILE`` writes. Nothing is guessed then.
+        delimiter: what separates the cells of text tables: one character, or comma, tab, semicolon, bar or space.
+            With this, ``header`` or ``encoding``, files of any extension are read as text tables; where the extension
+            tells no delimiter, it is the one of which the first line has most.
+        header: False: text tables have no first line of names; columns are called column1, column2, ...
+        encoding: the encoding of text tables, such as ``"latin-1"``.
     """
 
     labels: str | Sequence[str]
@@ -65,3 +70,6 @@ class Choices(TypedDict, total=False):
     edges_as: str | None
     columns: Mapping[str, str] | Sequence[str]
     schema: Schema | str | Path | None
+    delimiter: str | None
+    header: bool | None
+    encoding: str | None

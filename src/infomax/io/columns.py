@@ -18,6 +18,7 @@ from infomax.io.encoding.kinds import FEATURES, OPTION_OF_USE, kinds_said
 from infomax.io.label_names import LABEL, spelled_labels
 from infomax.io.schema.schema import ONLY_RELATION, Ends, Schema, TableSchema, Use
 from infomax.io.schema.schema_file import location_in, read_schema
+from infomax.io.text_format import AS_THE_EXTENSION_SAYS, TextFormat
 
 SPLIT, GROUPS, NAME, TIME = "split:", "graph:name", "node:name", "node:time"
 """Columns and attributes of nodes whose names begin so are splits; others are the graph, the name and the
@@ -97,6 +98,8 @@ class Columns:
     """Of a database: primary keys, such as Teams.yearID+teamID."""
     table: tuple[str, ...] = ()
     """Of a database: what tables become, such as status=lookup."""
+    text_format: TextFormat = AS_THE_EXTENSION_SAYS
+    """How text tables are written."""
     learns: bool = True
     """Whether an encoding may be learnt; not where features are those of a model that has none."""
 
@@ -137,6 +140,9 @@ class Columns:
                 expected = "one column, or one per type (TYPE.NAME)"
                 raise InputError(option, expected, listed(sorted(said)))
             names[option] = ",".join(sorted(said)) or None
+        text_format = TextFormat.of(
+            names.pop("delimiter", None), names.pop("header", None), names.pop("encoding", None)
+        )
         for word in DATABASE:
             names[word] = several(names.get(word) or ())
         given = None if features is None else several(features)
@@ -154,6 +160,7 @@ class Columns:
             kinds={name: kind for name, kind in kinds.items() if kind in FEATURES},
             matrix=files[0] if files else None,
             types=tuple(end.strip() for end in ends),
+            text_format=text_format,
             **names,
         )._with_schema(schema)
 

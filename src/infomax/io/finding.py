@@ -15,6 +15,7 @@ from infomax.io.features import existing
 from infomax.io.known import as_known
 from infomax.io.record import Record
 from infomax.io.sources import EXTENSIONS, Source
+from infomax.io.text_format import AS_THE_EXTENSION_SAYS, TextFormat
 from infomax.io.typed import Tables, is_typed, of_folder, of_two
 
 GRAPHS = (".npz", ".graphml")
@@ -25,7 +26,7 @@ def find_tables(
     edges: str | Path, nodes: str | Path | None, columns: Columns, known: Record | None = None
 ) -> Tables:
     """The tables of a graph, or of new nodes of a ``known`` one, each with the choices that concern it."""
-    if nodes is None and is_database(edges):
+    if nodes is None and is_database(edges, columns.text_format):
         if known is not None:
             remedy = "infomax update RUN DATABASE takes a run to a later one."
             raise InputError(
@@ -57,20 +58,26 @@ def _of_two(
     """An edge table and, where there is one, a node table."""
     edges, nodes = pair_of_names(edges, nodes)
     folder, beside = Path(edges), None
-    if folder.is_dir() and (found := in_folder(folder, "edges")) is not None:
+    if (
+        folder.is_dir()
+        and (found := in_folder(folder, "edges", text_format=columns.text_format)) is not None
+    ):
         beside = in_folder(folder, "features", MATRICES)
-        edges, nodes = found, nodes or in_folder(folder, "nodes")
+        edges, nodes = found, nodes or in_folder(folder, "nodes", text_format=columns.text_format)
     if columns.matrix is None:
         columns = replace(columns, matrix=beside)
     columns = as_known(columns, known)
-    edge_table = Source(_files(str(edges)), columns.of_edge_table())
+    edge_table = Source(_files(str(edges), columns.text_format), columns.of_edge_table())
     alone = nodes is None and Path(edges).is_dir() and len(edge_table.files) == 1
     if alone and not columns.names_ends(
         edge_table.ends
     ):  # a table of something else, by its columns
         raise _no_edges(str(edges), f"only {edge_table.path.name}")
     return of_two(
-        edge_table, None if nodes is None else Source(_files(str(nodes)), columns), columns, known
+        edge_table,
+        None if nodes is None else Source(_files(str(nodes), columns.text_format), columns),
+        columns,
+        known,
     )
 
 
@@ -84,9 +91,18 @@ def pair_of_names(
     return edges, nodes
 
 
-def in_folder(folder: Path, stem: str, extensions: Sequence[str] = EXTENSIONS) -> Path | None:
-    """The file of that name in a folder, or None; two of them are refused."""
-    found = sorted(path for path in folder.glob(f"{stem}.*") if text.extension(path) in extensions)
+def in_folder(
+    folder: Path,
+    stem: str,
+    extensions: Sequence[str] = (),
+    text_format: TextFormat = AS_THE_EXTENSION_SAYS,
+) -> Path | None:
+    """The file of that name in a folder, by default a table, or None; two of them are refused."""
+    named = sorted(folder.glob(f"{stem}.*"))
+    if extensions:
+        found = [path for path in named if text.extension(path) in extensions]
+    else:
+        found = [path for path in named if text.is_table_file(path, text_format)]
     if len(found) > 1:
         listed = " and ".join(path.name for path in found)
         remedy = "Remove one, or name the files: edges.csv,nodes.csv."
@@ -94,11 +110,11 @@ def in_folder(folder: Path, stem: str, extensions: Sequence[str] = EXTENSIONS) -
     return found[0] if found else None
 
 
-def _files(name: str) -> list[Path]:
+def _files(name: str, text_format: TextFormat) -> list[Path]:
     """The files of one table: a file, all tables in a folder, or those that a pattern such as ``*.csv`` fits."""
     path = Path(name)
     if path.is_dir():
-        files = sorted(file for file in path.iterdir() if text.extension(file) in EXTENSIONS)
+        files = sorted(file for file in path.iterdir() if text.is_table_file(file, text_format))
         if not files:
             raise _no_edges(name, "none in the folder")
         return files
@@ -109,7 +125,7 @@ def _files(name: str) -> list[Path]:
     else:
         remedy = "" if path.suffix else "In Python load_dataset reads a data set by its name."
         files = [existing(path, remedy)]
-    return [table_file(file) for file in files]
+    return [table_file(file, text_format) for file in files]
 
 
 def _no_edges(folder: str, found: str) -> InputError:
@@ -125,11 +141,15 @@ def _no_edges(folder: str, found: str) -> InputError:
     return InputError(folder, f"a file edges with one of {', '.join(EXTENSIONS)}", found, remedy)
 
 
-def table_file(path: Path) -> Path:
+def table_file(path: Path, text_format: TextFormat = AS_THE_EXTENSION_SAYS) -> Path:
     """The path of a file, refused unless it has one of the extensions of tables."""
     suffix = text.extension(path)
-    if suffix not in EXTENSIONS:
+    if not text.is_table_file(path, text_format):
         remedy = text.by_pandas(path) if path.is_file() else ""
+        if suffix in (".data", ".dat", ".item", ".user"):
+            remedy = (
+                "Say what separates its cells: --delimiter tab, and --no-header if it has none."
+            )
         raise other_extension(
             path, EXTENSIONS if suffix in GRAPHS else (*EXTENSIONS, *GRAPHS), remedy
         )

@@ -11,6 +11,7 @@ from infomax.errors import InputError, shorten, warn
 from infomax.io.column_names import listed
 from infomax.io.columns import Columns
 from infomax.io.encoding.cells import MISSING
+from infomax.io.encoding.column_statistics import LEAST_ROWS_TO_TELL
 from infomax.io.encoding.column_types import Fault, find_odd_cell_note, tells_label
 from infomax.io.encoding.encoding import Encoding
 from infomax.io.encoding.kinds import EXPECTED
@@ -91,11 +92,15 @@ def with_type_in_notes(encoding: Encoding, columns: Columns) -> Encoding:
 
 
 def warn_of_unshared(path: Path, encoding: Encoding, others: Container[str | None]) -> None:
-    """Name the columns that become no features since no two rows share what they hold, but for some others."""
+    """Name the columns that become no features since no two rows share what they hold, but for some others.
+
+    In a few rows all cells may differ by chance.
+    """
     unshared = [
         column
         for column in encoding.columns
         if column.column_type in ("id", "name") and column.note and column.name not in others
+        if column.rows >= LEAST_ROWS_TO_TELL
     ]
     if unshared:
         names = listed([column.name for column in unshared])

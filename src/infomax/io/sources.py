@@ -24,6 +24,7 @@ from infomax.io.encoding.cells import UnreadableError, is_list
 from infomax.io.encoding.moments import too_fine
 from infomax.io.encoding.survey import Survey
 from infomax.io.learning import CLASSES, learnt, warn_of_classes, warn_of_labels
+from infomax.io.text_format import TextFormat
 
 EXTENSIONS = (*text.DELIMITERS, ".parquet")
 ROWS = 1 << 17
@@ -94,6 +95,8 @@ class Source:
     """The columns of a node table."""
     lists: list[str] = field(default_factory=list)
     """Those of its features that are lists of numbers."""
+    text_format: TextFormat = field(init=False)
+    """How it is written, where it is text."""
     apart: bool = False
     """Whether the ends of edges are of two types: their ids may be of two kinds."""
     integers: list[bool] = field(default_factory=list)
@@ -114,8 +117,9 @@ class Source:
     """Told how much of the work with this table is done, from 0 to 1."""
 
     def __post_init__(self) -> None:
+        self.text_format = self.columns.text_format if self.frame is None else TextFormat()
         for path in self.files:
-            if text.is_text(path) != self.lines:
+            if text.is_text(path, self.text_format) != self.lines:
                 expected, remedy = f"a table as {self.path} is", "Give all files one kind."
                 raise InputError(str(path), expected, "one of another kind", remedy)
 
@@ -132,11 +136,11 @@ class Source:
     @property
     def lines(self) -> bool:
         """Whether it is text: rows have lines, and ids have no type."""
-        return text.is_text(self.path)
+        return text.is_text(self.path, self.text_format)
 
     def place(self, number: int, column: str = "") -> str:
         """``edges.csv, line 3, column "weight"``, of a row by its number."""
-        return text.row_place(self.files[number // FILE], number % FILE, column)
+        return text.row_place(self.files[number // FILE], number % FILE, column, self.text_format)
 
     def readable(self, path: Path | None = None) -> AbstractContextManager[None]:
         """Raise an InputError for what pyarrow cannot do with the data of a file, by default the first."""
@@ -364,7 +368,9 @@ class Source:
                 done = number * FILE + 1
                 for batch in file.batches(wanted, size):
                     share = (number + file.share) / len(self.files)
-                    block = Block(path, batch, features, done + np.arange(len(batch)), share)
+                    block = Block(
+                        path, batch, features, done + np.arange(len(batch)), share, self.text_format
+                    )
                     done += len(batch)
                     if self.only is not None:
                         block = block.part(block.words(self.only[0], {}) == self.only[1])
@@ -401,7 +407,7 @@ class Source:
     @contextmanager
     def _opened(self, path: Path) -> Iterator[text.TextFile | parquet.ArrowFile]:
         if self.lines:
-            yield text.TextFile(path)
+            yield text.TextFile(path, self.text_format)
         elif self.frame is not None:
             yield parquet.ArrowFile(path, self.frame)
         else:

@@ -17,6 +17,7 @@ from typing import Any, TextIO
 from infomax.errors import InputError, number_of, place, shorten
 from infomax.io import parquet
 from infomax.io.column_names import check_column_names
+from infomax.io.text_format import AS_THE_EXTENSION_SAYS, TextFormat
 
 DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
 DELIMITERS |= {f"{suffix}.gz": delimiter for suffix, delimiter in DELIMITERS.items()}
@@ -48,12 +49,13 @@ class TextFile:
 
     schema = None
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, text_format: TextFormat = AS_THE_EXTENSION_SAYS) -> None:
         self.path = path
-        self.mark = DELIMITERS[extension(path)]
+        self.text_format = text_format
+        self.mark = delimiter_of(path, text_format)
         self.blank = 0
         """How many empty lines are before the header."""
-        with opened(path) as file:
+        with opened(path, text_format.encoding) as file:
             header = file.readline()
             while header and not header.strip("\r\n"):
                 header = file.readline()
@@ -63,14 +65,17 @@ class TextFile:
         if not header:
             raise InputError(str(path), "a header line", "an empty file")
         if "\0" in header:
-            raise _not_utf8(path)
+            raise _undecodable(path, text_format.encoding)
         self.spaced = f"{self.mark} " in _QUOTED.sub("", header)
         """Whether a space follows a delimiter in the header: then it belongs to no cell."""
         row = csv.reader(
             io.StringIO(header, newline=""), delimiter=self.mark, skipinitialspace=self.spaced
         )
         self.names = [name.strip() for name in next(row)]
-        self._check_header()
+        if text_format.has_header:
+            self._check_header()
+        else:
+            self.names = [f"column{number}" for number in range(1, len(self.names) + 1)]
         self.share = 0.0
         """How much of the file has been read."""
 
@@ -111,7 +116,8 @@ class TextFile:
                         column_names=self.names,
                         block_size=PIECE,
                         skip_rows=self.blank,
-                        skip_rows_after_names=1,
+                        skip_rows_after_names=int(self.text_format.has_header),
+                        encoding=self.text_format.encoding or "utf8",
                     ),
                     arrow_csv.ParseOptions(delimiter=self.mark, newlines_in_values=True),
                     arrow_csv.ConvertOptions(
@@ -136,22 +142,24 @@ class TextFile:
                     self.share = max(self.share, file.share)
                     yield batch
         except (pa.ArrowException, EOFError, zlib.error) as error:
-            raise _explained(self.path, str(error)) from error
+            raise _explained(self.path, str(error), self.text_format) from error
         if file.quotes % 2:  # the last one may have swallowed all rows that follow it
-            raise _explained(self.path, "a double quote that is not closed")
+            raise _explained(self.path, "a double quote that is not closed", self.text_format)
 
 
 _QUOTES = 'A cell that holds the delimiter or a line break needs double quotes, closed, and doubled ("") inside.'
 
 
-def _explained(path: Path, found: str) -> InputError:
+def _explained(
+    path: Path, found: str, text_format: TextFormat = AS_THE_EXTENSION_SAYS
+) -> InputError:
     """The error for a file that pyarrow cannot parse; a row of another width is named by its line."""
     if "UTF8" in found:
-        return _not_utf8(path)
+        return _undecodable(path, text_format.encoding)
     where = str(path)
     width = 0
     with suppress(csv.Error):
-        for line, row in _rows(path):
+        for line, row in _rows(path, text_format):
             width = width or len(row)
             if len(row) != width:
                 where = place(path, line)
@@ -160,16 +168,36 @@ def _explained(path: Path, found: str) -> InputError:
     return InputError(where, f"{number_of(width, 'column')} in every row", found, _QUOTES)
 
 
-def refuse_wide(path: Path) -> None:
+def refuse_wide(path: Path, text_format: TextFormat = AS_THE_EXTENSION_SAYS) -> None:
     """Refuse the first row that has more cells than the header, by its line."""
     width = 0
     with suppress(csv.Error, UnicodeDecodeError):
-        for line, row in _rows(path):
+        for line, row in _rows(path, text_format):
             width = width or len(row)
             if len(row) > width:
                 raise InputError(
                     place(path, line), f"at most {number_of(width, 'cell')}", f"{len(row)}", _QUOTES
                 )
+
+
+def delimiter_of(path: Path, text_format: TextFormat = AS_THE_EXTENSION_SAYS) -> str:
+    """What separates the cells of a file: what a person said, else as its extension says.
+
+    Of another extension, the delimiter of which the first line has most.
+    """
+    delimiter = text_format.delimiter or DELIMITERS.get(extension(path), "")
+    if delimiter:
+        return delimiter
+    with opened(path, text_format.encoding) as file:
+        first_line = file.readline()
+    return max(_MARKS, key=first_line.count)
+
+
+def _undecodable(path: Path, encoding: str) -> InputError:
+    """The error for text that is not in the encoding that was said, or not in UTF-8."""
+    if not encoding:
+        return _not_utf8(path)
+    return InputError(str(path), f"text in {encoding}", "other bytes", "Say another --encoding.")
 
 
 def _not_utf8(path: Path) -> InputError:
@@ -244,10 +272,12 @@ class _Counted:
         return 1.0 if self.packed.closed else float(self.packed.tell() / self.length)
 
 
-def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
+def _rows(
+    path: Path, text_format: TextFormat = AS_THE_EXTENSION_SAYS
+) -> Iterator[tuple[int, list[str]]]:
     """The line and the cells of every row, the header first, as Python's reader finds them: to name a line."""
-    with opened(path) as file:
-        reader = csv.reader(file, delimiter=DELIMITERS[extension(path)])
+    with opened(path, text_format.encoding) as file:
+        reader = csv.reader(file, delimiter=delimiter_of(path, text_format))
         line = 1
         for row in reader:
             if row:
@@ -255,23 +285,35 @@ def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
             line = reader.line_num + 1
 
 
-def is_text(path: Path) -> bool:
-    """Whether a table is one of text, by its extension: rows have lines, and cells have no types."""
+def is_text(path: Path, text_format: TextFormat = AS_THE_EXTENSION_SAYS) -> bool:
+    """Whether a table is one of text, whose rows have lines, and whose cells have no types."""
+    if text_format.takes_any_extension:
+        return extension(path) != ".parquet"
     return extension(path) in DELIMITERS
 
 
-def row_place(path: Path, number: int, column: str = "") -> str:
+def is_table_file(path: Path, text_format: TextFormat = AS_THE_EXTENSION_SAYS) -> bool:
+    """Whether a file is one of a table, by its extension or by what a person said of text tables."""
+    return extension(path) == ".parquet" or is_text(path, text_format)
+
+
+def row_place(
+    path: Path, number: int, column: str = "", text_format: TextFormat = AS_THE_EXTENSION_SAYS
+) -> str:
     """``edges.csv, line 3, column "weight"``, of a row by its number, from 1; of what is no text the row."""
-    if is_text(path):
-        return place(path, line_of(path, number), column)
+    if is_text(path, text_format):
+        return place(path, line_of(path, number, text_format), column)
     return place(f"{path}, row {number}", column=column)
 
 
-def line_of(path: Path, number: int) -> int:
+def line_of(path: Path, number: int, text_format: TextFormat = AS_THE_EXTENSION_SAYS) -> int:
     """The line of a row by its number, from 1; a quoted cell may have several lines, and empty ones are no rows."""
+    row_before = number if text_format.has_header else number - 1
     with suppress(InputError, csv.Error):
-        return next((line for at, (line, _) in enumerate(_rows(path)) if at == number), number + 1)
-    return number + 1
+        for position, (line, _) in enumerate(_rows(path, text_format)):
+            if position == row_before:
+                return line
+    return row_before + 1
 
 
 def opened_packed(path: Path, mode: str, **how: Any) -> Any:
@@ -280,13 +322,13 @@ def opened_packed(path: Path, mode: str, **how: Any) -> Any:
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[TextIO]:
-    """Open a text file in UTF-8, with or without a byte order mark; line ends stay as they are."""
+def opened(path: Path, encoding: str = "") -> Iterator[TextIO]:
+    """Open a text file, by default in UTF-8 with or without a byte order mark; line ends stay as they are."""
     try:
-        with opened_packed(path, "rt", encoding="utf-8-sig", newline="") as file:
+        with opened_packed(path, "rt", encoding=encoding or "utf-8-sig", newline="") as file:
             yield file
-    except UnicodeDecodeError:
-        raise _not_utf8(path) from None
+    except UnicodeError:
+        raise _undecodable(path, encoding) from None
     except (OSError, EOFError, zlib.error) as error:
         raise InputError(
             str(path), "a file that can be read", getattr(error, "strerror", None) or str(error)

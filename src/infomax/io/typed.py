@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -100,12 +100,14 @@ def of_folder(folder: Path, columns: Columns, *, attaches: bool = False) -> Tabl
         ("groups", "matrix", "types", "edge_type", "node_type"),
         f"one type of nodes, rather than the several of {folder}",
     )
+    table_extensions = None if columns.text_format.takes_any_extension else EXTENSIONS
     nodes = {
         node_type: Source([path], columns)
-        for (node_type,), path in _files(folder / "nodes", EXTENSIONS).items()
+        for (node_type,), path in _files(folder / "nodes", table_extensions).items()
     }
     edges = {
-        ends: Source([path], columns) for ends, path in _files(folder / "edges", EXTENSIONS).items()
+        ends: Source([path], columns)
+        for ends, path in _files(folder / "edges", table_extensions).items()
     }
     matrices = {
         node_type: path for (node_type,), path in _files(folder / "features", MATRICES).items()
@@ -150,7 +152,7 @@ def _leave_out_new_tables(
         warn(f"left out, as the known graph has no such table: {names}.")
 
 
-def _files(folder: Path, extensions: Iterable[str]) -> dict[Any, Path]:
+def _files(folder: Path, extensions: Collection[str] | None) -> dict[Any, Path]:
     """The files of a folder by the words of their names, a relation's by three; none where there is no such folder."""
     found: dict[tuple[str, ...], Path] = {}
     counts = (2, 3) if folder.name == "edges" else (1,)
@@ -158,8 +160,10 @@ def _files(folder: Path, extensions: Iterable[str]) -> dict[Any, Path]:
         if path.name.startswith("."):
             continue
         suffix = text.extension(path)
-        if suffix not in extensions or not path.is_file():
-            raise InputError(str(path), f"a file with one of {', '.join(extensions)}", "another")
+        has_extension = extensions is None or suffix in extensions
+        if not has_extension or not path.is_file():
+            expected = f"a file with one of {', '.join(extensions or ())}"
+            raise InputError(str(path), expected if extensions else "a file", "another")
         words = tuple(path.name[: -len(suffix)].split("."))
         if len(words) not in counts:
             expected = (
@@ -395,6 +399,7 @@ def _of_table(columns: Columns, node_type: str, header: list[str], matrix: Path 
         among=columns.among,
         learns=columns.learns,
         as_of=columns.as_of,
+        text_format=columns.text_format,
         **uses,
     ).of_node_table(node_type)
     return found.like(*columns.of_types[node_type]) if node_type in columns.of_types else found
@@ -410,6 +415,7 @@ def _of_relation(columns: Columns, edges: Source, ends: Ends) -> Columns:
     given: dict[str, Any] = {
         "obeys_schema": columns.obeys_schema,
         "schema_path": columns.schema_path,
+        "text_format": columns.text_format,
     }
     of_table = Columns(schema=columns.schema, **given, **uses).of_edge_table(ends)
     return _with_ends(of_table, edges, ends[::2])

@@ -21,6 +21,7 @@ from infomax.io.database.snapshot import Snapshot
 from infomax.io.database.sources import tables_of, with_spelled_labels
 from infomax.io.database.sqlite import MAGIC, copy_sqlite
 from infomax.io.database.times import time_candidates, with_times
+from infomax.io.text_format import AS_THE_EXTENSION_SAYS, TextFormat
 from infomax.io.typed import Tables
 
 POSTGRES = re.compile("postgres(ql)?://")
@@ -45,7 +46,7 @@ _CHOICES = (
 """What a person may say of the tables of a database."""
 
 
-def is_database(name: str | Path) -> bool:
+def is_database(name: str | Path, text_format: TextFormat = AS_THE_EXTENSION_SAYS) -> bool:
     """Whether a name is that of a SQLite or DuckDB file, of a Postgres server, or of a folder of different tables."""
     if POSTGRES.match(str(name)) or _FILE_ADDRESS.match(str(name)):
         return True
@@ -56,24 +57,24 @@ def is_database(name: str | Path) -> bool:
         raise InputError(str(name), expected, other_address[0], remedy)
     path = Path(name)
     if path.is_dir():
-        return _holds_different_tables(path)
+        return _holds_different_tables(path, text_format)
     return bool(database_type(path)) or (path.suffix.lower() in _SUFFIXES and path.is_file())
 
 
-def _holds_different_tables(folder: Path) -> bool:
+def _holds_different_tables(folder: Path, text_format: TextFormat) -> bool:
     """Whether a folder has tables of different columns, rather than those of one graph, or parts of one table."""
     if any((folder / part).exists() for part in ("edges", "graph.json", "config.json")):
         return False
-    if "edges" in table_files(folder):
+    if "edges" in table_files(folder, text_format):
         return False
     tables = [
         file
         for file in sorted(folder.iterdir())
         if file.is_file()
         and not file.name.startswith(".")
-        and text.extension(file) in (*text.DELIMITERS, ".parquet")
+        and text.is_table_file(file, text_format)
     ]
-    return len(tables) > 1 and len({_header(file) for file in tables}) > 1
+    return len(tables) > 1 and len({_header(file, text_format) for file in tables}) > 1
 
 
 def database_file(name: str | Path) -> Path:
@@ -99,10 +100,10 @@ def database_type(path: Path) -> str:
     return "duckdb" if first[8:12] == b"DUCK" else ""
 
 
-def _header(path: Path) -> tuple[str, ...]:
+def _header(path: Path, text_format: TextFormat) -> tuple[str, ...]:
     """The names of the columns of a table."""
-    if text.extension(path) in text.DELIMITERS:
-        return tuple(text.TextFile(path).names)
+    if text.is_text(path, text_format):
+        return tuple(text.TextFile(path, text_format).names)
     from infomax.io.parquet import opened
 
     with opened(path) as file:
@@ -136,12 +137,12 @@ def planned(name: str | Path, columns: Columns) -> Plan:
     path = database_file(name)
     if not path.exists():
         raise InputError(str(path), "a database", "nothing of that name")
-    files = [path] if path.is_file() else [*table_files(path).values()]
+    files = [path] if path.is_file() else [*table_files(path, columns.text_format).values()]
     stamp = [[str(file.resolve()), file.stat().st_size, file.stat().st_mtime_ns] for file in files]
     snapshot = Snapshot(str(path), stamp, said_roles)
     file_type = database_type(path)
     if path.is_dir():
-        copy_files(path, snapshot)
+        copy_files(path, snapshot, columns.text_format)
     elif file_type == "sqlite":
         copy_sqlite(path, snapshot)
     elif file_type == "duckdb":

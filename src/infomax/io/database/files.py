@@ -14,19 +14,20 @@ from infomax.errors import InputError
 from infomax.io import text
 from infomax.io.database.snapshot import Snapshot, refuse_same_names
 from infomax.io.database.tables import Table
-from infomax.io.sources import EXTENSIONS
+from infomax.io.text_format import AS_THE_EXTENSION_SAYS, TextFormat
 
 EMPTY_CELLS = ("", "\\N", "NULL", "null")
 """What stands for nothing in a text file."""
 ROWS_PER_BATCH = 1 << 16
 
 
-def table_files(folder: Path) -> dict[str, Path]:
+def table_files(folder: Path, text_format: TextFormat = AS_THE_EXTENSION_SAYS) -> dict[str, Path]:
     """The tables in a folder by their names, those of files without the extension."""
     files: dict[str, Path] = {}
     for path in sorted(folder.iterdir()):
         suffix = text.extension(path)
-        if suffix not in EXTENSIONS or not path.is_file() or path.name.startswith("."):
+        is_table = text.is_table_file(path, text_format)
+        if not is_table or not path.is_file() or path.name.startswith("."):
             continue
         name = path.name[: -len(suffix)]
         if name in files:
@@ -36,13 +37,13 @@ def table_files(folder: Path) -> dict[str, Path]:
     return files
 
 
-def copy_files(folder: Path, snapshot: Snapshot) -> None:
+def copy_files(folder: Path, snapshot: Snapshot, text_format: TextFormat) -> None:
     """Copy the tables of a folder."""
-    for name, path in table_files(folder).items():
+    for name, path in table_files(folder, text_format).items():
         if not snapshot.wants(name):
             continue
-        if text.extension(path) in text.DELIMITERS:
-            _copy_text(name, path, snapshot)
+        if text.is_text(path, text_format):
+            _copy_text(name, path, snapshot, text_format)
         else:
             from infomax.io.parquet import opened
 
@@ -62,19 +63,19 @@ def _columns(batch: Any) -> dict[str, Any]:
     return dict(zip(batch.schema.names, batch.columns, strict=True))
 
 
-def _copy_text(name: str, path: Path, snapshot: Snapshot) -> None:
+def _copy_text(name: str, path: Path, snapshot: Snapshot, text_format: TextFormat) -> None:
     """Copy a text file, all cells as text; rows that end early are filled up: exports may leave the last cells out."""
-    file = text.TextFile(path)
+    file = text.TextFile(path, text_format)
     refuse_same_names(str(path), file.names)
     table = Table(name, "", {}, is_text=True)
     batches = (_columns(batch) for batch in file.batches(file.names, ROWS_PER_BATCH))
     try:
         snapshot.copy(table, map(_without_empty_cells, batches), names=file.names)
     except InputError:
-        text.refuse_wide(path)
-        if not _has_short_rows(path, file.names):
+        text.refuse_wide(path, text_format)
+        if not _has_short_rows(path, file.names, text_format):
             raise
-        filled_rows = _filled_rows(path, file.names)
+        filled_rows = _filled_rows(path, file.names, text_format)
         snapshot.copy(table, map(_without_empty_cells, filled_rows), names=file.names)
 
 
@@ -91,24 +92,28 @@ def _without_empty_cells(columns: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _has_short_rows(path: Path, names: Sequence[str]) -> bool:
+def _has_short_rows(path: Path, names: Sequence[str], text_format: TextFormat) -> bool:
     """Whether a file can be read but for rows with fewer cells than the header has."""
     try:
-        with text.opened(path) as file, _cells_of_any_length():
-            reader = csv.reader(file, delimiter=text.DELIMITERS[text.extension(path)], strict=True)
+        with text.opened(path, text_format.encoding) as file, _cells_of_any_length():
+            delimiter = text.delimiter_of(path, text_format)
+            reader = csv.reader(file, delimiter=delimiter, strict=True)
             return any(0 < len(row) < len(names) for row in reader)
     except (csv.Error, UnicodeDecodeError):
         return False
 
 
-def _filled_rows(path: Path, names: Sequence[str]) -> Iterator[dict[str, Any]]:
+def _filled_rows(
+    path: Path, names: Sequence[str], text_format: TextFormat
+) -> Iterator[dict[str, Any]]:
     """The rows of a text file as columns, with empty cells where a row ends early."""
     import pyarrow as pa
 
-    with text.opened(path) as file, _cells_of_any_length():
-        reader = csv.reader(file, delimiter=text.DELIMITERS[text.extension(path)])
+    with text.opened(path, text_format.encoding) as file, _cells_of_any_length():
+        reader = csv.reader(file, delimiter=text.delimiter_of(path, text_format))
         rows = (row + [""] * (len(names) - len(row)) for row in reader if row)
-        next(rows)
+        if text_format.has_header:
+            next(rows)
         while some := list(islice(rows, ROWS_PER_BATCH)):
             columns = zip(names, zip(*some, strict=True), strict=True)
             yield {name: pa.array(cells, pa.large_string()) for name, cells in columns}
