@@ -10,7 +10,7 @@ from pyarrow import parquet
 from test_faults import EDGES, put, told
 
 from infomax.embeddings import Embeddings
-from infomax.errors import InputError
+from infomax.errors import InputError, InputWarning
 from infomax.graphs.graph import Graph
 from infomax.graphs.reading import read_graph
 
@@ -105,17 +105,22 @@ def test_no_option_is_named_where_the_features_are_fixed(tmp_path: Path, suffix:
     edges, nodes = tmp_path / "edges.csv", tmp_path / f"nodes.{suffix}"
     put(edges, EDGES)
     if suffix == "csv":
-        put(nodes, "id,x\na,1\nb,many\n")
+        put(nodes, "id,x\na,1\nb,inf\n")
     else:
         parquet.write_table(pa.table({"id": ["a", "b"], "x": [1, np.inf]}), nodes)
     known = Graph.from_arrays([[0], [1]], [[1.0], [2.0]], ids=["p", "q"], feature_names=["x"])
     with pytest.raises(InputError, match=r'column "x": .* Fill it in, or remove the row\.$'):
         read_graph(edges, nodes, attach_to=known)
-    parquet.write_table(pa.table({"id": ["a", "b"], "x": ["1", "2"]}), tmp_path / "text.parquet")
-    with pytest.raises(
-        InputError, match=r'column "x": .* found type string\. Store it as numbers\.$'
-    ):
-        read_graph(edges, tmp_path / "text.parquet", attach_to=known)
+
+
+def test_text_where_a_known_graph_has_numbers_is_read_or_a_gap(tmp_path: Path) -> None:
+    put(tmp_path / "edges.csv", EDGES)
+    known = Graph.from_arrays([[0], [1]], [[1.0], [2.0]], ids=["p", "q"], feature_names=["x"])
+    nodes = tmp_path / "nodes.parquet"
+    parquet.write_table(pa.table({"id": ["a", "b"], "x": ["5", "many"]}), nodes)
+    with pytest.warns(InputWarning, match='row 2, column "x".*"many".* 1 cell'):
+        grown = read_graph(tmp_path / "edges.csv", nodes, attach_to=known)
+    assert grown.table[:][2:, 0].tolist() == [5, 1.5]
 
 
 def test_duplicate_columns_in_parquet(tmp_path: Path) -> None:
