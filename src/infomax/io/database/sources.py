@@ -150,48 +150,67 @@ def _nodes(
     plan: Plan, node_type: str, table: Table, columns: Columns
 ) -> tuple[Query, dict[str, str]]:
     """The rows of a table: id, columns that are no keys, lookups in place of keys, name and time; and the lookups."""
-    joins: list[str] = []
+    lookups, joins = _lookups(plan, table, columns)
+    data_columns = _data_columns(plan, node_type, table, columns)
+    cells = {column: table.cell(column) for column in data_columns} | lookups
+
+    # The id has the name of the primary key, unless a column that becomes features has it.
+    id_column = "id"
+    if len(table.primary) == 1 and "," not in table.primary[0]:
+        id_column = table.primary[0]
+    while id_column in cells:
+        id_column += "_"
+
+    name_decision = plan.names.get(table.name)
+    if name_decision is not None:
+        parts = ", ".join(f"t.{quoted(column)}" for column in name_decision.columns)
+        cells[NAME] = f"concat_ws(' ', {parts})"
+    if table.name in with_times(plan):
+        cells[TIME] = f"make_timestamp({moment(plan, table, joins)})"
+    source = f"FROM {table.sql} AS t {' '.join(joins)}"
+    query = Query(plan.snapshot, {id_column: table.row_id(), **cells}, source, table.row_count)
+    return query, lookups
+
+
+def _lookups(plan: Plan, table: Table, columns: Columns) -> tuple[dict[str, str], list[str]]:
+    """The values of the lookups that a table refers to, in SQL, by the names of columns; and the joins that they need.
+
+    A value is called as its lookup is; where two keys lead to it, or a column is called so, as its key is.
+    """
     lookups: dict[str, str] = {}
-    data_columns = table.data_columns
+    joins: list[str] = []
+    tables_referred_to = [key.table for key in table.keys]
     for number, key in enumerate(plan.keys(table, "lookup")):
         is_known = columns.schema is not None
         if not (key.filled or is_known) or _holds_label(table, key, columns):
             continue
-        other = plan.tables[key.table]
+        lookup = plan.tables[key.table]
         alias = f"l{number}"
-        joins.append(f"LEFT JOIN {other.sql} AS {alias} ON {joined(table, key, other, alias)}")
-        is_only_key = [one.table for one in table.keys].count(key.table) == 1
-        name = other.name if is_only_key and other.name not in table.columns else key.name
-        lookups[name] = f"{alias}.{quoted(str(lookup_column(other)))}"
+        joins.append(f"LEFT JOIN {lookup.sql} AS {alias} ON {joined(table, key, lookup, alias)}")
+        is_only_key = tables_referred_to.count(lookup.name) == 1
+        name = lookup.name if is_only_key and lookup.name not in table.columns else key.name
+        lookups[name] = f"{alias}.{quoted(str(lookup_column(lookup)))}"
+    return lookups, joins
 
+
+def _data_columns(plan: Plan, node_type: str, table: Table, columns: Columns) -> list[str]:
+    """The columns of a table that may become features or labels; those whose use a person said among them."""
+    data_columns = table.data_columns
     used_columns = [
         column
         for column in table.columns
         if f"{node_type}.{column}" in columns.kinds or table.is_named(column, columns.labels)
     ]
     data_columns += [column for column in used_columns if column not in data_columns]
-    name_decision = plan.names.get(table.name)
-    if name_decision is not None:
-        is_only_column = list(name_decision.columns) == data_columns  # it would be no feature
-        is_said = name_decision.origin == "said"
-        if (is_only_column or is_said) and not name_decision.is_category:
-            unused = {*name_decision.columns}.difference(used_columns)
-            data_columns = [column for column in data_columns if column not in unused]
 
-    cells = {column: table.cell(column) for column in data_columns} | lookups
-    id_column = "id"
-    if len(table.primary) == 1 and "," not in table.primary[0]:
-        id_column = table.primary[0]
-    while id_column in cells:
-        id_column += "_"
-    if name_decision is not None:
-        words = ", ".join(f"t.{quoted(column)}" for column in name_decision.columns)
-        cells[NAME] = f"concat_ws(' ', {words})"
-    if table.name in with_times(plan):
-        cells[TIME] = f"make_timestamp({moment(plan, table, joins)})"
-    source = f"FROM {table.sql} AS t {' '.join(joins)}"
-    query = Query(plan.snapshot, {id_column: table.row_id(), **cells}, source, table.row_count)
-    return query, lookups
+    # A name alone would be no feature, as no two rows share it.
+    name = plan.names.get(table.name)
+    if name is None or name.is_category:
+        return data_columns
+    if name.origin != "said" and list(name.columns) != data_columns:
+        return data_columns
+    unused = {*name.columns}.difference(used_columns)
+    return [column for column in data_columns if column not in unused]
 
 
 def _edges(plan: Plan, columns: Columns, *, attaches: bool) -> Iterator[tuple[Ends, Table, Query]]:
