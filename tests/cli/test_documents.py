@@ -44,11 +44,14 @@ LONG = {"map", "analyse", "prepare"}
 
 def blocks(path: Path) -> list[tuple[str, str]]:
     """The language and the code of each block to run."""
-    found = FENCED.findall(path.read_text(encoding="utf-8"))
-    needed = [NEEDS.match(code) for _, code in found]
-    there = [need is None or find_spec(need[1]) is not None for need in needed]
-    kept = (block for block, installed in zip(found, there, strict=True) if installed)
-    return [(language, code) for language, code in kept if LEFT_OUT not in code.partition("\n")[0]]
+    kept = []
+    for language, code in FENCED.findall(path.read_text(encoding="utf-8")):
+        needed_module = NEEDS.match(code)
+        is_missing = needed_module is not None and find_spec(needed_module[1]) is None
+        first_line = code.partition("\n")[0]
+        if not is_missing and LEFT_OUT not in first_line:
+            kept.append((language, code))
+    return kept
 
 
 def commands(code: str) -> list[list[str]]:
@@ -117,18 +120,17 @@ def runs_of(path: Path) -> object:
 def test_the_code_of_a_document_runs(path, tmp_path, monkeypatch):
     if path.name == "README.md":
         prepare(monkeypatch, tmp_path)
-    if (
-        path.name == "serving.md"
-    ):  # it says to copy the server to where one works, and that is all there is
+    if path.name == "serving.md":
+        # It says to copy the server to where one works, and nothing else of the repository is there.
         copy(ROOT / "recipes/serve.py", tmp_path)
-        monkeypatch.setattr(
-            sys, "path", [str(tmp_path), *(one for one in sys.path if Path(one).resolve() != ROOT)]
-        )
+        outside = [folder for folder in sys.path if Path(folder).resolve() != ROOT]
+        monkeypatch.setattr(sys, "path", [str(tmp_path), *outside])
     monkeypatch.chdir(tmp_path)
-    names: dict[str, object] = {"__name__": "__main__"}
+
+    session: dict[str, object] = {"__name__": "__main__"}
     for language, code in blocks(path):
         if language == "python":
-            exec(compile(code, str(path), "exec"), names)
+            exec(compile(code, str(path), "exec"), session)
         else:
             run_in_shell(code)
 
@@ -146,30 +148,33 @@ def test_the_commands_of_the_readme_run(tmp_path, monkeypatch):
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_the_commands_of_a_document_exist(path):
     text = path.read_text(encoding="utf-8")
-    inline = (" ".join(command.split()) for command in re.findall(r"`(infomax\s[^`]+)`", text))
-    inline = [
-        command for command in inline if not re.search(r"infomax -|COMMAND|DATASET", command)
-    ]  # as in usage
-    shown = "\n".join(
-        [
-            *(code for _, code in FENCED.findall(text)),
-            *re.findall(r"^    infomax .*", text, re.MULTILINE),
-            *inline,
-        ]
-    )
+    inline = [" ".join(command.split()) for command in re.findall(r"`(infomax\s[^`]+)`", text)]
+    # Some show how commands are written, not a command.
+    inline = [line for line in inline if not re.search(r"infomax -|COMMAND|DATASET", line)]
+    indented = re.findall(r"^    infomax .*", text, re.MULTILINE)
+    fenced = [code for _, code in FENCED.findall(text)]
     group = get_command(app)
-    for words in commands(shown):
-        command, context = group, group.make_context("infomax", [], resilient_parsing=True)
-        while (
-            words
-            and hasattr(command, "get_command")
-            and (inner := command.get_command(context, words[0]))
-        ):
-            command, words = inner, words[1:]
-        options = {option for parameter in command.get_params(context) for option in parameter.opts}
-        given = {word.partition("=")[0] for word in words if re.match(r"--?[a-z]", word)}
-        assert given <= options, (path.name, words)
+    for words in commands("\n".join([*fenced, *indented, *inline])):
+        command, arguments = command_of(group, words)
         assert command is not group, words
+        context = group.make_context("infomax", [], resilient_parsing=True)
+        known_options = {
+            option for parameter in command.get_params(context) for option in parameter.opts
+        }
+        options = {word.partition("=")[0] for word in arguments if re.match(r"--?[a-z]", word)}
+        assert options <= known_options, (path.name, words)
+
+
+def command_of(group, words: list[str]):
+    """The command that words begin with, also one within another, and the words after it."""
+    context = group.make_context("infomax", [], resilient_parsing=True)
+    command = group
+    while words and hasattr(command, "get_command"):
+        inner = command.get_command(context, words[0])
+        if inner is None:
+            break
+        command, words = inner, words[1:]
+    return command, words
 
 
 def test_the_notebooks_have_pictures_and_no_errors():
