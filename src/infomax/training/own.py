@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 import numpy as np
 import torch
@@ -41,7 +42,7 @@ def own_projection(table: Table, nodes: NDArray[np.int64], backend: Backend) -> 
     for rows in blocks(table, nodes):
         values = rows.astype(np.float64)
         feature_sum += values.sum(axis=0)
-        square_sum += (values * values).sum(axis=0)
+        square_sum += _squared(values).sum(axis=0)
     mean_square = square_sum / len(nodes)
     variance = mean_square - np.square(feature_sum / len(nodes))
     deviation = np.sqrt(np.maximum(variance, 0))
@@ -56,6 +57,11 @@ def own_projection(table: Table, nodes: NDArray[np.int64], backend: Backend) -> 
     weights = np.sqrt(inverse_deviation)
     projection = weights[:, None] * directions(table, nodes, COUNT, backend, weights)
     return torch.from_numpy(projection.astype(np.float32))
+
+
+def _squared(values: Any) -> Any:
+    """The squares of some rows, dense ones in their own memory."""
+    return values.power(2) if sparse.issparse(values) else np.square(values, out=values)
 
 
 def project(features: Features, projection: Tensor, backend: Backend) -> Tensor:
