@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from infomax.cli import show
 from infomax.cli.app import app
@@ -17,10 +17,19 @@ if TYPE_CHECKING:
 
     from infomax.embeddings import Embeddings
 
-    Part = tuple[Embeddings, str, dict[str, NDArray[Any]]]
-
-SAMPLE = 20_000
+MOST_OF_A_FOLDER = 20_000
 """Nodes that the map of a graph folder shows."""
+EACH_BY_ITSELF = (
+    ". Each type has a picture of its own: places and cosines of two types cannot be compared."
+)
+
+
+class Part(NamedTuple):
+    """What a map shows: nodes with their vectors, how they were drawn in words, and their columns ``[N]``."""
+
+    nodes: Embeddings
+    drawn: str
+    columns: dict[str, NDArray[Any]]
 
 
 def _page(path: Path) -> Path | None:
@@ -68,16 +77,25 @@ def draw_map(
             node_type: _part(run / node_type, types, color, groups, seed, device, steps)
             for node_type in types or [""]
         }
-        drawn = "; ".join(
-            f"{node_type}: {told}" if node_type else told
-            for node_type, (_, told, _) in parts.items()
-        )
-        nodes, note, columns = _together(parts) if types else (parts[""][0], "", parts[""][2])
-        kinds = columns["type"] if types else None
+        counts = [
+            f"{node_type}: {part.drawn}" if node_type else part.drawn
+            for node_type, part in parts.items()
+        ]
+        drawn = "; ".join(counts)
+        shown = _together(parts) if types else parts[""]
         write_map(
-            out, nodes, columns, title=run.resolve().name, drawn=drawn + note, color=color, k=k, seed=seed,
-            device=choose_device(device), kinds=kinds, progress=steps.at,
-        )  # fmt: skip
+            out,
+            shown.nodes,
+            shown.columns,
+            title=run.resolve().name,
+            drawn=f"{drawn}{EACH_BY_ITSELF}" if types else drawn,
+            color=color,
+            k=k,
+            seed=seed,
+            device=choose_device(device),
+            node_types=shown.columns["type"] if types else None,
+            progress=steps.at,
+        )
     show.wrote(f"{out} ({drawn}, {out.stat().st_size / 1e6:.1f} MB)")
 
 
@@ -97,57 +115,65 @@ def _part(
 
     model = DGI.load(run, device=device)
     graph = model.graph_
-    check_color([graph.target(node_type) for node_type in types] or [graph], color)
-    rows = sampled_rows(model, SAMPLE, seed)
-    found = model.transform(model.graph_, rows=rows)
-    drawn = number_of(len(found), "node")
+    graphs = [graph.target(node_type) for node_type in types]
+    check_color(graphs or [graph], color)
+
+    rows = sampled_rows(model, MOST_OF_A_FOLDER, seed)
+    nodes = model.transform(model.graph_, rows=rows)
+    drawn = number_of(len(nodes), "node")
     if rows is not None:
-        drawn = f"{drawn} of {graph.num_nodes:,}, drawn at random with seed {seed}; neighbours are among these"
+        sample = f"drawn at random with seed {seed}; neighbours are among these"
+        drawn = f"{drawn} of {graph.num_nodes:,}, {sample}"
+
     if groups is None:
-        compared = compare_group_counts(found.vectors, seed=seed, progress=steps.at)
+        compared = compare_group_counts(nodes.vectors, seed=seed, progress=steps.at)
         groups = best_group_count(compared)
-    clusters = cluster(found.vectors, groups, seed=seed, progress=steps.at)
-    return found, drawn, node_columns(model.graph_, clusters, color, rows)
+    clusters = cluster(nodes.vectors, groups, seed=seed, progress=steps.at)
+    return Part(nodes, drawn, node_columns(model.graph_, clusters, color, rows))
 
 
-def _together(parts: dict[str, Part]) -> Part:
+def _together(parts: Mapping[str, Part]) -> Part:
     """The nodes of all types: ids such as paper:5, the type as the first column, others empty where a type has none."""
     import numpy as np
 
     from infomax.embeddings import Embeddings
 
-    nodes = {node_type: own for node_type, (own, _, _) in parts.items()}
-    heads = dict.fromkeys(name for *_, own in parts.values() for name in own)
-    columns = {
-        "type": np.concatenate(
-            [np.full(len(own), node_type, object) for node_type, own in nodes.items()]
-        )
-    }
-    for name in heads:
-        cells = [own.get(name) for *_, own in parts.values()]
-        text = any(own is not None and own.dtype == object for own in cells)
-        empty = np.array([""], object) if text else np.array([np.nan])
-        filled = [
-            np.repeat(empty, len(own))
-            if some is None
-            else some.astype(str).astype(object)
-            if text
-            else some
-            for some, own in zip(cells, nodes.values(), strict=True)
-        ]
-        columns["column type" if name == "type" else name] = np.concatenate(filled)
-    width = max(
-        own.shape[1] for own in nodes.values()
-    )  # zeros beside vectors leave cosines as they are
-    vectors = [np.pad(own.vectors, ((0, 0), (0, width - own.shape[1]))) for own in nodes.values()]
-    ids = np.array(
-        [f"{node_type}:{node}" for node_type, own in nodes.items() for node in own], dtype=object
+    types = [np.full(len(part.nodes), node_type, object) for node_type, part in parts.items()]
+    columns = {"type": np.concatenate(types)}
+    column_names = dict.fromkeys(name for part in parts.values() for name in part.columns)
+    for name in column_names:
+        unique_name = "column type" if name == "type" else name
+        columns[unique_name] = _joined_column(name, list(parts.values()))
+
+    # Zeros beside vectors leave cosines as they are.
+    width = max(part.nodes.shape[1] for part in parts.values())
+    vectors = []
+    ids = []
+    node_names = []
+    for node_type, part in parts.items():
+        nodes = part.nodes
+        vectors.append(np.pad(nodes.vectors, ((0, 0), (0, width - nodes.shape[1]))))
+        ids += [f"{node_type}:{node}" for node in nodes]
+        no_names = np.full(len(nodes), "", object)
+        node_names.append(no_names if nodes.node_names is None else nodes.node_names)
+    together = Embeddings(
+        np.concatenate(vectors), np.array(ids, dtype=object), np.concatenate(node_names)
     )
-    names = [
-        np.full(len(own), "", object) if own.node_names is None else own.node_names
-        for own in nodes.values()
-    ]
-    note = (
-        ". Each type has a picture of its own: places and cosines of two types cannot be compared."
-    )
-    return Embeddings(np.concatenate(vectors), ids, np.concatenate(names)), note, columns
+    return Part(together, "", columns)
+
+
+def _joined_column(name: str, parts: Sequence[Part]) -> NDArray[Any]:
+    """A column ``[N]`` of all types, empty where a type has none; text where it is text for one of them."""
+    import numpy as np
+
+    is_text = any(name in part.columns and part.columns[name].dtype == object for part in parts)
+    cells = []
+    for part in parts:
+        if name not in part.columns:
+            empty = np.array([""], object) if is_text else np.array([np.nan])
+            cells.append(np.repeat(empty, len(part.nodes)))
+        elif is_text:
+            cells.append(part.columns[name].astype(str).astype(object))
+        else:
+            cells.append(part.columns[name])
+    return np.concatenate(cells)

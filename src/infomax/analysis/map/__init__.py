@@ -31,7 +31,7 @@ def write_map(
     seed: int = 0,
     device: Any = "cpu",
     k: int = 10,
-    kinds: NDArray[Any] | None = None,
+    node_types: NDArray[Any] | None = None,
     progress: Progress = silent,
 ) -> NDArray[np.float32]:
     """Write a map of N nodes with ``columns`` (name -> ``[N]``) to one HTML file.
@@ -43,34 +43,52 @@ def write_map(
         drawn: how many nodes there are, below the heading; for a sample how it was drawn.
         color: the column shown first; None takes the first column.
         k: how many nearest neighbours to show for each node.
-        kinds: ``[N]``, the types of nodes whose vectors cannot be compared: each has a picture of its own, side by side
-            by the number of its nodes, and neighbours are of the same type.
+        node_types: ``[N]``, the types of nodes whose vectors cannot be compared: each has a picture of its own, side by
+            side by the number of its nodes, and neighbours are of the same type.
     """
     first = next(iter(columns)) if color is None else color
     if first not in columns:
         raise InputError("color", f"one of {', '.join(columns)}, or a feature", first)
-    n, vectors = nodes.shape[0], nodes.vectors
-    types = (
-        [np.arange(n)]
-        if kinds is None
-        else [np.flatnonzero(kinds == kind) for kind in np.unique(kinds)]
-    )
-    width = min(max(k, NEIGHBOURS), max(map(len, types)) - 1)
-    rows = np.repeat(np.arange(n)[:, None], width, axis=1)
-    cosines = np.zeros((n, width), np.float32)
+    vectors = nodes.vectors
+    node_count = len(vectors)
+    rows_of_types = [np.arange(node_count)]
+    if node_types is not None:
+        rows_of_types = [
+            np.flatnonzero(node_types == node_type) for node_type in np.unique(node_types)
+        ]
+
+    # Nodes of a type with fewer nodes than there are neighbours have themselves in place of the others.
+    width = min(max(k, NEIGHBOURS), max(map(len, rows_of_types)) - 1)
+    neighbours = np.repeat(np.arange(node_count)[:, None], width, axis=1)
+    cosines = np.zeros((node_count, width), np.float32)
     pictures = []
-    for own in types:
-        near, cosine = nearest(vectors[own], width, device=device, progress=progress)
-        rows[own, : near.shape[1]], cosines[own, : near.shape[1]] = own[near], cosine
-        pictures.append(layout(vectors[own], near[:, :NEIGHBOURS], seed=seed, progress=progress))
-    places = np.empty((n, 2), np.float32)
-    places[np.concatenate(types)] = pictures[0] if kinds is None else side_by_side(pictures)
-    pairs = nodes.random_cosines() if kinds is None else ()
+    for rows in rows_of_types:
+        near, near_cosines = nearest(vectors[rows], width, device=device, progress=progress)
+        neighbours[rows, : near.shape[1]] = rows[near]
+        cosines[rows, : near.shape[1]] = near_cosines
+        picture = layout(vectors[rows], near[:, :NEIGHBOURS], seed=seed, progress=progress)
+        pictures.append(picture)
+
+    places = np.empty((node_count, 2), np.float32)
+    places[np.concatenate(rows_of_types)] = (
+        pictures[0] if node_types is None else side_by_side(pictures)
+    )
+    random_cosines = nodes.random_cosines() if node_types is None else ()
+    quantiles: Any = ()
+    if len(random_cosines):
+        quantiles = np.quantile(random_cosines, np.linspace(0, 1, 1001))
     text = page(
-        nodes.ids, places, rows[:, :k], cosines[:, :k], columns, title=title, drawn=drawn, first=first,
+        nodes.ids,
+        places,
+        neighbours[:, :k],
+        cosines[:, :k],
+        columns,
+        title=title,
+        drawn=drawn,
+        first=first,
         names=nodes.node_names,
-        pairs=np.quantile(pairs, np.linspace(0, 1, 1001)) if len(pairs) else (),
-    )  # fmt: skip
+        pairs=quantiles,
+    )
     with replacing(Path(path)) as temporary:
         temporary.write_text(text, encoding="utf-8")
     return places

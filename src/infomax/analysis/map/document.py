@@ -57,13 +57,14 @@ def page(
         neighbours, cosines: ``[N, k]``, the nearest first; k may be 0.
         pairs: ``[q]``, cosines of random pairs, among which the page shows where a neighbour stands; none: it does not.
     """
-    heads = list(columns)
+    column_names = list(columns)
     described = [_column(name, values) for name, values in columns.items()]
+
+    # The first row of a picture is at its top, and the longer side is 1.
     span = max(float(np.ptp(places, axis=0).max()), 1e-9)
-    from_corner = (
-        np.column_stack([places[:, 0] - places[:, 0].min(), places[:, 1].max() - places[:, 1]])
-        / span
-    )
+    from_left = places[:, 0] - places[:, 0].min()
+    from_top = places[:, 1].max() - places[:, 1]
+    from_corner = np.column_stack([from_left, from_top]) / span
     blocks = {
         "places": np.round(65535 * from_corner).astype("<u2").tobytes(),
         "ids": json.dumps(
@@ -85,8 +86,8 @@ def page(
         "pairs": [round(float(cosine), 4) for cosine in pairs],
         "extent": from_corner.max(axis=0).clip(1e-3).tolist(),
         "columns": [description for description, _ in described],
-        "first": heads.index(first),
-        "importance": heads.index("degree") if "degree" in heads else None,
+        "first": column_names.index(first),
+        "importance": column_names.index("degree") if "degree" in column_names else None,
         "themes": {
             "light": {"groups": COLOURS, "ramp": RAMP},
             "dark": {"groups": DARK_COLOURS, "ramp": DARK_RAMP},
@@ -110,19 +111,22 @@ def _column(name: str, values: NDArray[Any]) -> tuple[dict[str, Any], bytes]:
     if values.dtype == object:
         sizes = Counter(values.tolist())
         unknown = sizes.pop("", 0)
-        groups = [("", unknown), *sorted(sizes.items(), key=lambda item: (-item[1], item[0]))]
-        number = {group: code for code, (group, _) in enumerate(groups)}
-        kind = np.min_scalar_type(len(groups))
-        codes = np.array([number[value] for value in values.tolist()], kind)
-        listed = [{"name": group, "size": size} for group, size in groups]
-        return {"name": name, "groups": listed, "type": kind.name}, codes.tobytes()
+        by_size = sorted(sizes.items(), key=lambda item: (-item[1], item[0]))
+        groups = [("", unknown), *by_size]
+        code_of_group = {group: code for code, (group, _) in enumerate(groups)}
+        code_type = np.min_scalar_type(len(groups))
+        codes = np.array([code_of_group[value] for value in values.tolist()], code_type)
+        described = [{"name": group, "size": size} for group, size in groups]
+        return {"name": name, "groups": described, "type": code_type.name}, codes.tobytes()
+
     numbers = np.where(np.isfinite(values), values, np.nan).astype("<f4")
     known = numbers[np.isfinite(numbers)]
-    low, high = (float(known.min()), float(known.max())) if len(known) else (0.0, 0.0)
+    low = float(known.min()) if len(known) else 0.0
+    high = float(known.max()) if len(known) else 0.0
     # If the median lies in the lowest twentieth, a linear scale would show nearly one colour.
-    skewed = low >= 0 and len(known) > 0 and float(np.median(known)) - low < (high - low) / 20
-    whole = bool((known == np.round(known)).all())
-    scale = {"type": "float32", "low": low, "high": high, "log": skewed, "whole": whole}
+    is_skewed = low >= 0 and len(known) > 0 and float(np.median(known)) - low < (high - low) / 20
+    are_whole = bool((known == np.round(known)).all())
+    scale = {"type": "float32", "low": low, "high": high, "log": is_skewed, "whole": are_whole}
     return {"name": name, **scale}, numbers.tobytes()
 
 
