@@ -195,5 +195,8 @@ def _roles(columns: Columns) -> dict[str, str]:
             for name, table in columns.schema.tables.items()
             if table.role == "ignored"
         }
-    words = (one.rpartition("=") for one in columns.table)
-    return {table: role for table, _, role in words}
+    roles: dict[str, str] = {}
+    for choice in columns.table:  # names of tables may hold the sign
+        table, _, role = choice.rpartition("=")
+        roles[table] = role
+    return roles

@@ -11,7 +11,7 @@ from infomax.io.database.in_words import ignored_tables_in_words, reasons_in_wor
 from infomax.io.database.roles import NODE_ROLES, Plan
 from infomax.io.database.tables import Table
 from infomax.io.database.times import moment, with_times
-from infomax.io.schema.schema import Schema
+from infomax.io.schema.schema import ORIGINS, Schema
 
 WIDTH = 80
 WIDTH_OF_KEYS = WIDTH - 12
@@ -127,29 +127,45 @@ def _becomes(plan: Plan, table: Table) -> str:
 
 
 def closing(plan: Plan) -> list[str]:
-    """What train does with it, why, and how another choice is made."""
-    trained = [
-        node_type for node_type, table in plan.types.items() if plan.role(table.name) == "nodes"
-    ]
-    facts = [node_type for node_type in plan.types if node_type not in trained]
+    """What was decided and why, what train does with it, and how another choice is made."""
     schema = schema_of(plan, Schema())
-    lines = [*ignored_tables_in_words(schema), *reasons_in_words(schema)]
-    lines.append(f"train: one run for each of {', '.join(trained or facts)}")
-    if trained and facts:
-        lines.append(f"not trained, as facts: {', '.join(facts)}; to train one: --type {facts[0]}")
+    return [
+        *ignored_tables_in_words(schema),
+        *reasons_in_words(schema),
+        *_trained_types_in_words(plan),
+        *_other_choices_in_words(plan),
+    ]
 
+
+def _trained_types_in_words(plan: Plan) -> list[str]:
+    """The types that train takes without being told, and those that it leaves out."""
+    types_by_role = {
+        role: [name for name, table in plan.types.items() if plan.role(table.name) == role]
+        for role in NODE_ROLES
+    }
+    entities, facts = types_by_role["nodes"], types_by_role["facts"]
+    lines = [f"train: one run for each of {', '.join(entities or facts)}"]
+    if entities and facts:
+        lines.append(f"not trained, as facts: {', '.join(facts)}; to train one: --type {facts[0]}")
+    return lines
+
+
+def _other_choices_in_words(plan: Plan) -> list[str]:
+    """The options that decide otherwise, each with an example from the tables."""
     keys = [(table.name, key) for table in plan.tables.values() for key in table.keys]
-    origins = ("declared", "found", "said")
-    counts = {origin: sum(key.origin == origin for _, key in keys) for origin in origins}
+    counts = {origin: sum(key.origin == origin for _, key in keys) for origin in ORIGINS}
     counted = ", ".join(f"{count} {origin}" for origin, count in counts.items() if count)
     table_name, key = keys[0]
-    lines.append(f"keys: {counted}; another: --key {table_name}.{key.name}=TABLE, or =none")
 
-    lookups = [
+    found_lookups = [
         name for name in plan.tables if plan.role(name) == "lookup" and not plan.is_said(name)
     ]
-    example = f"{lookups[0]}=nodes" if lookups else f"{next(iter(plan.tables))}=ignore"
-    lines.append(f"another role: --table {example}, of nodes, facts, edges, lookup, ignore")
-    lines.append("other names: --name TABLE.COLUMN; other times: --time TABLE.COLUMN, or =none")
-    lines.append("columns of a type, and paths from it: --type NAME")
-    return lines
+    example = f"{next(iter(plan.tables))}=ignore"
+    if found_lookups:
+        example = f"{found_lookups[0]}=nodes"
+    return [
+        f"keys: {counted}; another: --key {table_name}.{key.name}=TABLE, or =none",
+        f"another role: --table {example}, of nodes, facts, edges, lookup, ignore",
+        "other names: --name TABLE.COLUMN; other times: --time TABLE.COLUMN, or =none",
+        "columns of a type, and paths from it: --type NAME",
+    ]
