@@ -267,37 +267,39 @@ def of_two(edges: Source, nodes: Source | None, columns: Columns, known: Record 
 
 def _of_several(edges: Source, nodes: Source | None, columns: Columns) -> Tables:
     """Two tables with columns that tell types apart."""
-    kinds = dict.fromkeys(columns.types or ("node",))
-    headers = {str(columns.edges_as): edges.names} if columns.edges_as else {}
-    by_type: dict[str, list[str]] = {}
+    end_types = dict.fromkeys(columns.types or ("node",))
+    columns_by_type: dict[str, list[str]] = {}
+    if nodes is not None and columns.node_type in nodes.names:
+        columns_by_type = nodes.types(columns.node_type)
+
+    headers: dict[str, list[str]] = {}
+    if columns.edges_as:
+        headers[columns.edges_as] = edges.names
     if nodes is not None:
-        if columns.node_type in nodes.names:
-            by_type = nodes.types(columns.node_type)
-        headers |= dict.fromkeys(by_type or kinds, nodes.names)
+        headers |= dict.fromkeys(columns_by_type or end_types, nodes.names)
     columns = replace(columns, labels=spelled_labels(columns.labels, headers))
     _refuse_missing(columns, headers, [edges])
-    columns = replace(columns, among=tuple(dict.fromkeys([*kinds, *headers])))
+    columns = replace(columns, among=tuple(dict.fromkeys([*end_types, *headers])))
+
     of_nodes: dict[str, Source] = {}
     if nodes is not None and columns.node_type:
-        for node_type, filled in by_type.items():
-            chosen = _of_table(columns, node_type, filled, columns.matrix)
-            unused = (name for name in nodes.names if name not in filled)
-            chosen = replace(
-                chosen, ignore=tuple(dict.fromkeys([*chosen.ignore, *unused, columns.node_type]))
-            )
-            chosen = obeying(chosen, nodes.path, nodes.names)
-            of_nodes[node_type] = Source(
-                nodes.files, chosen, nodes.frame, only=(columns.node_type, node_type)
-            )
+        for node_type, filled_columns in columns_by_type.items():
+            chosen = _of_table(columns, node_type, filled_columns, columns.matrix)
+            empty_columns = [name for name in nodes.names if name not in filled_columns]
+            ignored = dict.fromkeys([*chosen.ignore, *empty_columns, columns.node_type])
+            chosen = obeying(replace(chosen, ignore=tuple(ignored)), nodes.path, nodes.names)
+            rows_of_type = (columns.node_type, node_type)
+            of_nodes[node_type] = Source(nodes.files, chosen, nodes.frame, only=rows_of_type)
     elif nodes is not None:
-        if len(kinds) > 1:
+        if len(end_types) > 1:
             remedy = "Or make a folder of tables: nodes/TYPE.csv and edges/TYPE.RELATION.TYPE.csv."
             expected = "a column that tells the type of a node: --node-type COLUMN"
             raise InputError(str(nodes.path), expected, "none", remedy)
-        (node_type,) = kinds
+        (node_type,) = end_types
         nodes.columns = _of_table(columns, node_type, nodes.names, columns.matrix)
         nodes.columns = obeying(nodes.columns, nodes.path, nodes.names)
         of_nodes = {node_type: nodes}
+
     edges.apart = True
     of_edges = obeying(columns.of_edge_table(), edges.path, edges.names)
     edges.columns = _with_ends(of_edges, edges, columns.types, strict=True)
@@ -313,11 +315,17 @@ def _add_rows(columns: Columns, edges: Source, nodes: dict[str, Source]) -> None
         raise _known_type(node_type)
     edges.columns = replace(edges.columns, edges_as=node_type)
     chosen = _of_table(columns, node_type, edges.names, None)
-    own = chosen.find(edges.path, edges.names, "id")
-    others = [*edges.ends, *([columns.edge_type] if columns.edge_type else [])]
-    ignored = dict.fromkeys([*chosen.ignore, *(others if own is not None else others[1:])])
-    chosen = replace(chosen, ignore=tuple(ignored), numbered=own is None)
-    chosen = replace(chosen, id=edges.ends[0]) if own is None else chosen
+
+    of_edges = list(edges.ends)
+    if columns.edge_type:
+        of_edges.append(columns.edge_type)
+    has_ids = chosen.find(edges.path, edges.names, "id") is not None
+    if not has_ids:
+        # Some column has to be that of ids; rows are numbered, so its cells are not read as such.
+        chosen = replace(chosen, id=edges.ends[0], numbered=True)
+        of_edges = of_edges[1:]
+    ignored = dict.fromkeys([*chosen.ignore, *of_edges])
+    chosen = replace(chosen, ignore=tuple(ignored))
     nodes[node_type] = Source(edges.files, chosen, edges.frame)
 
 
@@ -325,6 +333,10 @@ def _known_type(node_type: str) -> InputError:
     return InputError(
         "edges_as", "a new type of nodes", f"{shorten(node_type)}, a type of which there are nodes"
     )
+
+
+_CHOICES_OF_NODES = ("id", "labels", "features", "ignore", "name", "time", "node_type", "kinds")
+_CHOICES_OF_EDGES = ("source", "target", "weight", "edge_type")
 
 
 def _refuse_missing(
@@ -335,62 +347,58 @@ def _refuse_missing(
     of_nodes |= {f"{node_type}.{name}" for node_type, header in nodes.items() for name in header}
     of_nodes |= {name.replace(LABEL, "", 1) for name in of_nodes}
     of_edges = {name for source in edges for name in source.names}
-    tables = f"the node tables of {', '.join(nodes)}" if nodes else "no node table"
-    for there, read, words in (
-        (
-            of_nodes,
-            tables,
-            ("id", "labels", "features", "ignore", "name", "time", "node_type", "kinds"),
-        ),
-        (of_edges, "the edge tables", ("source", "target", "weight", "edge_type")),
-    ):
-        for word in words:
-            given = getattr(columns, word) or ()
-            for name in apart(given) if isinstance(given, str) else given:
-                counted = word == "weight" and name == COUNT
-                if (
-                    name not in there
-                    and not counted
-                    and not (word == "features" and columns.structural_features)
-                ):
-                    where, remedy = (
-                        "columns" if word == "kinds" else word,
-                        meant(name, sorted(there)),
-                    )
-                    expected = f"a column {shorten(name)} in one of the tables"
-                    raise InputError(where, expected, f"none in {read}", remedy)
+    node_tables = f"the node tables of {', '.join(nodes)}" if nodes else "no node table"
+    for choice in _CHOICES_OF_NODES:
+        _refuse_names_outside(columns, choice, of_nodes, node_tables)
+    for choice in _CHOICES_OF_EDGES:
+        _refuse_names_outside(columns, choice, of_edges, "the edge tables")
+
+
+def _refuse_names_outside(columns: Columns, choice: str, header: set[str], tables: str) -> None:
+    """Refuse a name in a choice that is no column of the tables."""
+    chosen = getattr(columns, choice) or ()
+    if choice == "features" and columns.structural_features:
+        return
+    for name in apart(chosen) if isinstance(chosen, str) else chosen:
+        is_count = choice == "weight" and name == COUNT
+        if name not in header and not is_count:
+            option = "columns" if choice == "kinds" else choice
+            expected = f"a column {shorten(name)} in one of the tables"
+            raise InputError(option, expected, f"none in {tables}", meant(name, sorted(header)))
 
 
 def _of_table(columns: Columns, node_type: str, header: list[str], matrix: Path | None) -> Columns:
     """The choices that concern the node table of a type, with this header: those of TYPE.NAME before those of NAME."""
-    there = {*header, *(name.removeprefix(LABEL) for name in header)}
+    names = {*header, *(name.removeprefix(LABEL) for name in header)}
 
-    def own(words: Iterable[str]) -> dict[str, str]:
+    def in_table(words: Iterable[str]) -> dict[str, str]:
         """The columns of the table among those that were named, and how they were."""
-        named = {
-            word: word if word in there else word.removeprefix(f"{node_type}.") for word in words
+        columns_by_word = {
+            word: word if word in names else word.removeprefix(f"{node_type}.") for word in words
         }
-        return {name: word for word, name in named.items() if name in there}
+        return {name: word for word, name in columns_by_word.items() if name in names}
 
-    said = own([*columns.labels, *columns.ignore, *columns.kinds])
-    special = {name for name, word in said.items() if name != word}
+    named_columns = in_table([*columns.labels, *columns.ignore, *columns.kinds])
+    named_by_type = {name for name, word in named_columns.items() if name != word}
 
     def chosen(words: Iterable[str]) -> dict[str, str]:
         return {
-            name: word for name, word in own(words).items() if name != word or name not in special
+            name: word
+            for name, word in in_table(words).items()
+            if name != word or name not in named_by_type
         }
 
     features = columns.features
+    if features is not None and not columns.structural_features:
+        features = tuple(in_table(features))
     uses: dict[str, Any] = {
-        word: next(iter(own(apart(getattr(columns, word) or ""))), None)
-        for word in ("id", "name", "time")
+        use: next(iter(in_table(apart(getattr(columns, use) or ""))), None)
+        for use in ("id", "name", "time")
     }
-    found = Columns(
+    of_table = Columns(
         labels=tuple(chosen(columns.labels)),
         ignore=tuple(chosen(columns.ignore)),
-        features=features
-        if features is None or columns.structural_features
-        else tuple(own(features)),
+        features=features,
         matrix=matrix,
         schema=columns.schema,
         obeys_schema=columns.obeys_schema,
@@ -402,7 +410,9 @@ def _of_table(columns: Columns, node_type: str, header: list[str], matrix: Path 
         text_format=columns.text_format,
         **uses,
     ).of_node_table(node_type)
-    return found.like(*columns.of_types[node_type]) if node_type in columns.of_types else found
+    if node_type in columns.of_types:
+        return of_table.like(*columns.of_types[node_type])
+    return of_table
 
 
 def _of_relation(columns: Columns, edges: Source, ends: Ends) -> Columns:
