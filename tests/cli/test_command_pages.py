@@ -37,7 +37,7 @@ def test_every_command_has_a_page_with_all_its_options(made):
         assert made[f"commands/{name}.md"].startswith(f"# infomax {name}\n")
         for option in options(name):
             assert f"<code>{option}" in made[f"commands/{name}.md"], (name, option)
-    assert {"--corruption", "--id", "--out"} <= options("train")
+    assert {"--corruption", "--column", "--out"} <= options("train")
 
 
 def test_commands_within_a_command_are_sections(made):

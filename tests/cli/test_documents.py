@@ -158,9 +158,9 @@ def test_the_commands_of_a_document_exist(path):
         command, arguments = command_of(group, words)
         assert command is not group, words
         context = group.make_context("infomax", [], resilient_parsing=True)
-        known_options = {
-            option for parameter in command.get_params(context) for option in parameter.opts
-        }
+        known_options: set[str] = set()
+        for parameter in command.get_params(context):
+            known_options.update(parameter.opts, parameter.secondary_opts)
         options = {word.partition("=")[0] for word in arguments if re.match(r"--?[a-z]", word)}
         assert options <= known_options, (path.name, words)
 
