@@ -82,7 +82,9 @@ def random_tables(draw: random.Random) -> tuple[Tables, Keys]:
         if draw.random() < 0.3:
             ids = [f"{name[:2].upper()}-{number}" for number in ids]
         columns: Columns = {"id": ids}
-        owners = draw.sample([*tables], min(len(tables), draw.randint(0, 2)))
+        # The second table refers to the first: tables without any key are no graph.
+        fewest = 1 if len(tables) == 1 else 0
+        owners = draw.sample([*tables], min(len(tables), draw.randint(fewest, 2)))
         for owner in owners:
             cells = draw.choices(tables[owner]["id"], k=count)
             columns[f"{owner}_id"] = with_gaps(draw, cells, draw.choice([0, 0.1]))
