@@ -71,22 +71,23 @@ def embed_some(
     to: torch.device | None = None,
 ) -> Tensor:
     """The vectors ``[n, d]`` of some rows, ascending, on a device; None: the one that computes them."""
-    one_pass = (
-        graph.folder is not None and recipe.hops == 0 and "pooled" not in recipe.parts
-    )  # it reads rows as it is
-    if len(rows) < graph.num_nodes and not one_pass and not recipe.encoder.whole:
-        nodes = sum(one.num_nodes for one in graph.nodes.values())
-        each = max(one.table.to_read(1) for one in graph.nodes.values())
+    # A graph on disk whose vectors need no pass over all nodes is read as it is.
+    needs_passes = recipe.hops > 0 or "pooled" in recipe.parts
+    is_read_directly = graph.folder is not None and not needs_passes
+    if len(rows) < graph.num_nodes and not is_read_directly and not recipe.encoder.whole:
+        node_count = sum(nodes.num_nodes for nodes in graph.nodes.values())
+        bytes_per_node = max(nodes.table.to_read(1) for nodes in graph.nodes.values())
+        most_nodes = min(SHARE * node_count, 4 * memory.BYTES / max(bytes_per_node, 1))
         backend = Backend.of_embedding(choose_device(device), len(rows) * recipe.encoder.out_dim)
-        most = min(SHARE * nodes, 4 * memory.BYTES / max(each, 1))
-        theirs = {name: part[rows] for name, part in (given or {}).items()}
-        found = embed_near(recipe, graph, rows, backend, theirs, most)
-        if found is not None:
-            return torch.from_numpy(found).to(to or backend.device)
+        given_rows = {name: part[rows] for name, part in (given or {}).items()}
+        vectors = embed_near(recipe, graph, rows, backend, given_rows, most_nodes)
+        if vectors is not None:
+            return torch.from_numpy(vectors).to(to or backend.device)
+
     engine = embedder(recipe, graph, device, rows=rows, given=given)
-    vectors = engine.some(rows, to or engine.device)
+    selected = engine.some(rows, to or engine.device)
     engine.close()
-    return vectors
+    return selected
 
 
 def embed_near(
@@ -95,17 +96,18 @@ def embed_near(
     rows: NDArray[np.int64],
     backend: Backend,
     given: Mapping[str, Any] | None = None,
-    most: float = math.inf,
+    most_nodes: float = math.inf,
 ) -> NDArray[np.float32] | None:
     """The vectors ``[n, d]`` of some nodes, from the small graph `around` them; None where that has too many nodes.
 
     ``given`` are their parts ``[n, K]`` that are computed elsewhere.
     """
     encoder = recipe.encoder
-    small = around(graph, rows, *walks(graph, encoder.rule, encoder.depth + recipe.hops), most)
-    if small is None:
+    paths_and_hops = walks(graph, encoder.rule, encoder.depth + recipe.hops)
+    small_graph = around(graph, rows, *paths_and_hops, most_nodes)
+    if small_graph is None:
         return None
-    engine = Embedder.of(recipe, small, backend, given)
+    engine = Embedder.of(recipe, small_graph, backend, given)
     vectors = engine.first(len(rows))
     engine.close()
     return vectors
@@ -124,18 +126,25 @@ def embedder(
     ``rows`` are the nodes that will be asked for; ``given`` are parts ``[N, K]`` that are computed elsewhere.
     """
     if graph.table.mapped:
-        n, cpu = graph.num_nodes if rows is None else len(rows), torch.device("cpu")
-        all_at_once = (
-            "Embed to a .parquet, an .npy or a folder, which takes less; or allow more memory."
-        )
-        remedy = all_at_once if rows is None else "Allow more memory."
-        room.require(memory.stored_bytes(graph) + 4 * n * recipe.width, cpu, remedy=remedy)
+        cpu = torch.device("cpu")
+        vector_count = graph.num_nodes if rows is None else len(rows)
+        remedy = "Allow more memory."
+        if rows is None:
+            remedy = (
+                "Embed to a .parquet, an .npy or a folder, which takes less; or allow more memory."
+            )
+        needed = memory.stored_bytes(graph) + 4 * vector_count * recipe.width
+        room.require(needed, cpu, remedy=remedy)
+
         # Some rows are read by a CPU, which does not need the others.
-        place = cpu if rows is not None and not recipe.hops else device_for_folder(graph, device)
-        return Embedder.of(recipe, graph, Backend.of_embedding(place, n * recipe.width), given)
-    where = choose_device(device)
-    room.require(memory.embedding_bytes(graph, recipe.width, where), where)
-    backend = Backend.of_embedding(where, graph.num_nodes * recipe.encoder.out_dim)
+        reads_rows_alone = rows is not None and not recipe.hops
+        torch_device = cpu if reads_rows_alone else device_for_folder(graph, device)
+        backend = Backend.of_embedding(torch_device, vector_count * recipe.width)
+        return Embedder.of(recipe, graph, backend, given)
+
+    torch_device = choose_device(device)
+    room.require(memory.embedding_bytes(graph, recipe.width, torch_device), torch_device)
+    backend = Backend.of_embedding(torch_device, graph.num_nodes * recipe.encoder.out_dim)
     return Embedder.of(recipe, graph, backend, given)
 
 
@@ -168,14 +177,15 @@ def write_embedding(
     processes of a process group share the parts. A GPU must have room for the whole graph. With ``check`` existing
     parts are read in whole; else those of a finished folder are checked by their footers.
     """
-    n = graph.num_nodes
+    node_count = graph.num_nodes
     ranks = Ranks.current()
     torch_device = device_for_folder(graph, device)
     backend = Backend(torch_device)
-    described: dict[str, Any] = {"model": recipe.hash, "graph": graph_fingerprint(graph)["graph"]}
-    described |= {
+    described: dict[str, Any] = {
+        "model": recipe.hash,
+        "graph": graph_fingerprint(graph)["graph"],
         "vectors": ",".join(recipe.parts) or PAPER,
-        "nodes": n,
+        "nodes": node_count,
         "half": half,
         "nodes_per_part": PART,
     }
@@ -187,7 +197,7 @@ def write_embedding(
         )
         _write_file(Writer(engine, graph, half, progress), out)
         return
-    notes = expected_parts(run, n, PART)
+    notes = expected_parts(run, node_count, PART)
     if not check and ranks.count == 1 and _finished(out, described, notes):
         return  # the folder may be one that cannot be written
     with ExitStack() as held:
@@ -197,14 +207,16 @@ def write_embedding(
                 make_folder(out)
                 held.enter_context(locked(out / ".lock", out))
                 _prepare(out, described, notes, check, WRITERS[torch_device.type])
-        if missing := [name for name in notes if not (out / name).exists()]:
+        missing = [name for name in notes if not (out / name).exists()]
+        if missing:
             engine = Embedder.of(recipe, graph, backend, given, out / LAYERS / run)
             if ranks.rank:
                 ranks.wait()  # for the layers
             writer = Writer(engine, graph, half, progress)
             if ranks.rank == 0:
                 ranks.wait()
-            writer.done = n - sum(notes[name].stop - notes[name].first for name in missing)
+            missing_count = sum(notes[name].stop - notes[name].first for name in missing)
+            writer.done = node_count - missing_count
 
             def write(name: str) -> None:
                 remove_leftovers(out / name)
@@ -279,11 +291,11 @@ class Writer:
         work = embedder.work
         self.ids: Any = graph.ids
         self.names: Any = graph.node_names
-        if (
-            recipe.hops or recipe.encoder.depth > 1 or graph.node_type
-        ):  # passes before the last are files
+
+        # Passes before the last are files. Those of another run are of no use any more.
+        if recipe.hops or recipe.encoder.depth > 1 or graph.node_type:
             make_folder(work)
-            for other in set(work.parent.glob("?" * len(work.name))) - {work}:  # of another run
+            for other in set(work.parent.glob("?" * len(work.name))) - {work}:
                 shutil.rmtree(other, ignore_errors=True)
         self.embedder.prepare()
         self.dtype = torch.float16 if half else torch.float32
@@ -296,9 +308,8 @@ class Writer:
         recipe = self.embedder.recipe
         blocks = self._blocks(start, stop)
         if path.suffix.lower() == ".npy":
-            with ArrayWriter(
-                path, np.float16 if self.dtype is torch.float16 else np.float32, recipe.width
-            ) as writer:
+            dtype = np.float16 if self.dtype is torch.float16 else np.float32
+            with ArrayWriter(path, dtype, recipe.width) as writer:
                 for _, _, block in blocks:
                     writer.append(block)
             return
