@@ -31,11 +31,13 @@ def shuffle_features(view: V, generator: torch.Generator) -> V:
 
 
 def flip_edges(view: WholeView, generator: torch.Generator, *, rho: float) -> WholeView:
-    """The same features on ``A xor Bernoulli(rho)``: every pair of nodes is flipped with probability rho.
+    """The same features on ``A xor Bernoulli(rho)``: every pair of nodes is flipped with
+    probability rho.
 
-    An undirected graph stays undirected: its unordered pairs are flipped. A new edge has weight 1. Up to `DENSE_RATE`
-    memory is proportional to the edges of the negative graph. Above it, the graph is drawn in row blocks, in forward
-    and again in backward from the same seed, so that no N x N matrix is stored, unless it has few entries (`STORED`).
+    An undirected graph stays undirected: its unordered pairs are flipped. A new edge has weight 1.
+    Up to `DENSE_RATE` memory is proportional to the edges of the negative graph. Above it, the
+    graph is drawn in row blocks, in forward and again in backward from the same seed, so that no N
+    x N matrix is stored, unless it has few entries (`STORED`).
     """
     if not 0 <= rho <= 1:
         raise InputError("rho", "a rate from 0 to 1", repr(rho))
@@ -57,7 +59,8 @@ def flip_and_shuffle(view: WholeView, generator: torch.Generator, *, rho: float)
 def drop_features(view: W, generator: torch.Generator, *, rate: float) -> W:
     """The same graph with dropout on its features; the remaining ones are scaled by 1 / (1 - rate).
 
-    Sparse features stay sparse, but N x F random numbers are drawn, so that the result is the same as with dense ones.
+    Sparse features stay sparse, but N x F random numbers are drawn, so that the result is the same
+    as with dense ones.
     """
     if not 0 <= rate < 1:
         raise InputError("rate", "a rate from 0 to below 1", repr(rate))
@@ -130,9 +133,11 @@ def is_replayable(corruption: Any, sparse_features: bool) -> bool:
 
 
 def _draw_pairs(n: int, rho: float, directed: bool, generator: torch.Generator) -> Tensor:
-    """Draw the keys i * n + j of the flipped pairs, ascending; both directions of an unordered pair.
+    """Draw the keys i * n + j of the flipped pairs, ascending; both directions of an unordered
+    pair.
 
-    Their number is binomial and every set of that size is equally likely, so each pair is flipped independently.
+    Their number is binomial and every set of that size is equally likely, so each pair is flipped
+    independently.
     """
     total = n * (n - 1) // (1 if directed else 2)
     device = generator.device
@@ -162,9 +167,11 @@ def _xor(keys: Tensor, weights: Tensor, flipped: Tensor) -> tuple[Tensor, Tensor
 
 
 class DenseFlips(Messages):
-    """``A xor Bernoulli(rho)``, normalised; every use draws its rows again, in blocks, if they are too many to store.
+    """``A xor Bernoulli(rho)``, normalised; every use draws its rows again, in blocks, if they are
+    too many to store.
 
-    Whether a pair is flipped is a hash of the pair and the seed, so that every use has the same graph.
+    Whether a pair is flipped is a hash of the pair and the seed, so that every use has the same
+    graph.
     """
 
     def __init__(self, base: Messages, rho: float, seed: Tensor, block: int = 1 << 22) -> None:

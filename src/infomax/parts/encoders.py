@@ -17,8 +17,9 @@ from infomax.views.propagation import MEAN, NEIGHBOURS, SYMMETRIC, Rule
 class Encoder(nn.Module):
     """Base class of encoders: a sequence of layers. Your own encoder defines `layer`.
 
-    A layer may mix nodes only through the view: `DGI.transform` computes vectors in blocks of nodes, so a mean over the
-    rows of H, for example, would be the mean of a block, unless the encoder is ``whole``.
+    A layer may mix nodes only through the view: `DGI.transform` computes vectors in blocks of
+    nodes, so a mean over the rows of H, for example, would be the mean of a block, unless the
+    encoder is ``whole``.
 
     Shapes:
         in: views of ``[N, F]``
@@ -33,9 +34,11 @@ class Encoder(nn.Module):
     """Whether a layer needs the whole graph at once, in memory: a `WholeView`, whose ``edges`` attention reads."""
 
     def layer(self, k: int, view: LayerView, h: Tensor | None) -> Tensor:
-        """Return the output of layer k, from 0, given h, the output of the layer before; None stands for the features.
+        """Return the output of layer k, from 0, given h, the output of the layer before; None
+        stands for the features.
 
-        The view is that of layer k: its ``own`` and ``pooled`` read the features, too, in every layer.
+        The view is that of layer k: its ``own`` and ``pooled`` read the features, too, in every
+        layer.
         """
         raise NotImplementedError
 
@@ -90,7 +93,8 @@ class MeanPool(GCN):
 
 
 class SkipMeanPool(Encoder):
-    """Mean pooling with a skip connection, ``H = PReLU(X Θ' || D^-1 Â X Θ + b)``. For large graphs, in patches.
+    """Mean pooling with a skip connection, ``H = PReLU(X Θ' || D^-1 Â X Θ + b)``. For large graphs,
+    in patches.
 
     Each side has ``dim`` features, so the vectors are ``2 dim`` wide.
     """
@@ -124,8 +128,8 @@ class SkipMeanPool(Encoder):
 class DenseSkipMeanPool(MeanPool):
     """Three layers of mean pooling with dense skip connections. For many graphs.
 
-    ``H1 = σ(MP1(X))``, ``H2 = σ(MP2(H1 + X W))``, ``H = σ(MP3(H2 + H1 + X W))``: each layer but the last adds its
-    output to a running sum that starts as ``X W``, and the next layer reads that sum.
+    ``H1 = σ(MP1(X))``, ``H2 = σ(MP2(H1 + X W))``, ``H = σ(MP3(H2 + H1 + X W))``: each layer but the
+    last adds its output to a running sum that starts as ``X W``, and the next layer reads that sum.
     """
 
     def __init__(self, in_dim: int, dim: int, *, generator: torch.Generator | None = None) -> None:
@@ -141,9 +145,11 @@ class DenseSkipMeanPool(MeanPool):
 
 
 class TwoHops(Encoder):
-    """The node itself beside two hops, ``H = PReLU(X Θ0 || P X Θ1 || P P X Θ2 Θ3 + b)``. For neighbours that differ.
+    """The node itself beside two hops, ``H = PReLU(X Θ0 || P X Θ1 || P P X Θ2 Θ3 + b)``. For
+    neighbours that differ.
 
-    P is the mean over the neighbours without the node. Each side has ``dim`` features: the vectors are ``3 dim`` wide.
+    P is the mean over the neighbours without the node. Each side has ``dim`` features: the vectors
+    are ``3 dim`` wide.
     """
 
     rule: Rule = NEIGHBOURS
@@ -174,15 +180,18 @@ class TwoHops(Encoder):
 
 
 class PathMean(Encoder):
-    """For graphs of several types of nodes: one linear map per path, ``H = mean_p PReLU(R_1 R_2 ... X_p Θ_p + b_p)``.
+    """For graphs of several types of nodes: one linear map per path, ``H = mean_p PReLU(R_1 R_2 ...
+    X_p Θ_p + b_p)``.
 
-    A path leads from the type of the nodes along relations to a type whose features it reads, X_p. Each R is the mean
-    over the neighbours in one relation; `GCN` is the same with one type and one path, and self-loops.
+    A path leads from the type of the nodes along relations to a type whose features it reads, X_p.
+    Each R is the mean over the neighbours in one relation; `GCN` is the same with one type and one
+    path, and self-loops.
 
     Args:
         in_dim: not used.
         dim: the width of the vectors.
-        paths: the names of the paths, each with the number of features at its end; `DGI.fit` adds these numbers.
+        paths: the names of the paths, each with the number of features at its end; `DGI.fit` adds
+        these numbers.
         hops: not used: the number of steps up to which paths were found.
         generator: for the initial weights.
     """

@@ -28,7 +28,8 @@ class SigmoidMean(nn.Module):
 
 
 class Set2Set(nn.Module):
-    """Set2Set: attention over the nodes in a few LSTM steps (Vinyals et al., 2015), then a linear map and sigmoid.
+    """Set2Set: attention over the nodes in a few LSTM steps (Vinyals et al., 2015), then a linear
+    map and sigmoid.
 
     Shapes:
         h: ``[N, d]``
@@ -58,7 +59,8 @@ class Set2Set(nn.Module):
 
 
 class DiffPool(nn.Module):
-    """DiffPool: soft clusters of nodes, a convolution on the clusters, sigmoid of their mean (Ying et al., 2018).
+    """DiffPool: soft clusters of nodes, a convolution on the clusters, sigmoid of their mean (Ying
+    et al., 2018).
 
     Shapes:
         h: ``[N, d]``; S: ``[N, K]`` assignments; pooled ``[K, d]`` nodes, ``[K, K]`` propagation
