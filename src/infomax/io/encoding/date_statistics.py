@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,14 +17,17 @@ class DateStatistics:
 
     Attributes:
         cells: how many cells are dates.
-        days: the mean and the deviation of the days.
         ranges: the least and the largest season, weekday and hour.
     """
 
     def __init__(self) -> None:
         self.cells = 0
-        self.days = Moments()
         self.ranges = dict.fromkeys(("season", "weekday", "hour"), (np.inf, -np.inf))
+
+    @cached_property
+    def days(self) -> Moments:
+        """The mean and the deviation of the days; most columns have none."""
+        return Moments()
 
     def add(self, dates: Any, counts: NDArray[np.int64]) -> None:
         """Note timestamps ``[n]``, each as often as ``counts [n]`` says."""
