@@ -840,7 +840,10 @@ def test_lists_beside_single_values_in_files_of_one_table_are_refused(
         ({"columns": {"cty": "text"}}, 'Did you mean "city"?'),
         ({"columns": {"city": "txt"}}, 'Did you mean "text"?'),
         ({"columns": ["city"]}, 'found "city".'),
-        ({"colums": {}}, 'columns, schema, found another. Did you mean "columns"?'),
+        (
+            {"colums": {}},
+            'schema, delimiter, header, encoding, found another. Did you mean "columns"?',
+        ),
     ],
 )
 def test_a_slip_of_a_name_is_told(said: dict[str, Any], meant: str) -> None:

@@ -63,8 +63,9 @@ def is_list(kind: Any) -> bool:
 
 
 def plain(values: Any) -> Any:
-    """A column as an array of bool, int64, double, timestamp[us], large_string, or large lists of double or text.
+    """A column as an array of one of few types of pyarrow.
 
+    These are bool, int64, double, timestamp[us], large_string, and large lists of double or text.
     Nothing, NaN, and text that stands for nothing are null.
     """
     import pyarrow as pa
@@ -74,42 +75,56 @@ def plain(values: Any) -> Any:
         values = values.combine_chunks()
     if types.is_dictionary(values.type):
         values = values.dictionary_decode()
-    kind = values.type
-    if types.is_boolean(kind):
+    data_type = values.type
+
+    # Numbers
+    if types.is_boolean(data_type):
         return values
-    if types.is_integer(kind) and not types.is_uint64(kind):
+    if types.is_integer(data_type) and not types.is_uint64(data_type):
         return values.cast(pa.int64())
-    if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
+    if types.is_integer(data_type) or types.is_floating(data_type) or types.is_decimal(data_type):
         numbers = values.cast(pa.float64())
         return compute.if_else(compute.is_nan(numbers), None, numbers)
-    if types.is_duration(kind):
-        return compute.divide(
-            values.cast(pa.duration("us"), safe=False).cast(pa.int64()).cast(pa.float64()), 1e6
-        )
-    if types.is_date(kind) or types.is_timestamp(kind):
+
+    # Times; a duration is a number of seconds, and an hour is one of the first day of 1970.
+    if types.is_duration(data_type):
+        microseconds = values.cast(pa.duration("us"), safe=False).cast(pa.int64())
+        return compute.divide(microseconds.cast(pa.float64()), 1e6)
+    if types.is_date(data_type) or types.is_timestamp(data_type):
         return values.cast(pa.timestamp("us"), safe=False)
-    if types.is_time(kind):
+    if types.is_time(data_type):
         return values.cast(pa.time64("us"), safe=False).cast(pa.int64()).cast(pa.timestamp("us"))
-    if is_list(kind):
-        inner = kind.value_type
-        if types.is_nested(inner):
-            raise UnreadableError(0, READABLE, f"type {kind}")
-        numeric = types.is_integer(inner) or types.is_floating(inner) or types.is_boolean(inner)
-        if numeric:  # no number at all is nothing
-            values = compute.if_else(
-                compute.equal(compute.list_value_length(values), 0), None, values
-            )
-        return values.cast(pa.large_list(pa.float64() if numeric else pa.large_string()))
-    if (
-        types.is_null(kind)
-        or types.is_string(kind)
-        or types.is_large_string(kind)
-        or types.is_string_view(kind)
-    ):
-        words = compute.utf8_trim_whitespace(values.cast(pa.large_string()))
-        missing = compute.is_in(words, pa.array(MISSING, pa.large_string()))
-        return compute.if_else(missing, None, words) if missing.true_count else words
-    raise UnreadableError(0, READABLE, f"type {kind}")
+
+    if is_list(data_type):
+        return _plain_lists(values)
+    if _is_text(data_type):
+        trimmed = compute.utf8_trim_whitespace(values.cast(pa.large_string()))
+        is_missing = compute.is_in(trimmed, pa.array(MISSING, pa.large_string()))
+        return compute.if_else(is_missing, None, trimmed) if is_missing.true_count else trimmed
+    raise UnreadableError(0, READABLE, f"type {data_type}")
+
+
+def _is_text(data_type: Any) -> bool:
+    """Whether a type of pyarrow is text; a column without any value may be text as well."""
+    from pyarrow import types
+
+    tests = (types.is_null, types.is_string, types.is_large_string, types.is_string_view)
+    return any(test(data_type) for test in tests)
+
+
+def _plain_lists(values: Any) -> Any:
+    """Lists of numbers or of text; a list without any number is nothing."""
+    import pyarrow as pa
+    from pyarrow import compute, types
+
+    entry_type = values.type.value_type
+    if types.is_nested(entry_type):
+        raise UnreadableError(0, READABLE, f"type {values.type}")
+    tests = (types.is_integer, types.is_floating, types.is_boolean)
+    if not any(test(entry_type) for test in tests):
+        return values.cast(pa.large_list(pa.large_string()))
+    is_empty = compute.equal(compute.list_value_length(values), 0)
+    return compute.if_else(is_empty, None, values).cast(pa.large_list(pa.float64()))
 
 
 def single(values: Any, expected: str) -> Any:
@@ -118,37 +133,45 @@ def single(values: Any, expected: str) -> Any:
 
     if not is_list(values.type):
         return values
-    there = plain(values).is_valid().to_numpy(zero_copy_only=False)
-    if there.any():
-        row = int(np.argmax(there))
-        raise UnreadableError(row, expected, shown(plain(values), row))
+    lists = plain(values)
+    is_present = lists.is_valid().to_numpy(zero_copy_only=False)
+    if is_present.any():
+        row = int(np.argmax(is_present))
+        raise UnreadableError(row, expected, shown(lists, row))
     return pa.nulls(len(values))
 
 
 def distinct(values: Any, repeated: bool = True) -> tuple[Any, Any]:
-    """The different cells of a column, plain, as they appear; and which one ``[n]`` each row has, null for none.
+    """The different cells of a column, plain, as they appear, and which of them each row has.
 
-    Where they are not repeated each counts as another.
+    Args:
+        values: a column of pyarrow.
+        repeated: whether cells are repeated. Where they are not, each counts as another.
+
+    Returns:
+        the different cells ``[k]``, and the position ``[n]`` of that of each row, null for none
     """
     import pyarrow as pa
     from pyarrow import types
 
     if not repeated:
-        words = plain(values)
-        there = words.is_valid().to_numpy(zero_copy_only=False)
-        return words.drop_null(), pa.array(np.cumsum(there) - 1, mask=~there)
+        cells = plain(values)
+        is_present = cells.is_valid().to_numpy(zero_copy_only=False)
+        return cells.drop_null(), pa.array(np.cumsum(is_present) - 1, mask=~is_present)
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks()
     if not types.is_string(values.type) and not types.is_large_string(values.type):
-        coded = plain(values).dictionary_encode()
-        return coded.dictionary, coded.indices
-    coded = values.dictionary_encode()
-    written = coded.dictionary.cast(pa.large_string())
-    words = plain(written)
-    if words.equals(written):
-        return words, coded.indices
-    again = words.dictionary_encode()  # white space was removed, and two may be one
-    return again.dictionary, again.indices.take(coded.indices)
+        encoded = plain(values).dictionary_encode()
+        return encoded.dictionary, encoded.indices
+
+    # Of text, white space is removed from the different cells alone. Two may become one then.
+    encoded = values.dictionary_encode()
+    written = encoded.dictionary.cast(pa.large_string())
+    texts_without_space = plain(written)
+    if texts_without_space.equals(written):
+        return texts_without_space, encoded.indices
+    merged = texts_without_space.dictionary_encode()
+    return merged.dictionary, merged.indices.take(encoded.indices)
 
 
 def shown(values: Any, row: int) -> str:
@@ -187,12 +210,8 @@ def matched(values: Any, pattern: str) -> NDArray[np.bool_]:
 
     if str(values.type) != "large_string":
         return np.zeros(len(values), bool)
-    found: NDArray[np.bool_] = (
-        compute.match_substring_regex(values, pattern)
-        .fill_null(False)
-        .to_numpy(zero_copy_only=False)
-    )
-    return found
+    matches = compute.match_substring_regex(values, pattern).fill_null(False)
+    return np.asarray(matches.to_numpy(zero_copy_only=False))
 
 
 def are_padded(values: Any) -> bool:
@@ -218,30 +237,34 @@ def wordy(values: Any) -> bool:
 
 
 def numbers(values: Any) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """A plain column as numbers ``[n]`` that float32 can hold, NaN for none; and a mask ``[n]`` of other cells."""
+    """A plain column as numbers that float32 can hold.
+
+    Returns:
+        the numbers ``[n]``, NaN where there is none, and a mask ``[n]`` of cells that are no numbers
+    """
     import pyarrow as pa
     from pyarrow import compute, types
 
-    known = values.is_valid().to_numpy(zero_copy_only=False)
+    is_present = values.is_valid().to_numpy(zero_copy_only=False)
+    no_numbers = np.full(len(values), np.nan), is_present
     if types.is_large_string(values.type):
         if wordy(values):
-            return np.full(len(values), np.nan), known
+            return no_numbers
         try:
             values = values.cast(pa.float64())
         except pa.ArrowInvalid:  # some are no numbers, or not as pyarrow reads them
-            written = compute.match_substring_regex(values, _NUMBER)
-            if not written.true_count:
-                return np.full(len(values), np.nan), known
-            values = compute.utf8_ltrim(compute.if_else(written, values, None), characters="+")
-    elif (
-        not types.is_boolean(values.type)
-        and not types.is_integer(values.type)
-        and not types.is_floating(values.type)
+            is_number = compute.match_substring_regex(values, _NUMBER)
+            if not is_number.true_count:
+                return no_numbers
+            written = compute.if_else(is_number, values, None)
+            values = compute.utf8_ltrim(written, characters="+")
+    elif not any(
+        test(values.type) for test in (types.is_boolean, types.is_integer, types.is_floating)
     ):
-        return np.full(len(values), np.nan), known
-    found = values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-    good = np.abs(found) <= LARGEST
-    return np.where(good, found, np.nan), known & ~good
+        return no_numbers
+    all_numbers = values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    is_small = np.abs(all_numbers) <= LARGEST
+    return np.where(is_small, all_numbers, np.nan), is_present & ~is_small
 
 
 def written_as_numbers(values: Any) -> NDArray[np.bool_]:
@@ -255,20 +278,23 @@ def written_as_numbers(values: Any) -> NDArray[np.bool_]:
 
 
 def truths(values: Any) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """A plain column as 0 and 1 ``[n]``, NaN where there is neither; and a mask ``[n]`` of what is no boolean."""
+    """A plain column, or a list of text, as 0 and 1.
+
+    Returns:
+        the numbers ``[n]``, NaN where there is neither, and a mask ``[n]`` of cells that are no booleans
+    """
     import pyarrow as pa
     from pyarrow import compute, types
 
-    if not isinstance(values, list) and types.is_boolean(values.type):
+    if isinstance(values, list):
+        values = pa.array(values, pa.large_string())
+    elif types.is_boolean(values.type):
         return numbers(values)
-    values = pa.array(values, pa.large_string()) if isinstance(values, list) else values
-    words = pa.array([word for pair in PAIRS for word in pair], pa.large_string())
-    at = (
-        compute.index_in(compute.utf8_lower(texts(values)), words)
-        .to_numpy(zero_copy_only=False)
-        .astype(np.float64)
-    )
-    return at % 2, values.is_valid().to_numpy(zero_copy_only=False) & np.isnan(at)
+    pairs = pa.array([text for pair in PAIRS for text in pair], pa.large_string())
+    positions = compute.index_in(compute.utf8_lower(texts(values)), pairs)
+    positions = positions.to_numpy(zero_copy_only=False).astype(np.float64)
+    is_present = values.is_valid().to_numpy(zero_copy_only=False)
+    return positions % 2, is_present & np.isnan(positions)
 
 
 def times(values: Any, order: DateOrder = "") -> tuple[Any, NDArray[np.bool_]]:
@@ -345,18 +371,24 @@ def offsets(lengths: NDArray[Any]) -> NDArray[np.int64]:
 
 
 def lists(values: Any, width: int) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Lists of numbers ``[n, W]``, NaN where there is none; and a mask ``[n]`` of lists of another length."""
+    """A plain column as lists of numbers of one length.
+
+    Returns:
+        the numbers ``[n, W]``, NaN where there is no list, and a mask ``[n]`` of other cells
+    """
     from pyarrow import compute, types
 
-    known = values.is_valid().to_numpy(zero_copy_only=False)
-    found = np.full((len(values), width), np.nan)
+    is_present = values.is_valid().to_numpy(zero_copy_only=False)
+    entries = np.full((len(values), width), np.nan)
     if not types.is_large_list(values.type) or types.is_large_string(values.type.value_type):
-        return found, known
-    lengths = compute.fill_null(compute.list_value_length(values), -1).to_numpy(
-        zero_copy_only=False
-    )
-    right = lengths == width
-    found[right] = values.filter(right).flatten().to_numpy(zero_copy_only=False).reshape(-1, width)
-    right[right] = (np.abs(found[right]) <= LARGEST).all(axis=1)
-    found[~right] = np.nan
-    return found, known & ~right
+        return entries, is_present
+    lengths = compute.fill_null(compute.list_value_length(values), -1)
+    has_width = lengths.to_numpy(zero_copy_only=False) == width
+    lists_of_width = values.filter(has_width).flatten().to_numpy(zero_copy_only=False)
+    entries[has_width] = lists_of_width.reshape(-1, width)
+
+    # A list with a number that float32 cannot hold is none.
+    is_good = has_width.copy()
+    is_good[has_width] = (np.abs(entries[has_width]) <= LARGEST).all(axis=1)
+    entries[~is_good] = np.nan
+    return entries, is_present & ~is_good
