@@ -33,7 +33,7 @@ EXACT = 100_000
 """Up to this number of nodes ``--all`` compares all pairs, on a CPU."""
 AGREEING = 3
 """Columns that --why names for each neighbour."""
-_APART = "Only nodes of one type are searched at a time; TYPE:NODE says of which a node is."
+_ONE_TYPE = "Only nodes of one type are searched at a time; TYPE:NODE says of which a node is."
 Found = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]
 """The rows ``[n]`` of what is asked for, and the rows and cosines ``[n, k]`` of the nearest."""
 
@@ -152,36 +152,45 @@ class Search:
             yield some, rows[some], cosines[some]
 
     def show(
-        self, rows: NDArray[Any], found: NDArray[Any], cosines: NDArray[Any], *, why: bool
+        self,
+        rows: NDArray[Any],
+        neighbours: NDArray[Any],
+        cosines: NDArray[Any],
+        *,
+        why: bool,
     ) -> None:
         """A table per row of those that were asked for; with ``why``, also the share of each part in the cosines."""
         names = self.searched.node_names
-        parts = _with_parts(self.searched) if why and self.asked is self.searched else None
-        heads = ["node", *(() if names is None else ("name",)), "cosine"]
-        heads += (
-            ["closer than ... of random pairs"] if parts is None else [*parts.parts, "agree in"]
-        )
+        embeddings = None
+        if why and self.asked is self.searched:
+            embeddings = _with_parts(self.searched)
+        headings = ["node"]
+        if names is not None:
+            headings.append("name")
+        headings.append("cosine")
+        if embeddings is None:
+            headings.append("closer than ... of random pairs")
+        else:
+            headings += [*embeddings.parts, "agree in"]
+
         shares = self.searched.standing(cosines.ravel().tolist()).reshape(cosines.shape)
-        for row, near, similar, closer in zip(rows, found, cosines, shares, strict=True):
-            cells: list[Any] = [
-                self.searched.ids[near].tolist(),
-                *([] if names is None else [names[near]]),
-            ]
+        for row, near, similar, closer in zip(rows, neighbours, cosines, shares, strict=True):
+            cells: list[Any] = [self.searched.ids[near].tolist()]
+            if names is not None:
+                cells.append(names[near])
             cells.append([f"{cosine:.3f}" for cosine in similar])
-            if parts is None:  # of a share of sampled pairs, the last few are left to luck
-                cells.append(
-                    ["over 99.9 %" if share > 0.999 else f"{100 * share:.1f} %" for share in closer]
-                )
+            if embeddings is None:
+                cells.append([_share_in_words(share) for share in closer])
             else:
-                cells += [
-                    [f"{one:.3f}" for one in part] for part in parts.shares(int(row), near).values()
-                ]
-                cells.append(
-                    [", ".join(agree) for agree in parts.agreeing(int(row), near, AGREEING)]
-                )
-            node = self.asked.ids[[row]][0]
-            own = "" if self.asked.node_names is None else self.asked.node_names[[row]][0]
-            show.table(f"Nearest to {node}{own and f' ({own})'}", heads, zip(*cells, strict=True))
+                for part_shares in embeddings.shares(int(row), near).values():
+                    cells.append([f"{share:.3f}" for share in part_shares])
+                agreeing = embeddings.agreeing(int(row), near, AGREEING)
+                cells.append([", ".join(column_names) for column_names in agreeing])
+
+            title = f"Nearest to {self.asked.ids[[row]][0]}"
+            if self.asked.node_names is not None and self.asked.node_names[[row]][0]:
+                title = f"{title} ({self.asked.node_names[[row]][0]})"
+            show.table(title, headings, zip(*cells, strict=True))
 
     def show_notes(self, *, why: bool) -> None:
         """How nodes of two types were compared, and how many were left out."""
@@ -199,21 +208,31 @@ class Search:
 
     def columns(self, blocks: Iterator[Found]) -> Iterator[dict[str, Any]]:
         """The columns of a result: node, rank, neighbour, cosine, and both names where there are any."""
-        (ids, names), (own_ids, own_names) = (
-            (one.ids[:], None if one.node_names is None else one.node_names[:])
-            for one in (self.searched, self.asked)
-        )
-        for rows, found, cosines in blocks:
-            k = found.shape[1]
-            own, other = np.repeat(rows, k), found.ravel()
-            yield {
-                "id": own_ids[own],
-                **({} if own_names is None else {"name": own_names[own]}),
-                "rank": np.tile(np.arange(1, k + 1), len(rows)),
-                "neighbour": ids[other],
-                **({} if names is None else {"neighbour_name": names[other]}),
-                "cosine": cosines.ravel(),
-            }
+        ids, names = _ids_and_names(self.searched)
+        asked_ids, asked_names = _ids_and_names(self.asked)
+        for rows, neighbours, cosines in blocks:
+            k = neighbours.shape[1]
+            asked_rows = np.repeat(rows, k)
+            neighbour_rows = neighbours.ravel()
+            columns: dict[str, Any] = {"id": asked_ids[asked_rows]}
+            if asked_names is not None:
+                columns["name"] = asked_names[asked_rows]
+            columns["rank"] = np.tile(np.arange(1, k + 1), len(rows))
+            columns["neighbour"] = ids[neighbour_rows]
+            if names is not None:
+                columns["neighbour_name"] = names[neighbour_rows]
+            columns["cosine"] = cosines.ravel()
+            yield columns
+
+
+def _share_in_words(share: float) -> str:
+    """A share of sampled pairs; the last few of them are left to luck."""
+    return "over 99.9 %" if share > 0.999 else f"{100 * share:.1f} %"
+
+
+def _ids_and_names(searched: Searched) -> tuple[NDArray[Any], NDArray[Any] | None]:
+    names = None if searched.node_names is None else searched.node_names[:]
+    return searched.ids[:], names
 
 
 def _refuse_other_model(source: Path, known: str, file: Path, model: str) -> None:
@@ -252,60 +271,70 @@ def of_one_type(source: Path, wanted: list[str]) -> tuple[Path, list[str], Path 
 
     Where these are of another type than the one whose nodes are to be near them, the run of that one is the last.
     """
-    kinds = runs.types_of(source)
-    one = ""
-    if not kinds and source.name in (
-        beside := runs.types_of(source.parent)
-    ):  # RUN/TYPE, or --type TYPE
-        one = source.name
+    node_types = runs.types_of(source)
+    type_of_run = ""
+    types_beside = [] if node_types else runs.types_of(source.parent)
+    if source.name in types_beside:  # RUN/TYPE, or --type TYPE
+        type_of_run = source.name
         source = source.parent
-        kinds = beside
-    if not kinds:
+        node_types = types_beside
+    if not node_types:
         return source, wanted, None
-    if not wanted and not one:
-        raise InputError("neighbours", f"--type TYPE, one of {', '.join(kinds)}", "none", _APART)
-    apart = [(word, *word.partition(":")[::2]) for word in wanted]
-    pairs = [
-        (node_type, node) if (node_type := called(said, kinds)) else (one, word)
-        for word, said, node in apart
-    ]
-    said = {node_type for node_type, _ in pairs} or {one}
-    own = said.pop() if len(said) == 1 else ""
-    own = own or _type_of_nodes(runs.first_in(source), kinds, pairs)
-    return source / own, [node for _, node in pairs], source / one if one and own != one else None
+    if not wanted and not type_of_run:
+        expected = f"--type TYPE, one of {', '.join(node_types)}"
+        raise InputError("neighbours", expected, "none", _ONE_TYPE)
+
+    pairs = [_type_and_node(text_of_node, node_types, type_of_run) for text_of_node in wanted]
+    named_types = {node_type for node_type, _ in pairs} or {type_of_run}
+    asked_type = named_types.pop() if len(named_types) == 1 else ""
+    if not asked_type:
+        asked_type = _type_of_nodes(runs.first_in(source), node_types, pairs)
+    other_run = None
+    if type_of_run and asked_type != type_of_run:
+        other_run = source / type_of_run
+    return source / asked_type, [node for _, node in pairs], other_run
 
 
-def _type_of_nodes(run: Path, kinds: Sequence[str], pairs: Sequence[tuple[str, str]]) -> str:
+def _type_and_node(
+    text_of_node: str, node_types: Sequence[str], default_type: str
+) -> tuple[str, str]:
+    """The type and the node that TYPE:NODE names; of a node alone, whose id may have a colon, a default type."""
+    before_colon, _, after_colon = text_of_node.partition(":")
+    node_type = called(before_colon, node_types)
+    return (node_type, after_colon) if node_type else (default_type, text_of_node)
+
+
+def _type_of_nodes(run: Path, node_types: Sequence[str], pairs: Sequence[tuple[str, str]]) -> str:
     """The one type that has all nodes, each with its type or "", by their ids or names; refused where there is none."""
     graph = runs.read_training_graph(run)
-    found: list[dict[str, str]] = []
-    for said, node in pairs:
-        here = {}
-        whole = {}  # a whole name comes before a part of another
-        for node_type in [said] if said else kinds:
-            one = graph.target(node_type)
+    candidates_of_nodes: list[dict[str, str]] = []
+    for named_type, node in pairs:
+        candidates: dict[str, str] = {}
+        exact_candidates: dict[str, str] = {}
+        for node_type in [named_type] if named_type else node_types:
+            nodes = graph.target(node_type)
             with suppress(InputError):
-                row = rows_of(one.ids, one.node_names, [node])[0]
-                here[node_type] = f"{node_type}:{one.ids[row]}"
-                names = (
-                    str(one.ids[row]),
-                    "" if one.node_names is None else str(one.node_names[row]),
-                )
+                row = rows_of(nodes.ids, nodes.node_names, [node])[0]
+                candidates[node_type] = f"{node_type}:{nodes.ids[row]}"
+                names = [str(nodes.ids[row])]
+                if nodes.node_names is not None:
+                    names.append(str(nodes.node_names[row]))
                 if node.casefold() in map(str.casefold, names):
-                    whole[node_type] = here[node_type]
-        here = whole or here
-        if not here:
-            raise InputError(
-                "node",
-                f"the id or the name of a node of type {said or ', '.join(kinds)}",
-                shorten(node),
-            )
-        found.append(here)
-    common = set(found[0]).intersection(*found)
-    if len(common) != 1:
-        each = [shown for here in found for shown in here.values()]
-        raise InputError("neighbours", "nodes of one type", ", ".join(each[:10]), _APART)
-    return common.pop()
+                    exact_candidates[node_type] = candidates[node_type]
+
+        # A complete name comes before a part of another.
+        candidates = exact_candidates or candidates
+        if not candidates:
+            types_in_words = named_type or ", ".join(node_types)
+            expected = f"the id or the name of a node of type {types_in_words}"
+            raise InputError("node", expected, shorten(node))
+        candidates_of_nodes.append(candidates)
+
+    common_types = set(candidates_of_nodes[0]).intersection(*candidates_of_nodes)
+    if len(common_types) != 1:
+        shown = [node for candidates in candidates_of_nodes for node in candidates.values()]
+        raise InputError("neighbours", "nodes of one type", ", ".join(shown[:10]), _ONE_TYPE)
+    return common_types.pop()
 
 
 def _positions(run: Path, nodes: Sequence[str], device: str) -> Embeddings:
