@@ -31,6 +31,8 @@ PASSES, SPARE = 5, 32
 """Passes over nodes where features are more, and directions that are searched beside those asked for."""
 SMALLEST_DEVIATION = 1e-6
 """The deviation of a column, as a share of the root of its mean square, below which it counts as constant."""
+ROWS_IN_DOUBLE = 1 << 12
+"""Rows whose sums are computed in double precision at a time."""
 SPARSE_ROWS = 1 << 16
 """Rows of sparse features at a time."""
 
@@ -40,9 +42,11 @@ def own_projection(table: Table, nodes: NDArray[np.int64], backend: Backend) -> 
     feature_sum = np.zeros(table.shape[1])
     square_sum = np.zeros(table.shape[1])
     for rows in blocks(table, nodes):
-        values = rows.astype(np.float64)
-        feature_sum += values.sum(axis=0)
-        square_sum += _squared(values).sum(axis=0)
+        # Some rows at a time: in double precision they take twice the memory.
+        for first in range(0, rows.shape[0], ROWS_IN_DOUBLE):
+            values = rows[first : first + ROWS_IN_DOUBLE].astype(np.float64)
+            feature_sum += values.sum(axis=0)
+            square_sum += _squared(values).sum(axis=0)
     mean_square = square_sum / len(nodes)
     variance = mean_square - np.square(feature_sum / len(nodes))
     deviation = np.sqrt(np.maximum(variance, 0))
