@@ -48,29 +48,34 @@ class Tables:
 
     def told_ends(self, name: str) -> Ends | None:
         """The relation that the cell of an edge names, with its types; None: the node tables tell the types."""
-        words, kinds = name.split("."), self.columns.types
-        if len(words) > 1 and kinds and (words[0], words[-1]) != kinds:
-            expected = f"relations from {kinds[0]} to {kinds[1]}, as --types says"
+        words = name.split(".")
+        end_types = self.columns.types
+        if len(words) > 1 and end_types and (words[0], words[-1]) != end_types:
+            expected = f"relations from {end_types[0]} to {end_types[1]}, as --types says"
             remedy = "Leave out --types, or the types in the column."
-            raise InputError(
-                f"column {shorten(self.columns.edge_type)}", expected, shorten(name), remedy
-            )
+            where = f"column {shorten(self.columns.edge_type)}"
+            raise InputError(where, expected, shorten(name), remedy)
         if len(words) > 1:
-            return (
-                words[0],
-                words[1] if len(words) == 3 else RELATION if len(words) == 2 else name,
-                words[-1],
-            )
-        if not kinds and len(self.listed) < 2:
-            kinds = tuple([*self.listed, "node"][:1] * 2)
-        return (kinds[0], name, kinds[1]) if kinds else None
+            relation = name
+            if len(words) == 2:
+                relation = RELATION
+            elif len(words) == 3:
+                relation = words[1]
+            return words[0], relation, words[-1]
+        if not end_types and len(self.listed) < 2:
+            only_type = next(iter(self.listed), "node")
+            end_types = (only_type, only_type)
+        return (end_types[0], name, end_types[1]) if end_types else None
 
     def around_rows(self, ends: Ends, *, alone: bool) -> tuple[Ends, Ends]:
         """The relations to and from the rows of an edge table, which are nodes, in place of a relation of it."""
-        node_type, word = str(self.columns.edges_as), "" if alone else f"{ends[1]} "
+        node_type = str(self.columns.edges_as)
         if node_type in ends[::2]:
             raise _known_type(node_type)
-        return (ends[0], f"{word}source", node_type), (node_type, f"{word}target", ends[2])
+        prefix = "" if alone else f"{ends[1]} "
+        to_rows = (ends[0], f"{prefix}source", node_type)
+        from_rows = (node_type, f"{prefix}target", ends[2])
+        return to_rows, from_rows
 
     def of_no_type(
         self, source: Source, column: str, identifier: Any, number: int, kinds: Sequence[str]
