@@ -189,8 +189,8 @@ TABLE_OPTIONS = {
     "header": Annotated[
         bool | None,
         typer.Option(
-            " /--no-header",
-            help="The first line of text tables is a row; columns are called column1, column2, ...",
+            "--header/--no-header",
+            help="Whether the first line of text tables names the columns; else they are column1, column2, ...",
             rich_help_panel=COLUMNS,
             show_default=False,
         ),
