@@ -129,15 +129,14 @@ def _features(graph: Graph, clusters: NDArray[Any]) -> list[str]:
     if structural_features_named(graph.feature_names) == "positions":
         return [""] * (int(clusters.max()) + 1)
 
-    def named(feature: int, apart: float) -> str:
+    def describe(feature: int, distance: float) -> str:
         if graph.encoding is not None:
-            return graph.encoding.describe(feature, more=apart > 0)
-        return (
-            graph.feature_names[feature] if apart > 0 else f"less of {graph.feature_names[feature]}"
-        )
+            return graph.encoding.describe(feature, more=distance > 0)
+        name = graph.feature_names[feature]
+        return name if distance > 0 else f"less of {name}"
 
     return [
-        ", ".join(named(*one) for one in columns)
+        ", ".join(describe(feature, distance) for feature, distance in columns)
         for columns in distinctive(graph.table, clusters, top=NAMED)
     ]
 
@@ -160,48 +159,56 @@ def _show(graph: Graph, embeddings: Embeddings | StoredEmbeddings, clusters: NDA
 
     labels = {}
     for name, column in graph.labels.items():
-        with suppress(InputError):  # one class, or several labels per node: nothing to compare with
+        # One class, or several labels per node: there is nothing to compare with.
+        with suppress(InputError):
             labels[name] = encode_labels(column)
+
     rows = []
     features = _features(graph, clusters)
     for number, size in enumerate(np.bincount(clusters)):
-        holds = [f"set apart by {features[number]}"] if features[number] else []
-        for label, (codes, names) in labels.items():
-            counts = np.bincount(codes[(clusters == number) & (codes >= 0)], minlength=len(names))
+        is_member = clusters == number
+        lines = []
+        if features[number]:
+            lines.append(f"set apart by {features[number]}")
+        for label, (codes, class_names) in labels.items():
+            counts = np.bincount(codes[is_member & (codes >= 0)], minlength=len(class_names))
             if counts.any():
-                holds.append(
-                    f"mostly, by {label}: {names[counts.argmax()]} ({100 * counts.max() / size:.0f} %)"
-                )
-        if graph.node_names is not None or not holds:
-            holds.append(
-                f"in its middle: {_central(graph, embeddings, np.flatnonzero(clusters == number))}"
-            )
-        rows.append((number, f"{size:,}", "\n".join(holds)))
+                share = f"{100 * counts.max() / size:.0f} %"
+                lines.append(f"mostly, by {label}: {class_names[counts.argmax()]} ({share})")
+        if graph.node_names is not None or not lines:
+            central = _central(graph, embeddings, np.flatnonzero(is_member))
+            lines.append(f"in its middle: {central}")
+        rows.append((number, f"{size:,}", "\n".join(lines)))
     show.table("Clusters", ("cluster", "nodes", "what it holds"), rows)
+
     if labels:
-        scores = [(name, agreement(clusters, codes)) for name, (codes, _) in labels.items()]
-        cells = [(name, f"{score['nmi']:.3f}", f"{score['ari']:.3f}") for name, score in scores]
+        cells = []
+        for name, (codes, _) in labels.items():
+            score = agreement(clusters, codes)
+            cells.append((name, f"{score['nmi']:.3f}", f"{score['ari']:.3f}"))
         show.table("Agreement with labels", ("label", "NMI", "ARI"), cells)
 
 
 def _columns(
-    found: dict[str, tuple[Embeddings | StoredEmbeddings, NDArray[Any]]],
+    clustered: dict[str, tuple[Embeddings | StoredEmbeddings, NDArray[Any]]],
 ) -> Iterator[dict[str, Any]]:
     """The columns of the result, some rows at a time; of several types of nodes the type is the first."""
     import numpy as np
 
     from infomax.arrays.parquet_columns import ID_ROWS
 
-    named = any(embeddings.node_names is not None for embeddings, _ in found.values())
-    for node_type, (embeddings, clusters) in found.items():
+    have_names = any(embeddings.node_names is not None for embeddings, _ in clustered.values())
+    for node_type, (embeddings, clusters) in clustered.items():
+        names = embeddings.node_names
         for first in range(0, len(embeddings), ID_ROWS):
-            block, names = slice(first, first + ID_ROWS), embeddings.node_names
+            block = slice(first, first + ID_ROWS)
             ids = embeddings.ids[block]
-            columns = (
-                {"type": np.full(len(ids), node_type, object), "id": ids.astype(str).astype(object)}
-                if node_type
-                else {"id": ids}
-            )
-            if named:
+            columns: dict[str, Any] = {}
+            if node_type:
+                columns["type"] = np.full(len(ids), node_type, object)
+                ids = ids.astype(str).astype(object)  # those of two types may be of two kinds
+            columns["id"] = ids
+            if have_names:
                 columns["name"] = np.full(len(ids), "", object) if names is None else names[block]
-            yield columns | {"cluster": clusters[block]}
+            columns["cluster"] = clusters[block]
+            yield columns
