@@ -188,7 +188,7 @@ def test_train_help_has_a_heading_per_question():
     given = {
         parameter.opts[0]
         for parameter in train.params
-        if parameter.opts[0].startswith("--") and not parameter.hidden
+        if parameter.opts and parameter.opts[0].startswith("--") and not parameter.hidden
     }
     assert given | {"--help"} == {option for options in headings.values() for option in options}
 
