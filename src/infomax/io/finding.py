@@ -147,9 +147,7 @@ def table_file(path: Path, text_format: TextFormat = AS_THE_EXTENSION_SAYS) -> P
     if not text.is_table_file(path, text_format):
         remedy = text.by_pandas(path) if path.is_file() else ""
         if suffix in (".data", ".dat", ".item", ".user"):
-            remedy = (
-                "Say what separates its cells: --delimiter tab, and --no-header if it has none."
-            )
+            remedy = f"Say what separates its cells: --delimiter tab, --no-header. {remedy}"
         raise other_extension(
             path, EXTENSIONS if suffix in GRAPHS else (*EXTENSIONS, *GRAPHS), remedy
         )
