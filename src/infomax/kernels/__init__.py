@@ -234,7 +234,8 @@ class Adam:
         if self.constant_rate is not None:
             return self.constant_rate
         step = self.count.long().clamp(max=len(self.rates) - 1)
-        rate = self.rates[step]
+        # Indexing by a tensor without dimensions would wait for the GPU, and cannot be recorded.
+        rate = self.rates.index_select(0, step.reshape(1)).reshape(())
         return rate if rate.is_cuda else rate.item()
 
     @torch.no_grad()
