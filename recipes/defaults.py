@@ -7,8 +7,8 @@ A name with "-bare" is the data set without its features. Files of github.com/ya
 of HeCo's three splits, or the mean of ten random splits 10/10/80 %; by the validated probe (accuracy in %, macro-F1 on
 HeCo's sets), on PPI by the paper's (micro-F1 in %). Each is the mean over encoders of the seeds 0 to encoders - 1. Raw
 features are scaled, and those that are wider than the default's vectors are cut to that width by their singular
-vectors. The law: the default is at most half a point below the best of the others. The last columns are the seconds of
-the training and of fitting the parts beside the encoder.
+vectors. The law: the default is at most half a point below the best of the others. The last column is the seconds of
+the training.
 
 With --edges, neighbours by centred cosine: a tenth of the edges is held out before training. The AUC of the held-out
 edges against random pairs, the share of 2,000 of them whose one node is among the ten nearest to the other (known
@@ -19,7 +19,6 @@ several types, edges are scored by positions, which alone stand in one space.
 from __future__ import annotations
 
 import argparse
-import time
 
 import numpy as np
 import torch
@@ -39,7 +38,6 @@ from infomax.kernels import Backend
 from infomax.neighbours.of_all import nearest
 from infomax.reports.comparison import untrained
 from infomax.training.own import directions
-from infomax.training.recipe import Recipe
 
 NAMED = ("cora", "citeseer", "pubmed", "debian")
 HECO = {"heco-acm": "paper", "heco-dblp": "author"}
@@ -77,18 +75,6 @@ def cut(graph: Graph, scale: str, width: int) -> np.ndarray:
     return table[nodes] @ directions(table, nodes, width, Backend(torch.device("cpu")))
 
 
-class Timed(DGI):
-    """Tells the seconds in which the parts beside the encoder were fitted."""
-
-    fitted = 0.0
-
-    def _fit_parts(self) -> Recipe:
-        began = time.perf_counter()
-        found = super()._fit_parts()
-        self.fitted = time.perf_counter() - began
-        return found
-
-
 class Scorer:
     """Scores of vectors on the splits of a data set, by method; several of one method are several encoders."""
 
@@ -120,11 +106,12 @@ class Scorer:
 
 def row(name: str, encoders: int, dim: int | None, device: str) -> str:
     """The line of a data set."""
-    graph, trained, fitted = load(name), 0.0, 0.0
+    graph = load(name)
+    training_seconds = 0.0
     scorer = Scorer(name, graph, device)
     for seed in range(encoders):
-        model = Timed(dim, seed=seed, device=device).fit(graph)
-        trained, fitted = trained + model.health_["seconds"], fitted + model.fitted
+        model = DGI(dim, seed=seed, device=device).fit(graph)
+        training_seconds += model.health_["seconds"]
         default = model.transform(graph)
         if not seed:
             scorer.add("raw", cut(graph, model.preset_.scale, default.shape[1]))
@@ -149,7 +136,7 @@ def row(name: str, encoders: int, dim: int | None, device: str) -> str:
         spread = f" ± {np.std(scores, ddof=1):.1f}" if len(scores) > 1 else ""
         cells.append(f"{means[method]:.1f}{spread}" if scores else "-")
     law = "met" if short <= 0 else f"short by {short:.1f}"
-    return f"| {name} | {alike} | {' | '.join(cells)} | {law} | {trained / encoders:.2f} | {fitted / encoders:.2f} |"
+    return f"| {name} | {alike} | {' | '.join(cells)} | {law} | {training_seconds / encoders:.2f} |"
 
 
 def hits(
@@ -225,7 +212,7 @@ def main() -> None:
             print(edges_row(name, options.dim, options.device), flush=True)
         return
     print(
-        f"| | resemblance | {' | '.join(METHODS)} | law | training, s | parts, s |\n|{'---|' * (5 + len(METHODS))}"
+        f"| | resemblance | {' | '.join(METHODS)} | law | training, s |\n|{'---|' * (4 + len(METHODS))}"
     )
     for name in options.datasets:
         print(row(name, options.encoders, options.dim, options.device), flush=True)

@@ -393,9 +393,15 @@ def _warn_of_features(model: DGI, columns: list[str], *, own: bool) -> None:
 
     named = [label_called(column, [*features, *key_columns], graph.node_type) for column in columns]
     leaking = [column for column in named if column in features]
-    joined = [column for column in named if column in key_columns and column not in features]
+    # Where the label is a key, training was told so and left its edges out.
+    labels_of_training = [] if table is None else table.with_role("label")
+    joined = [
+        column
+        for column in named
+        if column in key_columns and column not in (*features, *labels_of_training)
+    ]
     remedy = "so the vectors know them. For a fair score train with --labels"
     if leaking:
         warn(f"labels: training has had {listed(leaking)} as features, {remedy} {leaking[0]}.")
-    if joined and table is not None and not set(joined) & set(table.with_role("label")):
+    if joined:
         warn(f"labels: training has had the edges of {listed(joined)}, {remedy} {joined[0]}.")

@@ -183,17 +183,12 @@ def _descend(weight, grad, mean, variance, kept, keep, rate, scale, begin, end):
     if keep:
         kept[begin:end] = weight
     number = weight.dtype.type
-    rate, scale, beta, beta_squared, least = (
-        number(rate),
-        number(scale),
-        number(0.1),
-        number(0.001),
-        number(1e-8),
-    )
+    rate, scale = number(rate), number(scale)
+    one_minus_beta1, one_minus_beta2, epsilon = number(0.1), number(0.001), number(1e-8)
     for i in range(len(weight)):
-        mean[i] += (grad[i] - mean[i]) * beta
-        variance[i] += (grad[i] * grad[i] - variance[i]) * beta_squared
-        weight[i] -= rate * mean[i] / (np.sqrt(variance[i]) * scale + least)
+        mean[i] += (grad[i] - mean[i]) * one_minus_beta1
+        variance[i] += (grad[i] * grad[i] - variance[i]) * one_minus_beta2
+        weight[i] -= rate * mean[i] / (np.sqrt(variance[i]) * scale + epsilon)
 
 
 def product(matrix: Tensor, y: Tensor, empty: Empty = np.empty) -> Tensor:

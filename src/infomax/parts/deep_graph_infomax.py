@@ -1,6 +1,7 @@
 """Deep Graph Infomax (Veličković et al., 2019), in the paper's order and notation.
 
-This is the code that trains.
+`train_step` runs in every training. Where all parts are the paper's, as they are by default, an
+equivalent in closed form takes the place of `DeepGraphInfomax.loss`: see ``fused.py``.
 
 Section 3.4 of the paper, for one graph (X, A):
 
@@ -15,9 +16,9 @@ Section 3.4 of the paper, for one graph (X, A):
 `train_step` is a step of every training. `DeepGraphInfomax.loss` is what the paper does in it
 between 1 and 5. The parts stand one by one in ``corruptions.py``, ``encoders.py``, ``readouts.py``,
 ``discriminators.py`` and ``objectives.py`` beside this file; ``training/loop.py`` repeats the step,
-and ``training/early_stopping.py`` ends it. Where all parts are the paper's, ``accelerate`` of
-``fused.py`` puts an equivalent in the place of the loss, chosen before the training begins;
-tests/laws/test_step.py holds both to the same numbers.
+and ``training/early_stopping.py`` ends it where a patience is given, as in the paper. ``accelerate``
+of ``fused.py`` chooses the equivalent before the training begins; tests/laws/test_step.py holds both
+to the same numbers.
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from infomax.errors import InputError, meant, shorten
 from infomax.io.atomic import write_text
+from infomax.io.encoding.kinds import FEATURES
 from infomax.io.schema.schema import (
     COLUMN_ROLES,
     ORIGINS,
@@ -29,8 +30,6 @@ from infomax.io.schema.schema import (
 T = TypeVar("T")
 
 FORMAT = 1
-COLUMN_TYPES = ("number", "numbers", "boolean", "category", "date", "text", "tokens")
-"""The types of columns that become features."""
 JsonPath = tuple[str, ...]
 """The keys that lead to a value of a JSON text."""
 
@@ -253,7 +252,7 @@ class _Reader:
             at = (*keys, "columns", column_name)
             self.one_of(column.role, COLUMN_ROLES, (*at, "role"))
             if column.role == "feature" and column.column_type:
-                self.one_of(column.column_type, COLUMN_TYPES, (*at, "column_type"))
+                self.one_of(column.column_type, FEATURES, (*at, "column_type"))
         return table
 
     def one_of(self, value: str, known: Sequence[str], keys: JsonPath) -> None:
