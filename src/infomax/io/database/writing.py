@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import closing, contextmanager, suppress
@@ -241,18 +242,24 @@ def _write_duckdb(place: Destination, tables: Sequence[VectorTable]) -> None:
     """Vectors are FLOAT[d], as DuckDB's array_cosine_similarity takes them."""
     import duckdb
 
-    connections: list[Any] = []
+    is_stopped = threading.Event()
+    working_connections: list[Any] = []
 
     def write(file: Path) -> None:
         with duckdb.connect(str(file.absolute())) as connection:
-            connections.append(connection)
-            connection.execute("BEGIN")
-            for table in tables:
-                _write_duckdb_table(connection, place, table)
-            connection.execute("COMMIT")
+            working_connections.append(connection)
+            try:
+                connection.execute("BEGIN")
+                for table in tables:
+                    _write_duckdb_table(connection, place, table, is_stopped)
+                connection.execute("COMMIT")
+            finally:
+                # A connection that is interrupted again and again while it closes may never end.
+                working_connections.clear()
 
     def interrupt() -> None:
-        for connection in connections:
+        is_stopped.set()
+        for connection in tuple(working_connections):
             with suppress(duckdb.Error):  # it is closed
                 connection.interrupt()
 
@@ -260,13 +267,17 @@ def _write_duckdb(place: Destination, tables: Sequence[VectorTable]) -> None:
         _interruptible(lambda: write(file), interrupt)
 
 
-def _write_duckdb_table(connection: Any, place: Destination, table: VectorTable) -> None:
+def _write_duckdb_table(
+    connection: Any, place: Destination, table: VectorTable, is_stopped: threading.Event
+) -> None:
     name = quoted(table.name)
     rows = connection.execute(_COLUMNS_OF_DUCKDB, [table.name]).fetchall()
     _refuse_other_table(place, table, [row[0] for row in rows])
     definitions = _definitions(table, f"FLOAT[{table.vectors.shape[1]}]")
     connection.execute(f"CREATE OR REPLACE TABLE {name} {definitions}")
     for key_cells, block in table.blocks():
+        if is_stopped.is_set():
+            raise KeyboardInterrupt
         connection.register("block", _arrow_table(table, key_cells, block))
         connection.execute(f"INSERT INTO {name} SELECT * FROM block")
         connection.unregister("block")
