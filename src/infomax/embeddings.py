@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from infomax.arrays import checks
 from infomax.arrays.blocks import row_blocks
 from infomax.arrays.parquet_columns import ID_ROWS, StoredRows, find_ids, stored_ids, stored_vectors
-from infomax.errors import InputError, meant, number_of, shorten
+from infomax.errors import InputError, SeveralNodesError, meant, number_of, shorten
 from infomax.io import parquet
 from infomax.io import vectors as files
 from infomax.io.parts import parquet_files, told_model
@@ -65,7 +65,7 @@ def find_row(rows: Mapping[str, int], node_id: Hashable, ids: Any, names: Any) -
         ]
         more = f" and {len(several) - LISTED:,} more" if len(several) > LISTED else ""
         found = f"{shorten(node_id)}, {'the name of' if same else 'which is in the names of'} {len(several):,}"
-        raise InputError(
+        raise SeveralNodesError(
             "node",
             "the id or the name of one node",
             found,

@@ -39,6 +39,10 @@ class InputError(ValueError):
         return visible(f"{self.where}: expected {self.expected}, found {self.found}.{remedy}")
 
 
+class SeveralNodesError(InputError):
+    """A name that several nodes have."""
+
+
 class TooFewEdgesError(InputError):
     """A graph, or one of its types of nodes, has too few edges to score vectors on."""
 

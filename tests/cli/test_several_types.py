@@ -295,7 +295,7 @@ def test_a_node_is_found_in_the_type_that_has_it(run):
 
 def test_a_node_is_found_by_its_name_in_any_type(tmp_path):
     nodes = {
-        "airport": ["EWR,Newark Liberty Intl,1", "JFK,Kennedy,2"],
+        "airport": ["EWR,Newark Liberty Intl,1", "JFK,Kennedy,2", "CDG,Paris,1", "ORY,Paris,2"],
         "airline": ["UA,United,3", "B6,Kennedy,1"],
     }
     for kind, rows in nodes.items():
@@ -307,7 +307,18 @@ def test_a_node_is_found_by_its_name_in_any_type(tmp_path):
     )
     run = tmp_path / "run"
     assert (
-        infomax("train", str(tmp_path / "g"), "--dim", "4", "--epochs", "1", "--out", str(run)).code
+        infomax(
+            "train",
+            str(tmp_path / "g"),
+            "--name",
+            "name",
+            "--dim",
+            "4",
+            "--epochs",
+            "1",
+            "--out",
+            str(run),
+        ).code
         == 0
     )
     expected = infomax("neighbours", str(run), "airport:EWR").out
@@ -317,6 +328,8 @@ def test_a_node_is_found_by_its_name_in_any_type(tmp_path):
     assert "nodes of one type, found airline:B6, airport:JFK. " in said(
         infomax("neighbours", str(run), "Kennedy")
     )
+    told = said(infomax("neighbours", str(run), "Paris"))
+    assert 'the name of 2. Give an id: CDG ("Paris"), ORY ("Paris")' in told
 
 
 def test_a_command_for_one_type_says_which_there_are(run):

@@ -177,7 +177,9 @@ def test_a_date_that_nearly_every_row_has_comes_before_one_that_is_called_as_tim
     plan = plan_of(folder(tmp_path / "shop", orders=orders(**columns)))
     time = plan.times["orders"]
     assert time.column == "paid"
-    assert time.reason == "it is the only date that nearly every row has; not date, back"
+    assert (
+        time.reason == "it is the only date of the event that nearly every row has; not date, back"
+    )
     columns["sent"] = days("2024-01-20")
     time = plan_of(folder(tmp_path / "two", orders=orders(**columns))).times["orders"]
     assert time.column == "sent"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from infomax.arrays.parquet_columns import ID_ROWS
 from infomax.cli import show
 from infomax.cli.runs import vectors
 from infomax.embeddings import Embeddings, Searched, StoredEmbeddings, rows_of
-from infomax.errors import InputError, number_of, shorten
+from infomax.errors import InputError, SeveralNodesError, number_of, shorten
 from infomax.io import text
 from infomax.io.column_names import called
 from infomax.io.columns import Columns
@@ -311,19 +310,26 @@ def _type_of_nodes(run: Path, node_types: Sequence[str], pairs: Sequence[tuple[s
     for named_type, node in pairs:
         candidates: dict[str, str] = {}
         exact_candidates: dict[str, str] = {}
+        mistakes: list[InputError] = []
         for node_type in [named_type] if named_type else node_types:
             nodes = graph.target(node_type)
-            with suppress(InputError):
+            try:
                 row = rows_of(nodes.ids, nodes.node_names, [node])[0]
-                candidates[node_type] = f"{node_type}:{nodes.ids[row]}"
-                names = [str(nodes.ids[row])]
-                if nodes.node_names is not None:
-                    names.append(str(nodes.node_names[row]))
-                if node.casefold() in map(str.casefold, names):
-                    exact_candidates[node_type] = candidates[node_type]
+            except InputError as mistake:
+                mistakes.append(mistake)
+                continue
+            candidates[node_type] = f"{node_type}:{nodes.ids[row]}"
+            names = [str(nodes.ids[row])]
+            if nodes.node_names is not None:
+                names.append(str(nodes.node_names[row]))
+            if node.casefold() in map(str.casefold, names):
+                exact_candidates[node_type] = candidates[node_type]
 
         # A complete name comes before a part of another.
         candidates = exact_candidates or candidates
+        ambiguous = [mistake for mistake in mistakes if isinstance(mistake, SeveralNodesError)]
+        if not candidates and ambiguous:
+            raise ambiguous[0]
         if not candidates:
             types_in_words = named_type or ", ".join(node_types)
             expected = f"the id or the name of a node of type {types_in_words}"

@@ -143,10 +143,10 @@ def _date_of_event(plan: Plan, table: Table, dates: list[str]) -> tuple[str | No
     if not dates:
         return None, "no date tells when a row came to be"
     if len(dates) == 1:
-        return dates[0], "it is the only date of the row"
+        return dates[0], "it is the only date of the event"
     always_filled = [column for column in dates if _is_filled(plan, table, column)]
     if len(always_filled) == 1:
-        return always_filled[0], "it is the only date that nearly every row has"
+        return always_filled[0], "it is the only date of the event that nearly every row has"
     if always_filled:
         dates = always_filled
     by_name = {plain(column): column for column in reversed(dates)}
