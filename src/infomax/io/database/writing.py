@@ -243,28 +243,16 @@ def _write_duckdb(place: Destination, tables: Sequence[VectorTable]) -> None:
     import duckdb
 
     is_stopped = threading.Event()
-    working_connections: list[Any] = []
 
     def write(file: Path) -> None:
         with duckdb.connect(str(file.absolute())) as connection:
-            working_connections.append(connection)
-            try:
-                connection.execute("BEGIN")
-                for table in tables:
-                    _write_duckdb_table(connection, place, table, is_stopped)
-                connection.execute("COMMIT")
-            finally:
-                # A connection that is interrupted again and again while it closes may never end.
-                working_connections.clear()
-
-    def interrupt() -> None:
-        is_stopped.set()
-        for connection in tuple(working_connections):
-            with suppress(duckdb.Error):  # it is closed
-                connection.interrupt()
+            connection.execute("BEGIN")
+            for table in tables:
+                _write_duckdb_table(connection, place, table, is_stopped)
+            connection.execute("COMMIT")
 
     with _refusing(place, duckdb.Error), _whole_file(Path(place.address)) as file:
-        _interruptible(lambda: write(file), interrupt)
+        _interruptible(lambda: write(file), is_stopped)
 
 
 def _write_duckdb_table(
@@ -283,16 +271,19 @@ def _write_duckdb_table(
         connection.unregister("block")
 
 
-def _interruptible(work: Callable[[], None], interrupt: Callable[[], None]) -> None:
-    """Have another thread do the work, so that Ctrl-C ends it; in the main thread DuckDB raises an error of its own."""
+def _interruptible(work: Callable[[], None], is_stopped: threading.Event) -> None:
+    """Have another thread do the work, so that Ctrl-C ends it; in the main thread DuckDB raises an error of its own.
+
+    The work looks at ``is_stopped`` between blocks. DuckDB's own way to interrupt a statement is not used: one that was
+    interrupted while it read from an Arrow table did not always end.
+    """
     with ThreadPoolExecutor(1) as executor:
         future = executor.submit(work)
         try:
             while wait([future], SECONDS_BETWEEN_LOOKS).not_done:
                 pass
         except BaseException:
-            while wait([future], SECONDS_BETWEEN_LOOKS).not_done:
-                interrupt()
+            is_stopped.set()
             raise
         future.result()
 
