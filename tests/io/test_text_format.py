@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from test_faults import told
 
-from infomax import Graph, read_graph
+from infomax import Graph, InputError, read_graph
 from infomax.io.prepare import prepare
 
 USERS = [["1", "24", "Zoë"], ["2", "53", '"Weird Al" Yankovic'], ["3", "23", "Ann"]]
@@ -111,3 +111,9 @@ def test_quotes_line_breaks_and_long_cells_are_read_alike(tmp_path: Path, door: 
         graph = read_graph(edges, tmp_path / "a" / "user.csv")
     assert graph.node_names is not None
     assert graph.node_names.tolist() == ["two\nlines", 'say "hi"', long]
+
+
+def test_a_delimiter_that_separates_nothing_is_refused_by_its_option(tmp_path: Path) -> None:
+    edges = put(tmp_path / "edges.csv", "source,target\n1,2\n2,3\n")
+    with pytest.raises(InputError, match=r'separated by "\.", as --delimiter says'):
+        read_graph(edges, delimiter=".")

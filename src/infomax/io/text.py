@@ -85,9 +85,15 @@ class TextFile:
         first = self.names[0]
         other = next((one for one in _MARKS if one in first), "") if len(self.names) == 1 else ""
         if other:
-            expected = f"columns separated by {_MARKS[self.mark]}, as in every {self.path.suffix}"
-            suffix = {",": ".csv", "\t": ".tsv"}.get(other)
-            remedy = f"Rename the file to {suffix}." if suffix else by_pandas(self.path)
+            is_usual = self.mark == DELIMITERS.get(extension(self.path), "")
+            separated = _MARKS.get(self.mark, shorten(self.mark))
+            if is_usual:
+                expected = f"columns separated by {separated}, as in every {self.path.suffix}"
+                suffix = {",": ".csv", "\t": ".tsv"}.get(other)
+                remedy = f"Rename the file to {suffix}." if suffix else by_pandas(self.path)
+            else:
+                expected = f"columns separated by {separated}, as --delimiter says"
+                remedy = "Leave it out, or name what separates them."
             raise InputError(
                 where, expected, f"one column with {_MARKS[other]} in it, {shorten(first)}", remedy
             )
