@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from infomax import DGI, InputError
 from infomax.errors import visible
 from infomax.index import EXACT_NODES, NeighbourIndex, has_faiss
-from infomax.io.column_names import called
+from infomax.io.column_names import matching_type
 from infomax.training.runs import types_of, vectors_of_run
 
 MOST_BYTES, MOST_NODES, MOST_NEIGHBOURS = 1 << 20, 100, 100
@@ -130,7 +130,7 @@ def make_app(run: str | Path) -> FastAPI:
 def serve(run: Path, type: str = "", host: str = "127.0.0.1", port: int = 8000) -> None:
     """Answer requests about a run folder, of several types of nodes about one of them, until SIGTERM."""
     try:
-        app = make_app(run / (called(type, types_of(run)) or type))
+        app = make_app(run / (matching_type(type, types_of(run)) or type))
     except InputError as error:
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(2) from None

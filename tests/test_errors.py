@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from infomax import Graph, InputError
-from infomax.errors import InputWarning, number_of, shorten, visible
+from infomax.errors import InputWarning, format_count, shorten, visible
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_what_acts_on_a_terminal_is_escaped(text: str, shown: str) -> None:
     ],
 )
 def test_one_of_a_thing_is_told_as_one(count: int, what: str, told: str) -> None:
-    assert number_of(count, what) == told
+    assert format_count(count, what) == told
 
 
 def test_a_warning_names_the_line_that_called_the_library():

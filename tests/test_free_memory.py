@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from infomax import memory
-from infomax.memory import free_bytes, has_limit, peak_bytes, size
+from infomax.memory import format_size, free_bytes, has_limit, peak_bytes
 
 GB = 10**9
 VERSION_2 = ("memory.max", "memory.current", "inactive_file")
@@ -123,4 +123,4 @@ def test_the_peak_is_the_one_that_the_system_remembers(tmp_path, monkeypatch):
     ("count", "text"), [(0, "0 B"), (999, "999 B"), (3_210_000_000, "3.2 GB"), (5e12, "5.0 TB")]
 )
 def test_sizes_are_readable(count, text):
-    assert size(count) == text
+    assert format_size(count) == text

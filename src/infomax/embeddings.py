@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from infomax.arrays import checks
 from infomax.arrays.blocks import row_blocks
 from infomax.arrays.parquet_columns import ID_ROWS, StoredRows, find_ids, stored_ids, stored_vectors
-from infomax.errors import InputError, SeveralNodesError, meant, number_of, shorten
+from infomax.errors import InputError, SeveralNodesError, format_count, shorten, suggest
 from infomax.io import parquet
 from infomax.io import vectors as files
 from infomax.io.parts import parquet_files, told_model
@@ -75,7 +75,7 @@ def find_row(rows: Mapping[str, int], node_id: Hashable, ids: Any, names: Any) -
     texts = [*map(str, islice(ids, 100_000)), *([] if names is None else names[:100_000])]
     expected = f"one of {len(ids):,} ids{'' if names is None else ' or names'}"
     remedies = [
-        meant(node_id, texts),
+        suggest(node_id, texts),
         "Nodes have no names: train with --name COLUMN." if names is None else "",
     ]
     raise InputError("node", expected, shorten(node_id), " ".join(filter(None, remedies)))
@@ -229,7 +229,7 @@ class Embeddings(Searched):
         return np.array(self.vectors, dtype, copy=copy)
 
     def __repr__(self) -> str:
-        return f"Embeddings({number_of(len(self.vectors), 'node')}, {number_of(self.vectors.shape[1], 'dimension')})"
+        return f"Embeddings({format_count(len(self.vectors), 'node')}, {format_count(self.vectors.shape[1], 'dimension')})"
 
     def __getitem__(self, node_id: Hashable) -> NDArray[np.float32]:
         """The vector ``[d]`` of a node."""
@@ -293,7 +293,7 @@ class Embeddings(Searched):
             [(row, others[text]) for text, row in known.items() if text in others], np.int64
         )
         if self.shape[1] != onto.shape[1] or not len(pairs):
-            found = f"{number_of(len(pairs), 'common node')}; dimensions: {self.shape[1]:,} and {onto.shape[1]:,}"
+            found = f"{format_count(len(pairs), 'common node')}; dimensions: {self.shape[1]:,} and {onto.shape[1]:,}"
             raise InputError("vectors to align", "common nodes and as many dimensions", found)
         product = np.zeros((self.shape[1], self.shape[1]))
         for rows in np.array_split(pairs, 1 + len(pairs) // SAMPLE):

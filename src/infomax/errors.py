@@ -100,7 +100,7 @@ def visible(text: str) -> str:
     return _INVISIBLE.sub(lambda found: repr(found[0])[1:-1], text)
 
 
-def place(path: str | Path, line: int = 0, column: str = "") -> str:
+def format_location(path: str | Path, line: int = 0, column: str = "") -> str:
     """``edges.csv, line 3, column "weight"``; without what is not given."""
     return (
         str(path) + (f", line {line}" if line else "") + (f', column "{column}"' if column else "")
@@ -130,7 +130,7 @@ def other_extension(path: Path, known: Iterable[str], remedy: str = "") -> Input
     )
 
 
-def number_of(count: int, what: str) -> str:
+def format_count(count: int, what: str) -> str:
     """``1 node``, ``1,024 nodes``."""
     return (
         f"{count:,} {what}"
@@ -139,7 +139,7 @@ def number_of(count: int, what: str) -> str:
     )
 
 
-def meant(word: object, known: Iterable[str], most: int = 3) -> str:
+def suggest(word: object, known: Iterable[str], most: int = 3) -> str:
     """``Did you mean "weight"?``, of what is known and similar, in any case; "" where nothing is."""
     from difflib import get_close_matches
 
@@ -160,7 +160,7 @@ def library(name: str, extra: str, where: str, use: str = "", otherwise: str = "
         raise InputError(where, expected, "none installed", remedy) from None
 
 
-def whole(name: str, value: Any, least: int, most: int = 2**63 - 1) -> int:
+def check_whole_number(name: str, value: Any, least: int, most: int = 2**63 - 1) -> int:
     """The value as a plain int; refused unless it is a whole number from ``least`` to ``most``."""
     if not isinstance(value, Integral) or not least <= int(value) <= most:
         large = isinstance(value, Integral) and int(value) > most

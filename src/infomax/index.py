@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from infomax.arrays.blocks import row_blocks, unit
 from infomax.embeddings import Embeddings, Found, Searched
-from infomax.errors import library, number_of, warn
+from infomax.errors import format_count, library, warn
 from infomax.neighbours.of_some import cosines, nearest_to
 from infomax.progress import Progress, silent
 
@@ -64,7 +64,7 @@ class NeighbourIndex(Searched):
 def described(lists: Any, recall: float) -> str:
     """The settings of an index and its recall, in words."""
     searched = f"{lists.nprobe} of {lists.nlist:,} lists of similar nodes searched"
-    sample = number_of(min(RECALL_NODES, lists.ntotal), "sampled node")
+    sample = format_count(min(RECALL_NODES, lists.ntotal), "sampled node")
     return f"{searched}, recall@{RECALL_NEIGHBOURS} {recall:.2f} against exact, on {sample}"
 
 

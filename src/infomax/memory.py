@@ -63,7 +63,7 @@ def peak_bytes() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
-def size(count: float) -> str:
+def format_size(count: float) -> str:
     """Bytes as a person reads them: 3.2 GB."""
     for unit in ("B", "kB", "MB", "GB"):
         if count < 1000:

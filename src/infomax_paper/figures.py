@@ -14,7 +14,7 @@ from infomax.analysis.projections import projections
 from infomax.analysis.report import Chapter
 from infomax.analysis.scores import Pairs
 from infomax.analysis.style import DIVERGING, INK, PAPER, panels
-from infomax.errors import number_of
+from infomax.errors import format_count
 from infomax.estimator import DGI
 from infomax.progress import Progress, silent
 from infomax.reports.analysis import draw_pairs, named_groups
@@ -73,7 +73,7 @@ def activations(pairs: Pairs) -> Chapter:
     if biased.any():
         story.append(
             f"Biased, with the same sign in nearly all patches, real or corrupted: "
-            f"{number_of(int(biased.sum()), 'dimension')}. On average that adds {push['positives']:+.1f} to the score "
+            f"{format_count(int(biased.sum()), 'dimension')}. On average that adds {push['positives']:+.1f} to the score "
             f"of a positive and {push['negatives']:+.1f} to that of a negative; all other dimensions together add "
             f"{rest['positives']:+.1f} and {rest['negatives']:+.1f}."
         )

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from infomax import memory
-from infomax.errors import InputError, number_of, whole
+from infomax.errors import InputError, check_whole_number, format_count
 from infomax.io.record import Record
 from infomax.kernels import Backend
 from infomax.kernels.ranks import Portion
@@ -104,7 +104,7 @@ class Neighbours:
 
 def check_fan_out(fan_out: Any) -> tuple[int, ...]:
     """Check the numbers of neighbours to draw on each level; returns plain ints."""
-    return tuple(whole("fan_out", count, 1) for count in fan_out)
+    return tuple(check_whole_number("fan_out", count, 1) for count in fan_out)
 
 
 def level_sizes(batch: int, fan_out: tuple[int, ...]) -> list[int]:
@@ -263,7 +263,7 @@ class Patches(Views):
             raise InputError("weighting", " or ".join(get_args(Weighting)), repr(weighting))
         self.weighting, self.loops = weighting, rule.loops
         self.fan_out, self.trees = check_fan_out(fan_out), dict[tuple[int, ...], Tree]()
-        self.batch, self.corruption = whole("batch", batch, 1), corruption
+        self.batch, self.corruption = check_whole_number("batch", batch, 1), corruption
         self.backend = backend
         self.neighbours = Neighbours.of(graph, self.backend.device)
         self.features = to_gather(graph.table, self.backend)
@@ -282,7 +282,7 @@ class Patches(Views):
         **bound: Any,
     ) -> int:
         """Estimate the peak bytes of a training."""
-        fan_out, batch = check_fan_out(fan_out), whole("batch", batch, 1)
+        fan_out, batch = check_fan_out(fan_out), check_whole_number("batch", batch, 1)
         rows, inner = sum(level_sizes(batch, fan_out)), sum(level_sizes(batch, fan_out[:-1]))
         # Includes half as much again, for gaps between the allocator's freed blocks.
         activations = 24 * rows + 12 * inner * (2 * graph.num_features + 8 * sizes.dim)
@@ -293,8 +293,8 @@ class Patches(Views):
         """Raise InputError unless the encoder has one layer per number of the fan-out, so that only centres remain."""
         if layers != len(self.fan_out):
             levels = ",".join(map(str, self.fan_out))
-            expected = f"{number_of(len(self.fan_out), 'layer')}, one for each number of the fan-out {levels}"
-            remedy = f"Give a fan-out of {number_of(layers, 'number')}: fan_out=."
+            expected = f"{format_count(len(self.fan_out), 'layer')}, one for each number of the fan-out {levels}"
+            remedy = f"Give a fan-out of {format_count(layers, 'number')}: fan_out=."
             raise InputError("encoder", expected, str(layers), remedy)
 
     def batches(self, generator: torch.Generator) -> Iterable[Tensor]:

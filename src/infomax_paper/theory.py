@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from infomax.analysis.report import Chapter
 from infomax.analysis.style import BASELINE, BELOW, COLOURS, DASHED, INK, PAPER, panels
-from infomax.errors import number_of
+from infomax.errors import format_count
 
 SmallGraph: TypeAlias = frozenset[tuple[int, int]]
 """The edges (i, j), i < j, of a graph with few nodes."""
@@ -214,7 +214,8 @@ def _story(
         f"{named['constant']['bound']:g}, more than chance. Summed over summaries, it equals the error.",
         "Corollary 1: the best summary has as many states as there are graphs. The least error of all readouts with "
         + ", ".join(
-            f"{number_of(count, 'state')} is {least[count]:.3f}" for count in (1, 2, 5, graphs - 1)
+            f"{format_count(count, 'state')} is {least[count]:.3f}"
+            for count in (1, 2, 5, graphs - 1)
         )
         + f", and only {graphs} states reach {least[graphs]:.3f}.",
         "Theorem 2: now the classifier is given the vector of one node, computed from the node's patch (all within two "

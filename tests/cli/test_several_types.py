@@ -15,7 +15,7 @@ from shell import infomax
 
 from infomax import DGI, Embeddings, InputError, read_graph
 from infomax.embeddings import StoredEmbeddings
-from infomax.errors import number_of
+from infomax.errors import format_count
 from infomax.training import model_file, spectral_positions
 
 
@@ -137,7 +137,7 @@ def test_every_type_is_taken_to_a_later_graph(folder, run, tmp_path):
     told = said(result)
     assert result.code == 0, told
     for kind, count, new in (("author", 21, 1), ("paper", 61, 1), ("venue", 12, 0)):
-        assert f"{number_of(new, 'new node')}, 0 gone; " in told
+        assert f"{format_count(new, 'new node')}, 0 gone; " in told
         assert f" of {count} vectors." in told
         assert infomax("embed", run / kind, later, "--out", tmp_path / f"{kind}.npz").code == 0
         expected, model = (

@@ -17,7 +17,7 @@ from infomax import DGI, Graph, read_database, read_graph
 from infomax.arrays.sparsity import dense
 from infomax.arrays.times import UNKNOWN
 from infomax.errors import InputError, InputWarning
-from infomax.io.column_names import called
+from infomax.io.column_names import matching_type
 from infomax.io.columns import Columns
 from infomax.io.database import is_database, planned, sqlite
 from infomax.io.database.writing import VectorTable, destination, write_into
@@ -564,7 +564,9 @@ def test_keys_are_found_by_the_plurals_of_english(tmp_path: Path) -> None:
 
 def test_names_of_one_and_of_several_mean_one_type() -> None:
     kinds = ["Movies", "houses", "addresses", "people"]
-    assert [called(word, kinds) for word in ("movie", "house", "Address", "person", "dog")] == [
+    assert [
+        matching_type(word, kinds) for word in ("movie", "house", "Address", "person", "dog")
+    ] == [
         *kinds,
         "",
     ]

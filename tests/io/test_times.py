@@ -10,7 +10,7 @@ import pytest
 
 from infomax import Graph, read_graph
 from infomax.arrays.sparsity import dense
-from infomax.arrays.times import DAY, UNKNOWN, parse_half_lives, parse_time, told_time
+from infomax.arrays.times import DAY, UNKNOWN, format_time, parse_half_lives, parse_time
 from infomax.errors import InputError
 from infomax.io.prepare import prepare
 from infomax.training.resuming import graph_fingerprint
@@ -187,4 +187,4 @@ def test_half_lives_have_units() -> None:
     for word in ("60", "d", "0d", "-1d", ""):
         with pytest.raises(InputError, match="half-lives such as 60d"):
             parse_half_lives(word)
-    assert told_time(parse_time("2010-01-01")) == "2010-01-01"
+    assert format_time(parse_time("2010-01-01")) == "2010-01-01"

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from infomax.analysis.report import Chapter
 from infomax.analysis.style import BASELINE, COLOURS, DASHED, panels
 from infomax.arrays.resemblance import MEANING, in_words
-from infomax.errors import number_of
+from infomax.errors import format_count
 from infomax.evaluation.metrics import singular_values
 
 CURVES = {
@@ -34,7 +34,7 @@ def health(report: dict[str, Any], vectors: NDArray[Any]) -> Chapter:
         if report["kept_epoch"] != report["epochs"]:
             kept = f"the weights of epoch {report['kept_epoch']:,}"
         story += [
-            f"Training ran for {number_of(report['epochs'], 'epoch')} ({report['seconds']:.0f} s) and kept {kept}. "
+            f"Training ran for {format_count(report['epochs'], 'epoch')} ({report['seconds']:.0f} s) and kept {kept}. "
             f"With these the loss is {report['loss']:.4f} (at first "
             f"{report['curve']['loss'][0]:.4f}; guessing gives {guessing:.4f}), and the discriminator classifies "
             f"{100 * report['discriminator_accuracy']:.1f} % of the patches correctly.",
@@ -45,8 +45,8 @@ def health(report: dict[str, Any], vectors: NDArray[Any]) -> Chapter:
             else f"The standard deviation of the summary's entries is {spread:.3f}.",
         ]
     story.append(
-        f"The vectors use {rank:.0f} of their {number_of(d, 'dimension')} (effective rank). Dead, as they hardly vary "
-        f"between nodes: {number_of(dead, 'dimension')}. Dashed lines mark the epoch that was kept and the rank."
+        f"The vectors use {rank:.0f} of their {format_count(d, 'dimension')} (effective rank). Dead, as they hardly vary "
+        f"between nodes: {format_count(dead, 'dimension')}. Dashed lines mark the epoch that was kept and the rank."
     )
     if "resemblance" in report:
         story.append(f"Features: {in_words(report['resemblance'])}. {MEANING}")

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from infomax import memory
 from infomax.errors import InputError
-from infomax.memory import size
+from infomax.memory import format_size
 
 BLOCK_BYTES = 1 << 25
 """About as many bytes are read at once."""
@@ -42,5 +42,8 @@ def require_room(needed: int, use: str, remedy: str = "", where: str = "graph fo
             "Use --preset batches, which reads a graph folder row by row; or allow more memory."
         )
         raise InputError(
-            where, f"{size(needed)} free, to {use}", size(free), remedy or default_remedy
+            where,
+            f"{format_size(needed)} free, to {use}",
+            format_size(free),
+            remedy or default_remedy,
         )

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from infomax.errors import InputError, number_of, shorten, whole
+from infomax.errors import InputError, check_whole_number, format_count, shorten
 
 NUMBERS = "biufO"
 """The kinds of dtype that hold real numbers, or objects that may be numbers."""
@@ -56,7 +56,7 @@ def check_ids(ids: ArrayLike, n: int) -> NDArray[Any]:
     column = ids if isinstance(ids, np.ndarray) else np.asarray(ids, dtype=object)
     if column.shape != (n,):
         raise InputError(
-            "ids", f"{number_of(n, 'id')}, one per node", f"shape {list(column.shape)}"
+            "ids", f"{format_count(n, 'id')}, one per node", f"shape {list(column.shape)}"
         )
     text = False
     if column.dtype.kind not in "iu" or column.dtype == np.uint64:
@@ -85,7 +85,7 @@ def check_ids(ids: ArrayLike, n: int) -> NDArray[Any]:
 def count_nodes(num_nodes: int | None, features: Any, ids: Any, edges: NDArray[Any]) -> int:
     """N, from num_nodes, the features or the ids, whichever is given first; else the highest row number + 1."""
     if num_nodes is not None:
-        n = whole("num_nodes", num_nodes, 0)
+        n = check_whole_number("num_nodes", num_nodes, 0)
     elif features is not None and not isinstance(features, str):
         n = int(features.shape[0] if hasattr(features, "shape") else len(features))
     elif ids is not None:
@@ -95,7 +95,7 @@ def count_nodes(num_nodes: int | None, features: Any, ids: Any, edges: NDArray[A
         # Ids used as row numbers would make a graph of mostly isolated nodes, and one id can exhaust the memory.
         most = max(100_000, 20 * edges.shape[1])
         if n > most:
-            expected = f"row numbers below {most:,}, for {number_of(edges.shape[1], 'edge')}"
+            expected = f"row numbers below {most:,}, for {format_count(edges.shape[1], 'edge')}"
             remedy = "If these are ids, number the nodes from 0 and give the ids as ids; else give the number of nodes."
             raise InputError("edges", expected, str(n - 1), remedy)
     if n > MOST_NODES:
@@ -131,7 +131,7 @@ def check_links(
     else:
         values = check_array("weight", weight, NUMBERS, "numbers", np.float32)
     if values.shape != (num_edges,):
-        expected = f"{number_of(num_edges, 'number')}, one per edge"
+        expected = f"{format_count(num_edges, 'number')}, one per edge"
         raise InputError("weight", expected, f"shape {list(values.shape)}")
 
     # Half the memory, and the time, of 64 bits; those without a sign are the same numbers.
@@ -269,7 +269,7 @@ def check_column(
     if values.shape != (n,):
         remedy = "Choose one of its columns." if values.ndim == 2 else ""
         raise InputError(
-            name, f"{number_of(n, 'value')}, one per node", f"shape {list(values.shape)}", remedy
+            name, f"{format_count(n, 'value')}, one per node", f"shape {list(values.shape)}", remedy
         )
     return values
 
@@ -295,7 +295,7 @@ def check_labels(name: str, column: ArrayLike, n: int) -> NDArray[Any]:
         return np.array(texts, dtype=object)
     if values.ndim not in (1, 2) or len(values) != n:
         raise InputError(
-            name, f"{number_of(n, 'row')}, one per node", f"shape {list(values.shape)}"
+            name, f"{format_count(n, 'row')}, one per node", f"shape {list(values.shape)}"
         )
     is_missing = np.isnan(values)
     are_integers = bool((values[~is_missing] % 1 == 0).all())

@@ -30,7 +30,7 @@ from infomax.arrays.integrity import AGAIN, check_once
 from infomax.arrays.parquet_columns import StoredColumns, StoredRows, stored_ids
 from infomax.arrays.scaling import Statistics
 from infomax.arrays.table import SparseRows, Table
-from infomax.errors import InputError, number_of, readable
+from infomax.errors import InputError, format_count, readable
 
 FORMAT = 1
 ABOUT, STARTS, NEIGHBOURS, WEIGHTS = "graph.json", "indptr.npy", "indices.npy", "weights.npy"
@@ -101,7 +101,7 @@ def _map_nodes(path: Path, about: dict[str, Any], features: Any) -> dict[str, An
     }
     if len(ids) != n or not wanted <= set(ids.names) or str(ids.type) not in ("int64", "string"):
         expected = (
-            f"{number_of(n, 'row')} of {', '.join(sorted(wanted))}, with ids of int64 or string"
+            f"{format_count(n, 'row')} of {', '.join(sorted(wanted))}, with ids of int64 or string"
         )
         raise InputError(
             str(path / NODES), expected, f"{len(ids)} of {', '.join(ids.names)}", AGAIN

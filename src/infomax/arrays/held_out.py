@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from infomax.arrays.checks import check_array
-from infomax.errors import InputError, number_of
+from infomax.errors import InputError, format_count
 
 
 def draw_edges(
@@ -31,11 +31,11 @@ def draw_edges(
 
     drawn_from = len(pairs) + len(joining_rows)
     if drawn_from < 2:
-        found, remedy = number_of(drawn_from, "edge"), "Train without holding edges out."
+        found, remedy = format_count(drawn_from, "edge"), "Train without holding edges out."
         raise InputError("edges to hold out", "a graph of two edges or more", found, remedy)
     count = round(share * drawn_from) if 0 < share < 1 else 0
     if not 0 < count < drawn_from:
-        expected = f"a share between 0 and 1 that divides the {number_of(drawn_from, 'pair')} of joined nodes in two"
+        expected = f"a share between 0 and 1 that divides the {format_count(drawn_from, 'pair')} of joined nodes in two"
         raise InputError(
             "share of edges to hold out", expected, str(share), "Use 0.1, for example."
         )

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from infomax.errors import InputError, number_of, shorten
+from infomax.errors import InputError, format_count, shorten
 
 UNKNOWN = int(np.iinfo(np.int64).min)
 """The time of a row that has none: it is always there. numpy's NaT is the same number."""
@@ -30,7 +30,7 @@ def check_times(times: Any, n: int) -> NDArray[np.int64]:
     if microseconds.dtype.kind == "M":
         microseconds = microseconds.astype("datetime64[us]").astype(np.int64)
     if microseconds.shape != (n,) or microseconds.dtype.kind not in "iu":
-        expected = f"{number_of(n, 'time')}, dates of numpy or microseconds since 1970"
+        expected = f"{format_count(n, 'time')}, dates of numpy or microseconds since 1970"
         found = f"{microseconds.dtype} of shape {list(microseconds.shape)}"
         raise InputError("times", expected, found)
     return microseconds.astype(np.int64, copy=False)
@@ -53,7 +53,7 @@ def parse_time(time: Any, where: str = "time") -> int:
     return since_1970 // datetime.timedelta(microseconds=1)
 
 
-def told_time(time: int) -> str:
+def format_time(time: int) -> str:
     """A time as people write it, without the hour at midnight."""
     text = str(np.datetime64(int(time), "us")).replace("T", " ")
     return text.removesuffix(".000000").removesuffix(" 00:00:00")

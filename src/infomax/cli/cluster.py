@@ -10,7 +10,7 @@ from infomax.cli import show
 from infomax.cli.app import app
 from infomax.cli.options import Device, ResultFile, Seed, Threads, option
 from infomax.cli.runs import OfType, RunArgument, vectors
-from infomax.errors import InputError, number_of
+from infomax.errors import InputError, format_count
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -74,7 +74,7 @@ def cluster(
     written = []
     for node_type, (embeddings, clusters) in clustered.items():
         of_type = f" of {node_type}" if node_type else ""
-        nodes = number_of(len(embeddings), "node")
+        nodes = format_count(len(embeddings), "node")
         written.append(f"{nodes}{of_type}, {clusters.max() + 1} clusters")
     show.wrote(f"{out} ({'; '.join(written)})")
 

@@ -14,7 +14,8 @@ import typer
 from infomax.cli import options, show
 from infomax.cli.app import Grouped, app
 from infomax.cli.runs import OfType, RunOrRuns, per_run, written_once
-from infomax.errors import InputError, number_of
+from infomax.errors import InputError, format_count
+from infomax.io.column_names import format_list
 
 if TYPE_CHECKING:
     from infomax.embeddings import Embeddings, Searched
@@ -93,7 +94,6 @@ HalfLife = Annotated[
 
 def _is_asked(described: Mapping[str, Any], given: Mapping[str, Any]) -> bool:
     """Whether questions are about a type, the only one of the run or the one whose ids a column has."""
-    from infomax.io.column_names import listed
     from infomax.io.questions import id_column, opened
     from infomax.training.runs import schema_of, types_of
 
@@ -104,7 +104,11 @@ def _is_asked(described: Mapping[str, Any], given: Mapping[str, Any]) -> bool:
     schema = schema_of({"graph": described}, given["run"])
     asked = [node_type for node_type in kinds if id_column(names, node_type, schema)]
     if len(asked) != 1:
-        found = f"columns with ids of {listed(asked)}" if asked else f"the columns {listed(names)}"
+        found = (
+            f"columns with ids of {format_list(asked)}"
+            if asked
+            else f"the columns {format_list(names)}"
+        )
         raise InputError(
             "--at",
             "questions about one type of nodes",
@@ -125,7 +129,7 @@ def _written_at_once(given: Mapping[str, Any]) -> Iterator[None]:
         write_into(destination(given["into"]), tables)
     for table in tables:
         show.wrote(
-            f"table {table.name} ({number_of(len(table.ids), 'row')}: {', '.join(table.columns)})"
+            f"table {table.name} ({format_count(len(table.ids), 'row')}: {', '.join(table.columns)})"
         )
 
 
@@ -214,7 +218,7 @@ def _vectors(run: Path, out: Path | None, columns: dict[str, Any], given: dict[s
                 model.write_vectors(
                     source, out, vectors=given["vectors"], half=half, progress=steps.at
                 )
-            show.wrote(f"{out} ({number_of(source.num_nodes, 'node')})")
+            show.wrote(f"{out} ({format_count(source.num_nodes, 'node')})")
             return None
     if out is not None:
         check_extension(out)

@@ -13,7 +13,8 @@ from infomax.cli import show
 from infomax.cli.app import app
 from infomax.cli.options import PROBE_HELP, PROBE_NAMES, Json, Threads, option
 from infomax.cli.runs import OfType, SourceArgument, per_run
-from infomax.errors import InputError, number_of, warn
+from infomax.errors import InputError, format_count, warn
+from infomax.io.column_names import format_list
 
 if TYPE_CHECKING:
     from infomax.cli.labels import Asked
@@ -230,7 +231,7 @@ def _evaluate_labels(
             rows = compare(model, codes, splits, measure, raw=raw, keep=keep, progress=steps.at)
 
     values = [row.to_dict() for row in rows]
-    labelled = number_of(int(known(codes).sum()), "labelled node")
+    labelled = format_count(int(known(codes).sum()), "labelled node")
     title = f"{', '.join(asked.named)}: {probe} probe, {split_name}, {labelled}"
     show.scores(title, values)
     notes = advice(rows, str(source))
@@ -304,7 +305,7 @@ def _evaluate_edges(
     held_out = model.graph_.held_out is not None
     seen = "held out from training" if held_out else "seen in training"
     links = f"links {scored.pair}" if scored.pair else ""
-    what = f"{scored.count:,} {links}" if links else number_of(scored.count, "edge")
+    what = f"{scored.count:,} {links}" if links else format_count(scored.count, "edge")
     title = f"{what}, {seen}, against as many random pairs of nodes"
     cells = (
         (row["method"], row["score"], f"{row['auc']:.3f}", f"{row['average_precision']:.3f}")
@@ -372,7 +373,6 @@ def _warn_of_features(model: DGI, columns: list[str], *, own: bool) -> None:
 
     Those of a type of nodes to which no path leads are made of other types, but for the nodes' ``own`` part.
     """
-    from infomax.io.column_names import listed
     from infomax.io.label_names import label_called
     from infomax.views.steps import paths_of
 
@@ -402,6 +402,6 @@ def _warn_of_features(model: DGI, columns: list[str], *, own: bool) -> None:
     ]
     remedy = "so the vectors know them. For a fair score train with --labels"
     if leaking:
-        warn(f"labels: training has had {listed(leaking)} as features, {remedy} {leaking[0]}.")
+        warn(f"labels: training has had {format_list(leaking)} as features, {remedy} {leaking[0]}.")
     if joined:
-        warn(f"labels: training has had the edges of {listed(joined)}, {remedy} {joined[0]}.")
+        warn(f"labels: training has had the edges of {format_list(joined)}, {remedy} {joined[0]}.")

@@ -11,7 +11,7 @@ from infomax.cli import show
 from infomax.cli.app import app
 from infomax.cli.options import Device, option
 from infomax.cli.runs import OfType, RunArgument
-from infomax.errors import number_of
+from infomax.errors import format_count
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -104,7 +104,7 @@ def _show_paths(explanation: Explanation) -> None:
             f"{100 * sender.share:.1f} % {sender.name or sender.id}" for sender in path.senders
         ]
         path_name = path.name or "edges, and itself"
-        rows.append((path_name, number_of(path.sender_count, "node"), *senders))
+        rows.append((path_name, format_count(path.sender_count, "node"), *senders))
     _print_rows(rows)
 
 
@@ -113,7 +113,7 @@ def _show_parts(explanation: Explanation) -> None:
     rows = []
     for part in explanation.parts:
         lengths = (f"{part.raw_length:.4g}", f"{part.centred_length:.4g}", f"{part.length:.4g}")
-        numbers = number_of(part.width, "number")
+        numbers = format_count(part.width, "number")
         rows.append((part.name, numbers, *lengths, f"{100 * part.share:.1f} %"))
     _print_rows(rows)
 
@@ -123,7 +123,7 @@ def _show_parts(explanation: Explanation) -> None:
             made = f"({number.raw:.4g} - {number.centre:.4g}) x {number.factor:.4g}"
             show.out.print(f"  [{number.position}] {number.name}: {made} = {number.value:.4g}")
     rotated = ", then turned onto earlier vectors" if explanation.is_rotated else ""
-    width = number_of(len(explanation.vector), "number")
+    width = format_count(len(explanation.vector), "number")
     show.out.print(f"vector: {width} of length {explanation.length:.4g}{rotated}")
 
 

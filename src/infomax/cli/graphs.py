@@ -20,7 +20,8 @@ from infomax.cli.options import (
     table_options,
     writable,
 )
-from infomax.errors import InputError, number_of
+from infomax.errors import InputError, format_count, format_location
+from infomax.memory import format_size
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -127,7 +128,7 @@ def _write_schema(graph: Graph, name: str, path: Path) -> None:
     if graph.schema is None:
         raise InputError("--schema", "a graph that was made of tables", f"{name}, which was not")
     write_schema(graph.schema, path)
-    count = number_of(len(graph.schema.tables), "table")
+    count = format_count(len(graph.schema.tables), "table")
     show.wrote(f"{path} ({count}); to obey it: infomax train {name} --schema {path} --out RUN")
 
 
@@ -137,7 +138,7 @@ def _described(graph: Graph, trained: bool, dim: int) -> dict[str, str]:
 
     from infomax.arrays.resemblance import in_words, resemblance
     from infomax.arrays.structural_features import structural_features_in_words
-    from infomax.memory import size, training_bytes
+    from infomax.memory import training_bytes
 
     degree = graph.degrees()
     generated = structural_features_in_words(graph.feature_names)
@@ -172,7 +173,7 @@ def _described(graph: Graph, trained: bool, dim: int) -> dict[str, str]:
         ", ".join(f"{name} {int(mask.sum()):,}" for name, mask in graph.splits.items()) or "none"
     )
     rows[f"memory to train, dim {dim}"] = (
-        f"about {size(training_bytes(graph, dim))}, plus that of Python and torch"
+        f"about {format_size(training_bytes(graph, dim))}, plus that of Python and torch"
     )
     return rows
 
@@ -180,7 +181,6 @@ def _described(graph: Graph, trained: bool, dim: int) -> dict[str, str]:
 def _show_columns(source: Record) -> None:
     """Print what the columns of a node table are and become; nothing of a wide table of numbers."""
     from infomax.arrays.structural_features import structural_features_named
-    from infomax.errors import place
 
     encoding = source.encoding
     if encoding is None:
@@ -202,7 +202,7 @@ def _show_columns(source: Record) -> None:
     show.table("Columns" + (f" of {source.node_type}" if source.node_type else ""), _HEADINGS, rows)
     for column in encoding.columns:
         if column.note:
-            show.out.print(f"warning{place('', column=column.name)}: {column.note}.")
+            show.out.print(f"warning{format_location('', column=column.name)}: {column.note}.")
 
 
 _MOST_COLUMNS, _MOST_ROWS = 50, 1 << 17
@@ -216,7 +216,7 @@ def _column_row(column: Column, called: str | None) -> tuple[str, ...]:
     """A row of the table of columns; ``called`` is the one of names."""
     becomes = []
     if column.feature_names:
-        count = number_of(len(column.feature_names), "feature")
+        count = format_count(len(column.feature_names), "feature")
         becomes.append(f"{count}: {', '.join(column.feature_parts)}")
     if column.name == called:
         becomes.append("the names of nodes")
@@ -366,8 +366,8 @@ def convert(
 def _classes(column: NDArray[Any]) -> str:
     """The number of classes in a column ``[N]``, or of labels in ``[N, C]``."""
     if column.ndim == 2:
-        return f"{number_of(column.shape[1], 'label')}, several per node"
-    return number_of(len(set(column.tolist()) - {"", None, -1}), "class")
+        return f"{format_count(column.shape[1], 'label')}, several per node"
+    return format_count(len(set(column.tolist()) - {"", None, -1}), "class")
 
 
 @datasets.callback()
@@ -393,7 +393,7 @@ def fetch(name: Annotated[str, typer.Argument(help="A data set's name.")]) -> No
     with show.Steps(name, None) as steps:
         paths = fetch_dataset(name, steps.at)
     where = f" in {paths[0].parent}" if paths else ", inside the package"
-    show.out.print(f"{name}: {number_of(len(paths), 'file')}{where}")
+    show.out.print(f"{name}: {format_count(len(paths), 'file')}{where}")
 
 
 @datasets.command()

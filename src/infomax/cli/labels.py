@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from infomax.arrays.parquet_columns import StoredRows, find_ids
 from infomax.cli.options import open_graph
 from infomax.datasets import DATASETS, load_dataset
-from infomax.errors import InputError, number_of, shorten
+from infomax.errors import InputError, format_count, shorten
 from infomax.evaluation.splits import Splits, check_classes, encode_flags, encode_labels
 from infomax.graphs.graph import Graph
 from infomax.io.label_names import label_called
@@ -160,14 +160,14 @@ def aligned(
     if numbered and list(map(str, known)) != list(map(str, ids.tolist())):
         expected, found = (
             f"the nodes 0 to {len(ids) - 1:,} in their order",
-            number_of(len(known), "id"),
+            format_count(len(known), "id"),
         )
         remedy = "An .npy holds no ids: embed to another format."
         raise InputError("labels", expected, f"{found} (as {shorten(known[0])})", remedy)
     position = {str(identifier): row for row, identifier in enumerate(known)}
     rows = [position.get(str(identifier), -1) for identifier in ids.tolist()]
     if max(rows, default=-1) < 0:
-        found = f"none of them among {number_of(len(known), 'id')} (as {shorten(known[0])})"
+        found = f"none of them among {format_count(len(known), 'id')} (as {shorten(known[0])})"
         raise InputError(
             "labels",
             "some of these nodes" + (f" (as {shorten(ids[0])})" if len(ids) else ""),

@@ -10,7 +10,7 @@ from infomax.cli import show
 from infomax.cli.app import app
 from infomax.cli.options import Device, Seed, Threads, option, writable
 from infomax.cli.runs import OfType, RunArgument, sampled_rows
-from infomax.errors import InputError, number_of
+from infomax.errors import InputError, format_count
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -120,7 +120,7 @@ def _part(
 
     rows = sampled_rows(model, MOST_OF_A_FOLDER, seed)
     nodes = model.transform(model.graph_, rows=rows)
-    drawn = number_of(len(nodes), "node")
+    drawn = format_count(len(nodes), "node")
     if rows is not None:
         sample = f"drawn at random with seed {seed}; neighbours are among these"
         drawn = f"{drawn} of {graph.num_nodes:,}, {sample}"

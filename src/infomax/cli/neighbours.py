@@ -11,7 +11,7 @@ from infomax.cli import show
 from infomax.cli.app import app
 from infomax.cli.options import Device, ResultFile, option
 from infomax.cli.runs import OfType, SourceArgument
-from infomax.errors import InputError, number_of
+from infomax.errors import InputError, format_count
 
 Nodes = Annotated[
     list[str] | None,
@@ -115,6 +115,8 @@ def neighbours(
         search.show_notes(why=why)
     else:
         write_result(out, search.columns(blocks))
-        each = number_of(min(k, len(search.searched) - 1), "neighbour")
+        each = format_count(min(k, len(search.searched) - 1), "neighbour")
         many = len(search.searched) if everything else len(search.nodes or search.asked)
-        show.wrote(f"{out} ({each} of {number_of(many, 'node' if vector is None else 'vector')})")
+        show.wrote(
+            f"{out} ({each} of {format_count(many, 'node' if vector is None else 'vector')})"
+        )

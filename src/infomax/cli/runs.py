@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 def _of_type(context: typer.Context, run: Path) -> Path:
     """RUN/TYPE, where a command was given --type."""
-    from infomax.io.column_names import called
+    from infomax.io.column_names import matching_type
     from infomax.training import runs
 
     node_type: str | None = context.params.get("type")
     if node_type is None:
         return run
-    if not (known := called(node_type, kinds := runs.types_of(run))):
+    if not (known := matching_type(node_type, kinds := runs.types_of(run))):
         raise InputError(
             "--type",
             f"one of {', '.join(kinds)}" if kinds else "a run of several types of nodes",

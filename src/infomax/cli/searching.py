@@ -18,9 +18,9 @@ from infomax.arrays.parquet_columns import ID_ROWS
 from infomax.cli import show
 from infomax.cli.runs import vectors
 from infomax.embeddings import Embeddings, Searched, StoredEmbeddings, rows_of
-from infomax.errors import InputError, SeveralNodesError, number_of, shorten
+from infomax.errors import InputError, SeveralNodesError, format_count, shorten
 from infomax.io import text
-from infomax.io.column_names import called
+from infomax.io.column_names import matching_type
 from infomax.io.columns import Columns
 from infomax.io.parts import has_parts
 from infomax.io.prepare.in_memory import read_node_table
@@ -202,7 +202,7 @@ class Search:
         if self.popularity is not None:
             show.out.print("Ranked by 1 + the cosine, times the root of the number of links.")
         if self.linked is not None and self.linked.nnz:
-            links = number_of(self.linked.nnz, "node")
+            links = format_count(self.linked.nnz, "node")
             show.out.print(f"Left out: {links} with a link already; --known shows them.")
 
     def columns(self, blocks: Iterator[Found]) -> Iterator[dict[str, Any]]:
@@ -299,7 +299,7 @@ def _type_and_node(
 ) -> tuple[str, str]:
     """The type and the node that TYPE:NODE names; of a node alone, whose id may have a colon, a default type."""
     before_colon, _, after_colon = text_of_node.partition(":")
-    node_type = called(before_colon, node_types)
+    node_type = matching_type(before_colon, node_types)
     return (node_type, after_colon) if node_type else (default_type, text_of_node)
 
 

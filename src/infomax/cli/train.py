@@ -144,10 +144,11 @@ def _graphs_by_type(
     source: Graph, user_choices: Mapping[str, Any], tables: Mapping[str, Any]
 ) -> dict[str, Graph]:
     """The graph as seen from each type that is named, or from all but facts; by "" a graph of one type."""
-    from infomax.io.column_names import called
+    from infomax.io.column_names import matching_type
 
     chosen_types = [
-        called(node_type, source.types) or node_type for node_type in user_choices["type"] or ()
+        matching_type(node_type, source.types) or node_type
+        for node_type in user_choices["type"] or ()
     ]
     has_type_options = chosen_types or user_choices["paths"] or user_choices["hops"]
     if has_type_options and not source.node_type:

@@ -22,7 +22,7 @@ from infomax.cli.options import (
     reads_tables,
 )
 from infomax.cli.runs import RunOrRuns, per_run
-from infomax.errors import InputError, number_of
+from infomax.errors import InputError, format_count
 
 if TYPE_CHECKING:
     from infomax.embeddings import Embeddings
@@ -91,7 +91,7 @@ def update(
         ) as progress:
             found = model.update(later, before, train=True, align=align, run=out, progress=progress)
     show.out.print(
-        f"{found.changes}.\nComputed: {found.computed:,} of {number_of(later.num_nodes, 'vector')}."
+        f"{found.changes}.\nComputed: {found.computed:,} of {format_count(later.num_nodes, 'vector')}."
     )
     show.wrote(f"{out}/")
 

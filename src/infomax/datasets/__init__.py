@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from infomax.datasets import debian, generated, heco, planetoid, ppi, reddit
 from infomax.datasets.fetch import PublicFile, data_path, obtain
 from infomax.datasets.local_files import LocalFiles
-from infomax.errors import InputError, meant, shorten
+from infomax.errors import InputError, shorten, suggest
 from infomax.graphs.graph import Graph
 from infomax.progress import Progress, silent
 
@@ -97,6 +97,9 @@ def fetch_dataset(name: str, progress: Progress = silent) -> list[Path]:
 def _look_up(name: str) -> _Dataset:
     if name.lower() not in _TABLE:
         raise InputError(
-            "data set", f"one of {', '.join(_TABLE)}", shorten(name), meant(name.lower(), _TABLE, 1)
+            "data set",
+            f"one of {', '.join(_TABLE)}",
+            shorten(name),
+            suggest(name.lower(), _TABLE, 1),
         )
     return _TABLE[name.lower()]

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from infomax.arrays.sparsity import dense
 from infomax.embeddings import Embeddings, rows_of, slices
-from infomax.errors import InputError, meant, shorten
+from infomax.errors import InputError, shorten, suggest
 from infomax.training.recipe import Recipe
 from infomax.training.vectors import embed
 from infomax.views.propagation import Normalisation
@@ -160,7 +160,10 @@ def explain_node(
         names = [explained.name for explained in columns]
         if column not in names:
             raise InputError(
-                "--column", "a column that becomes features", shorten(column), meant(column, names)
+                "--column",
+                "a column that becomes features",
+                shorten(column),
+                suggest(column, names),
             )
         columns = [explained for explained in columns if explained.name == column]
 

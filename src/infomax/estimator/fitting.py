@@ -13,7 +13,7 @@ import torch
 
 from infomax.arrays.scaling import Scaler
 from infomax.embeddings import Embeddings
-from infomax.errors import InputError, number_of, whole
+from infomax.errors import InputError, check_whole_number, format_count
 from infomax.estimator import run_folder
 from infomax.estimator.assembly import assemble
 from infomax.estimator.fitted_model import FittedModel
@@ -100,7 +100,7 @@ def fit_model(request: FitRequest, progress: bool | Pause = False) -> FittedMode
     if len(graph.types) > 1 and graph.node_type_is_first:
         remedy = f"Choose the type to train: graph.target({graph.node_type!r})."
         raise InputError("graph", "nodes of one type", f"types {', '.join(graph.types)}", remedy)
-    whole("seed", request.seed, 0)
+    check_whole_number("seed", request.seed, 0)
 
     ranks = Ranks.current()
     shown = progress if callable(progress) else progress and ranks.rank == 0
@@ -121,8 +121,8 @@ def _fit_in_locked_folder(request: FitRequest, progress: Pause, ranks: Ranks) ->
         if folder is not None or ranks.count > 1:
             fingerprint = _fingerprint(request, settings, training.device)
         is_resumed = folder is not None and resume(training, folder, fingerprint)
-        epochs_done = number_of(len(training.history), "epoch")
-        steps_done = number_of(training.position, "step")
+        epochs_done = format_count(len(training.history), "epoch")
+        steps_done = format_count(training.position, "step")
         same_on_all_ranks |= fingerprint | {
             "run folder": "none" if folder is None else "given",
             "checkpoint": f"of {epochs_done} and {steps_done}",

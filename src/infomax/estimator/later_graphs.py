@@ -12,7 +12,7 @@ import numpy as np
 
 from infomax.arrays.table import Patched
 from infomax.embeddings import EmbeddingParts, Embeddings
-from infomax.errors import InputError, number_of
+from infomax.errors import InputError, format_count
 from infomax.estimator import run_folder
 from infomax.estimator.fitted_model import FittedModel
 from infomax.estimator.fitting import FitRequest, WarmStart, fit_model
@@ -37,7 +37,7 @@ class Update:
     computed: int
 
     def __repr__(self) -> str:
-        vector_count = number_of(len(self.kept.ids), "vector")
+        vector_count = format_count(len(self.kept.ids), "vector")
         return f"Update({self.changes}; computed {self.computed} of {vector_count})"
 
     @cached_property

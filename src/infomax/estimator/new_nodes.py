@@ -15,9 +15,9 @@ from infomax.arrays.parquet_columns import find_ids
 from infomax.arrays.relations import Step, steps
 from infomax.arrays.structural_features import structural_features_named
 from infomax.embeddings import rows_by_id, rows_named
-from infomax.errors import InputError, meant, number_of, shorten, within
+from infomax.errors import InputError, format_count, shorten, suggest, within
 from infomax.graphs.graph import Graph
-from infomax.io.column_names import listed
+from infomax.io.column_names import format_list
 from infomax.io.encoding.cells import UnreadableError
 from infomax.io.encoding.encoding import Encoding
 from infomax.io.growth import NewEdges, NewNodes, grow
@@ -164,7 +164,7 @@ class KnownGraph:
             for name, joined in joined_by_name.items():
                 step = self.steps_by_name.get(str(name))
                 if step is None:
-                    remedy = meant(name, self.steps_by_name)
+                    remedy = suggest(name, self.steps_by_name)
                     raise InputError("neighbours", f"one of {choices}", shorten(name), remedy)
                 joined_along_step = joined_by_step.setdefault(step, {})
                 if new_number in joined_along_step:
@@ -217,7 +217,7 @@ class KnownGraph:
             exact_matches, _ = rows_named(known.node_names, id_text)
             if len(exact_matches) != 1:
                 of_type = f" of type {node_type}" if node_type else ""
-                expected = f"ids of the {number_of(known.num_nodes, 'known node')}{of_type}"
+                expected = f"ids of the {format_count(known.num_nodes, 'known node')}{of_type}"
                 raise InputError(location, expected, shorten(id_text))
             rows_by_name[id_text] = exact_matches[0]
         found_rows = [
@@ -232,7 +232,7 @@ class KnownGraph:
         rows = _rows_as_mappings(features)
         if rows is None or (isinstance(rows, Sequence) and any(row is None for row in rows)):
             raise InputError(
-                "features", f"for each new node {listed(self._column_names())}", "none"
+                "features", f"for each new node {format_list(self._column_names())}", "none"
             )
         if isinstance(rows, Sequence) and all(isinstance(row, Mapping) for row in rows):
             encoding = self.graph.encoding
@@ -244,7 +244,7 @@ class KnownGraph:
         values = checks.check_features(rows, count)
         feature_count = len(self.feature_names)
         if values.shape[1] != feature_count:
-            expected = f"{number_of(feature_count, 'number')} per node"
+            expected = f"{format_count(feature_count, 'number')} per node"
             raise InputError("features", expected, str(values.shape[1]))
         largest = abs(values).max()
         if largest > LARGEST_FEATURE:

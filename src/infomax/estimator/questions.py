@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from infomax.arrays.times import HALF_LIVES, UNKNOWN, parse_half_lives, told_time
+from infomax.arrays.times import HALF_LIVES, UNKNOWN, format_time, parse_half_lives
 from infomax.errors import InputError, warn
 from infomax.estimator.fitted_model import FittedModel
 from infomax.estimator.same_features import check_same_features
@@ -88,5 +88,5 @@ def _warn_of_later_questions(times: NDArray[np.int64], graph: Graph) -> None:
         verb = "is" if later == 1 else "are"
         counted = f"{later:,} of {len(times):,} {verb} later than the rows of the training graph"
         remedy = "Give the tables of today: GRAPH (in Python: graph)."
-        end = told_time(last_time)
+        end = format_time(last_time)
         warn(f"questions: {counted}, which end at {end}, and may see less than there is. {remedy}")

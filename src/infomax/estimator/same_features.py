@@ -5,7 +5,7 @@ from __future__ import annotations
 from infomax.arrays.checks import check_feature_names
 from infomax.errors import InputError, warn
 from infomax.graphs.graph import Graph
-from infomax.io.column_names import listed
+from infomax.io.column_names import format_list
 
 
 def check_graph(graph: object) -> None:
@@ -42,7 +42,7 @@ def check_same_features(graph: Graph, training_graph: Graph) -> None:
 
     if columns_encoded_anew:
         warn(
-            f"features: the columns {listed(columns_encoded_anew)} were encoded by this graph's "
+            f"features: the columns {format_list(columns_encoded_anew)} were encoded by this graph's "
             f"values, not the training graph's: its vectors are not comparable. {remedy}"
         )
 

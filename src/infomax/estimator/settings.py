@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from infomax.errors import InputError, whole
+from infomax.errors import InputError, check_whole_number
 from infomax.graphs.graph import Graph
 from infomax.kernels import room
 from infomax.kernels.device import choose_device
 from infomax.kernels.ranks import Ranks
-from infomax.memory import size
+from infomax.memory import format_size
 from infomax.parts.corruptions import shuffle_features
 from infomax.parts.vectors import PAPER
 from infomax.training.decay import check_half_life
@@ -63,7 +63,7 @@ def fill_preset(parameters: Parameters, preset: str | Preset | None = None) -> P
     if not isinstance(known, Preset):
         expected = f"one of auto, {', '.join(PRESETS)}, or a Preset"
         raise InputError("preset", expected, str(parameters["preset"]))
-    whole("seed", parameters["seed"], 0)
+    check_whole_number("seed", parameters["seed"], 0)
 
     changes = {
         field.name: parameters[field.name]
@@ -126,7 +126,7 @@ def choose_preset(
 
     needed_bytes = whole_graph.bytes(graph, device)
     free_bytes = room.available_bytes(device)
-    reason = f"the whole graph needs about {size(needed_bytes)}, and {size(free_bytes)} are free"
+    reason = f"the whole graph needs about {format_size(needed_bytes)}, and {format_size(free_bytes)} are free"
     if needed_bytes <= free_bytes or not can_use_batches:
         return "whole-graph", reason
     batch_bytes = fill_preset(parameters, "batches").bytes(graph, device)

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from infomax.errors import InputError, number_of, shorten, warn
+from infomax.errors import InputError, format_count, shorten, warn
 
 Splits: TypeAlias = Mapping[str, NDArray[np.bool_]]
 """Name ("train", "validation", "test") -> ``[N]`` bool."""
@@ -52,7 +52,7 @@ def encode_labels(column: NDArray[Any]) -> tuple[NDArray[np.int64], list[str]]:
 
     classes, known_codes = np.unique(values[is_known], return_inverse=True)
     if len(classes) < 2:
-        found = f"{len(classes)} among {number_of(int(is_known.sum()), 'labelled node')}"
+        found = f"{len(classes)} among {format_count(int(is_known.sum()), 'labelled node')}"
         raise InputError("labels", "at least two classes", found)
 
     codes = np.full(len(column), -1, dtype=np.int64)
@@ -68,7 +68,7 @@ def check_classes(where: str, codes: NDArray[np.int64], classes: Sequence[str]) 
     remedy = "Group a quantity (pandas: qcut), or fit a regression of your own to the vectors."
 
     if 2 * (class_sizes == 1).sum() > class_sizes.sum():
-        labelled_nodes = number_of(int(class_sizes.sum()), "labelled node")
+        labelled_nodes = format_count(int(class_sizes.sum()), "labelled node")
         found = f"{len(classes):,} different values among {labelled_nodes}"
         raise InputError(where, "classes, each of several nodes", found, remedy)
 
@@ -116,7 +116,7 @@ def nodes_by_class(codes: NDArray[np.int64]) -> list[NDArray[np.int64]]:
     labelled = np.flatnonzero(codes >= 0)
     class_sizes = np.unique(codes[labelled], return_counts=True)[1]
     if not (class_sizes >= SMALLEST_CLASS).any():
-        found = f"at most {number_of(max(class_sizes, default=0), 'node')} per class"
+        found = f"at most {format_count(max(class_sizes, default=0), 'node')} per class"
         raise InputError("labels", "a class of three nodes or more", found)
 
     # One sort, not one pass over the nodes per class: there may be thousands. The sort is stable,

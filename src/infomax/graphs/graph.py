@@ -17,7 +17,7 @@ from infomax.arrays.held_out import draw_edges, without_edges
 from infomax.arrays.links import Reference, find_references, joining_types
 from infomax.arrays.relations import find_paths, named_path, steps
 from infomax.arrays.structural_features import structural_features_named
-from infomax.errors import InputError, meant, number_of, whole
+from infomax.errors import InputError, check_whole_number, format_count, suggest
 from infomax.io import pyg
 from infomax.io.attributes import from_attributes
 from infomax.io.choices import Choices
@@ -62,11 +62,11 @@ class Graph(Record):
         return total
 
     def __repr__(self) -> str:
-        arrows = number_of(self.num_edges, "directed edge" if self.directed else "edge")
+        arrows = format_count(self.num_edges, "directed edge" if self.directed else "edge")
         if not self.node_type:
-            return f"Graph({number_of(self.num_nodes, 'node')}, {arrows}, {number_of(self.num_features, 'feature')})"
+            return f"Graph({format_count(self.num_nodes, 'node')}, {arrows}, {format_count(self.num_features, 'feature')})"
         each = (
-            f"{nodes.num_nodes:,} of type {node_type} with {number_of(nodes.num_features, 'feature')}"
+            f"{nodes.num_nodes:,} of type {node_type} with {format_count(nodes.num_features, 'feature')}"
             for node_type, nodes in sorted(
                 self.nodes.items(), key=lambda pair: pair[0] != self.node_type
             )
@@ -97,7 +97,9 @@ class Graph(Record):
                 for node_type, nodes in self.nodes.items()
                 if structural_features_named(nodes.feature_names) is None
             }
-            found = find_paths(self.relations, self.node_type, whole("hops", hops, 1), given)
+            found = find_paths(
+                self.relations, self.node_type, check_whole_number("hops", hops, 1), given
+            )
             passed = {step.sender for path in found.values() for step in path} | {self.node_type}
             found |= find_paths(
                 self.relations,
@@ -111,7 +113,7 @@ class Graph(Record):
             raise InputError("paths", f"paths from {self.node_type}", ", ".join(wrong))
         if not found:
             others = [node_type for node_type in self.types if node_type != self.node_type]
-            remedy = f"{meant(self.node_type, others)} To train other types: --type {min(others, default='')}."
+            remedy = f"{suggest(self.node_type, others)} To train other types: --type {min(others, default='')}."
             raise InputError(
                 f"nodes of type {self.node_type}",
                 "a relation that they have edges of",

@@ -177,7 +177,7 @@ class _Attachment(InMemory):
             found = f"{shorten(row[2])}, already row {row[1] + 1} of the known graph"
             remedy = "Remove the row. A graph that has changed as a whole is read by itself: infomax update."
             raise InputError(
-                self.nodes[node_type].place(row[0]), "the id of a new node", found, remedy
+                self.nodes[node_type].location(row[0]), "the id of a new node", found, remedy
             )
 
     def _listed(self, node_type: str) -> str:

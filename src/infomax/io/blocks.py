@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from infomax.arrays.checks import MOST_WEIGHT, WEIGHT
 from infomax.arrays.times import WRITTEN
-from infomax.errors import InputError, number_of, place, shorten
+from infomax.errors import InputError, format_count, format_location, shorten
 from infomax.io.encoding import cells
 from infomax.io.text import is_text, row_place
 from infomax.io.text_format import AS_THE_EXTENSION_SAYS, TextFormat
@@ -51,7 +51,7 @@ class Block:
         """Whether it is of a file of text, whose cells have no types."""
         return is_text(self.path, self.text_format)
 
-    def place(self, row: int, column: str) -> str:
+    def location(self, row: int, column: str) -> str:
         """See `row_place`."""
         return row_place(self.path, int(self.numbers[row]) % FILE, column, self.text_format)
 
@@ -71,7 +71,7 @@ class Block:
             return values.cast("large_string")
         remedy = 'Make them one of these (pandas: column.astype("Int64")).'
         raise InputError(
-            place(self.path, column=column),
+            format_location(self.path, column=column),
             "ids that are integers or text",
             f"type {values.type}",
             remedy,
@@ -100,7 +100,7 @@ class Block:
         there = self.filled_in(column)
         if not there.all():
             found = "an empty cell" if self.lines else "null"
-            raise InputError(self.place(int(np.argmin(there)), column), "an id", found, FILL_IN)
+            raise InputError(self.location(int(np.argmin(there)), column), "an id", found, FILL_IN)
         return self.data[column]
 
     def features(
@@ -170,7 +170,7 @@ class Block:
         if owner in widths:
             value = value[entry]
         expected = "a finite number (32-bit float)"
-        return NotNumbersError(self.place(row, owner), expected, written(value), remedy)
+        return NotNumbersError(self.location(row, owner), expected, written(value), remedy)
 
     def _numbers(
         self,
@@ -201,7 +201,7 @@ class Block:
         if reads_text and _is_text(values.type):
             return cells.numbers(cells.plain(values))[0]
         if not _numeric(values.type.value_type if lists else values.type):
-            where = place(self.path, column=column)
+            where = format_location(self.path, column=column)
             raise NotNumbersError(
                 where, "numbers", f"type {values.type}", remedy and "Store it as numbers."
             )
@@ -210,14 +210,14 @@ class Block:
                 zero_copy_only=False
             )
             if not lengths.all():
-                where = self.place(int(np.argmin(lengths)), column)
+                where = self.location(int(np.argmin(lengths)), column)
                 raise NotNumbersError(where, "a list of numbers", "null, or an empty one", remedy)
             width = widths.setdefault(column, int(lengths[0]) if len(lengths) else 0)
             if (lengths != width).any():
                 row = int(np.argmax(lengths != width))
-                expected = f"a list of {number_of(width, 'number')}, as in the rows before"
+                expected = f"a list of {format_count(width, 'number')}, as in the rows before"
                 raise InputError(
-                    self.place(row, column), expected, number_of(int(lengths[row]), "number")
+                    self.location(row, column), expected, format_count(int(lengths[row]), "number")
                 )
             values = values.flatten()
         found = np.asarray(values.to_numpy(zero_copy_only=False))
@@ -234,7 +234,7 @@ class Block:
 
         values = self.data[column]
         if cells.is_list(values.type):
-            where = place(self.path, column=column)
+            where = format_location(self.path, column=column)
             if not _numeric(values.type.value_type):
                 remedy = 'Give each label a column of 0 and 1 (pandas: column.str.join("|").str.get_dummies()).'
                 raise InputError(
@@ -258,7 +258,7 @@ class Block:
             row = int(np.argmin(good))
             found = written(self.data[column][row].as_py())
             raise InputError(
-                self.place(row, column), WEIGHT, found, "Correct it or remove the edge."
+                self.location(row, column), WEIGHT, found, "Correct it or remove the edge."
             )
         return weight
 
@@ -269,7 +269,7 @@ class Block:
         for row, word in enumerate(words):
             if word not in _TRUE and word not in _FALSE:
                 raise InputError(
-                    self.place(row, column), "1 or 0, true or false", shorten(found[row])
+                    self.location(row, column), "1 or 0, true or false", shorten(found[row])
                 )
         return np.array([word in _TRUE for word in words], dtype=bool)
 
@@ -278,7 +278,10 @@ class Block:
         words: list[str] = self.words(column, {}).tolist()
         if "" in words:
             raise InputError(
-                self.place(words.index(""), column), "the name of a graph", "an empty cell", FILL_IN
+                self.location(words.index(""), column),
+                "the name of a graph",
+                "an empty cell",
+                FILL_IN,
             )
         return words
 
@@ -288,14 +291,16 @@ class Block:
         found, bad = cells.moments(values)
         if bad.any():
             row = int(np.argmax(bad))
-            raise InputError(self.place(row, column), WRITTEN, cells.shown(values, row))
+            raise InputError(self.location(row, column), WRITTEN, cells.shown(values, row))
         return found
 
     def node_names(self, column: str) -> NDArray[Any]:
         """The names ``[n]`` of nodes, "" where there is none."""
         words = self.words(column, {})
         if words.ndim > 1:
-            raise InputError(place(self.path, column=column), "one name per node", "lists")
+            raise InputError(
+                format_location(self.path, column=column), "one name per node", "lists"
+            )
         return words
 
 

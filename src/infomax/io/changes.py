@@ -14,7 +14,7 @@ from scipy import sparse
 from infomax.arrays.blocks import BLOCK_BYTES
 from infomax.arrays.relations import Step
 from infomax.arrays.sparsity import dense
-from infomax.errors import InputError, number_of
+from infomax.errors import InputError, format_count
 from infomax.io.nodes import Nodes
 from infomax.io.record import Record
 
@@ -95,8 +95,8 @@ class Changes:
         new = int((self.before < 0).sum())
         changed = int((self.features[self.node_type] & (self.before >= 0)).sum())
         return (
-            f"{number_of(new, 'new node')}, {self.gone:,} gone; {number_of(self.edges, 'edge')} came, went or changed; "
-            f"{number_of(changed, 'node')} with other features"
+            f"{format_count(new, 'new node')}, {self.gone:,} gone; {format_count(self.edges, 'edge')} came, went or changed; "
+            f"{format_count(changed, 'node')} with other features"
         )
 
 

@@ -54,21 +54,21 @@ def as_said(choices: Mapping[str, str] | Sequence[str], joint: str = "=") -> lis
     """Choices as a person says them, such as results.driverId=drivers; ``joint`` is the sign between two parts."""
     if isinstance(choices, Mapping):
         return [f"{left}{joint}{right}" for left, right in choices.items()]
-    return list(several(choices))
+    return list(as_tuple(choices))
 
 
-def apart(word: str) -> list[str]:
+def split_by_type(word: str) -> list[str]:
     """The columns of ids, or of names, in one word; of several types it is such as ``paper.title,author.name``."""
     words = word.split(",")
     return words if all("." in name for name in words) else [word]
 
 
-def several(names: str | Path | Iterable[str]) -> tuple[str, ...]:
+def as_tuple(names: str | Path | Iterable[str]) -> tuple[str, ...]:
     """One name, or several, as a tuple."""
     return (str(names),) if isinstance(names, str | Path) else tuple(map(str, names))
 
 
-def listed(names: Sequence[str], limit: int = 12) -> str:
+def format_list(names: Sequence[str], limit: int = 12) -> str:
     """Some names in quotes, for a message."""
     shown = ", ".join(map(shorten, names[:limit]))
     return f"{shown} and {len(names) - limit} more" if len(names) > limit else shown or "none"
@@ -77,7 +77,7 @@ def listed(names: Sequence[str], limit: int = 12) -> str:
 def warn_unused(where: str, names: Sequence[Any], what: str, hint: str = "") -> None:
     """Name the columns or attributes of edges that are neither ends nor weights: they have no effect."""
     if names:
-        warn(f"{where}: {what} that are not used: {listed(names)}.{hint}")
+        warn(f"{where}: {what} that are not used: {format_list(names)}.{hint}")
 
 
 def check_column_names(where: str, names: Sequence[str]) -> None:
@@ -113,7 +113,7 @@ def singulars(name: str) -> list[str]:
     return [*found, word]
 
 
-def called(word: str, kinds: Iterable[str]) -> str:
+def matching_type(word: str, kinds: Iterable[str]) -> str:
     """The type of nodes that a word means: in any case, in the singular or the plural; "" for none, or several."""
     known = list(kinds)
     own = {*singulars(word)}

@@ -10,9 +10,16 @@ from pathlib import Path
 from typing import Any, Self, TypeAlias
 
 from infomax.arrays.structural_features import StructuralFeatures, asked_structural_features
-from infomax.errors import InputError, meant, place, shorten
+from infomax.errors import InputError, format_location, shorten, suggest
 from infomax.io.choices import Choices
-from infomax.io.column_names import EdgeColumns, NodeColumns, keys, listed, several, warn_unused
+from infomax.io.column_names import (
+    EdgeColumns,
+    NodeColumns,
+    as_tuple,
+    format_list,
+    keys,
+    warn_unused,
+)
 from infomax.io.encoding.encoding import Encoding
 from infomax.io.encoding.kinds import FEATURES, OPTION_OF_USE, kinds_said
 from infomax.io.label_names import LABEL, spelled_labels
@@ -123,40 +130,43 @@ class Columns:
             raise InputError(
                 "types",
                 "two, of the nodes where edges begin and end, as in user,item",
-                listed(ends),
+                format_list(ends),
             )
         for word in names:
             if word not in (*Choices.__annotations__, *DATABASE):
                 known = ("features", *Choices.__annotations__)
                 raise InputError(
-                    f"argument {word}", f"one of {', '.join(known)}", "another", meant(word, known)
+                    f"argument {word}",
+                    f"one of {', '.join(known)}",
+                    "another",
+                    suggest(word, known),
                 )
         kinds = kinds_said(columns)
         for use, option in OPTION_OF_USE.items():
             said = {name for name, kind in kinds.items() if kind == use}
-            said |= set(several(names.get(option) or ()))
+            said |= set(as_tuple(names.get(option) or ()))
             owners = {name.partition(".")[0] for name in said if "." in name}
             if use != "time" and len(said) > 1 and len(owners) < len(said):
                 expected = "one column, or one per type (TYPE.NAME)"
-                raise InputError(option, expected, listed(sorted(said)))
+                raise InputError(option, expected, format_list(sorted(said)))
             names[option] = ",".join(sorted(said)) or None
         text_format = TextFormat.of(
             names.pop("delimiter", None), names.pop("header", None), names.pop("encoding", None)
         )
         for word in DATABASE:
-            names[word] = several(names.get(word) or ())
-        given = None if features is None else several(features)
+            names[word] = as_tuple(names.get(word) or ())
+        given = None if features is None else as_tuple(features)
         files = [Path(name) for name in given or () if Path(name).suffix.lower() in MATRICES]
         if files and len(given or ()) > 1:
             raise InputError(
                 "features",
                 f"names of columns, or one file {' or '.join(MATRICES)}",
-                listed(given or ()),
+                format_list(given or ()),
             )
         return cls(
-            labels=(*several(labels), *(name for name, kind in kinds.items() if kind == "label")),
+            labels=(*as_tuple(labels), *(name for name, kind in kinds.items() if kind == "label")),
             features=None if files else given,
-            ignore=(*several(ignore), *(name for name, kind in kinds.items() if kind == "ignore")),
+            ignore=(*as_tuple(ignore), *(name for name, kind in kinds.items() if kind == "ignore")),
             kinds={name: kind for name, kind in kinds.items() if kind in FEATURES},
             matrix=files[0] if files else None,
             types=tuple(end.strip() for end in ends),
@@ -261,23 +271,23 @@ class Columns:
             if given and not (word == "features" and self.structural_features):
                 options = {"matrix": "features", "kinds": "columns", "obeys_schema": "schema"}
                 where = options.get(word, word)
-                given = "one" if given is True else listed(several(given))
+                given = "one" if given is True else format_list(as_tuple(given))
                 raise InputError(where, expected, found or given, remedy)
 
     def refuse_others(self, allowed: Collection[str], expected: str) -> None:
         """Refuse all choices but those that are allowed."""
         self.refuse([word for word in _SAID if word not in allowed], expected)
 
-    def refuse_other_types(self, where: str | Path, *, several: bool) -> None:
+    def refuse_other_types(self, where: str | Path, *, has_several_types: bool) -> None:
         """Refuse tables of one type of nodes where an earlier graph has several, and the other way round."""
         told = {True: "several types of nodes", False: "one type of nodes"}
-        if (self.of_types and not several) or (
-            several and self.features and not self.learns and not self.of_types
+        if (self.of_types and not has_several_types) or (
+            has_several_types and self.features and not self.learns and not self.of_types
         ):
             raise InputError(
                 str(where),
-                f"tables of {told[not several]}, as the earlier graph has",
-                told[several],
+                f"tables of {told[not has_several_types]}, as the earlier graph has",
+                told[has_several_types],
             )
 
     def refuse_schema_of_others(self, *, is_database: bool) -> None:
@@ -304,7 +314,9 @@ class Columns:
         ends = [left.pop(0) if end is None and left else end for end in (source, target)]
         if ends[0] is None or ends[1] is None:
             remedy = "Columns are separated by commas in .csv, by tabs in .tsv and .txt."
-            raise InputError(str(path), "two columns, source and target", listed(names), remedy)
+            raise InputError(
+                str(path), "two columns, source and target", format_list(names), remedy
+            )
         if source is None:
             _refuse_row_numbers(path, ends[0], "--source and --target")
         return EdgeColumns(ends[0], ends[1], weight, relation)
@@ -378,7 +390,7 @@ class Columns:
                 f"{self.kinds[both[0]]}, and a label, a split or the graphs as well",
                 "Leave one out.",
             )
-            raise InputError(place(path, column=both[0]), "one use", twice, remedy)
+            raise InputError(format_location(path, column=both[0]), "one use", twice, remedy)
         if self.features is None:  # a column whose kind was said may be the name, too
             features = (others.keys() - found.annotations) | self.kinds.keys()
         else:
@@ -440,9 +452,12 @@ def require(
 ) -> None:
     """Refuse a table without the wanted columns; the message says ``what`` they are for."""
     if missing := [name for name in wanted if name not in names]:
-        found = f"the columns {listed(list(names))}"
+        found = f"the columns {format_list(list(names))}"
         raise InputError(
-            str(path), f"a {what} {listed(missing)}", found, remedy or meant(missing[0], names)
+            str(path),
+            f"a {what} {format_list(missing)}",
+            found,
+            remedy or suggest(missing[0], names),
         )
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from infomax.errors import InputError, shorten
 from infomax.io.blocks import are_integers
-from infomax.io.column_names import listed
+from infomax.io.column_names import format_list
 from infomax.io.columns import Columns
 from infomax.io.frames import frame_source
 from infomax.io.record import Record
@@ -42,8 +42,8 @@ def read_edge_features(
         edge_source = frame_source(table, "edges", columns)
     unknown = [name for name in feature_columns if name not in edge_source.names]
     if unknown or not feature_columns:
-        expected = f"columns of numbers among {listed(edge_source.names)}"
-        found = listed(unknown) if unknown else "no columns"
+        expected = f"columns of numbers among {format_list(edge_source.names)}"
+        found = format_list(unknown) if unknown else "no columns"
         raise InputError(str(edge_source.path), expected, found)
 
     row_of_id = {identifier: row for row, identifier in enumerate(graph.ids.tolist())}
@@ -55,7 +55,7 @@ def read_edge_features(
             for position, identifier in enumerate(_typed_ids(rows[end_name], ids_are_integers)):
                 row = row_of_id.get(identifier)
                 if row is None:
-                    location = edge_source.place(int(rows["number"][position]))
+                    location = edge_source.location(int(rows["number"][position]))
                     raise InputError(location, "an id of a node of the graph", shorten(identifier))
                 end_rows.append(row)
         blocks.append(rows["features"])

@@ -15,7 +15,7 @@ from scipy import sparse
 from infomax.arrays.checks import MOST_FEATURES, all_finite
 from infomax.arrays.folder import map_array
 from infomax.errors import InputError
-from infomax.io.column_names import listed
+from infomax.io.column_names import format_list
 
 
 def existing(path: Path, remedy: str = "") -> Path:
@@ -102,7 +102,7 @@ def read_features(path: Path, n: int, wanted: Sequence[str] | None) -> tuple[lis
         position = {name: column for column, name in enumerate(names)}
         if missing := [name for name in wanted if name not in position]:
             raise InputError(
-                str(path), f"features {listed(missing)}", f"the features {listed(names)}"
+                str(path), f"features {format_list(missing)}", f"the features {format_list(names)}"
             )
         names = sorted(wanted, key=position.__getitem__)
         matrix = matrix[:, [position[name] for name in names]]

@@ -32,7 +32,7 @@ def find_tables(
             raise InputError(
                 "attach_to", "tables of new nodes and their edges", "a database", remedy
             )
-        columns.refuse_other_types(edges, several=True)
+        columns.refuse_other_types(edges, has_several_types=True)
         columns.refuse_schema_of_others(is_database=True)
         return of_database(edges, columns)
     columns.refuse_schema_of_others(is_database=False)
@@ -47,7 +47,7 @@ def find_tables(
                 str(edges), "tables of one type of nodes, as the known graph has", "several types"
             )
         columns = as_known(columns, known).as_before("edges_as")
-        columns.refuse_other_types(edges, several=True)
+        columns.refuse_other_types(edges, has_several_types=True)
         return of_folder(Path(edges), columns, attaches=known is not None)
     return _of_two(edges, nodes, columns, known)
 

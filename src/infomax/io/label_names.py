@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from infomax.errors import InputError
-from infomax.io.column_names import listed
+from infomax.io.column_names import format_list
 
 LABEL = "label:"
 """Columns and attributes of nodes whose names begin so are labels."""
@@ -40,5 +40,5 @@ def _spelled(word: str, names: Iterable[str]) -> str:
     if word in same:
         return word
     if len(same) > 1:
-        raise InputError("labels", "one column of that name, in any case", listed(list(same)))
+        raise InputError("labels", "one column of that name, in any case", format_list(list(same)))
     return next(iter(same), "")

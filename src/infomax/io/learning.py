@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from infomax.errors import InputError, shorten, warn
-from infomax.io.column_names import listed
+from infomax.io.column_names import format_list
 from infomax.io.columns import Columns
 from infomax.io.encoding.cells import MISSING
 from infomax.io.encoding.column_statistics import LEAST_ROWS_TO_TELL
@@ -103,7 +103,7 @@ def warn_of_unshared(path: Path, encoding: Encoding, others: Container[str | Non
         if column.rows >= LEAST_ROWS_TO_TELL
     ]
     if unshared:
-        names = listed([column.name for column in unshared])
+        names = format_list([column.name for column in unshared])
         first = unshared[0].name
         warn(
             f"{path}: no features, as hardly two rows share what they hold: {names}. To make features "
@@ -115,13 +115,15 @@ def warn_of_labels(path: Path, names: Sequence[str], labels: Sequence[str]) -> N
     """Name the columns that become features and are called like a label: what is to be predicted is no feature."""
     if told := [name for name in names if tells_label(name, labels)]:
         remedy = "If so: --column NAME=label, or NAME=ignore (in Python: columns={NAME: 'label'})."
-        warn(f"{path}: features that by their names may tell a label: {listed(told)}. {remedy}")
+        warn(
+            f"{path}: features that by their names may tell a label: {format_list(told)}. {remedy}"
+        )
 
 
 def warn_missing(where: str, words: Container[str], what: str, remedy: str) -> None:
     """Name the ids or labels that are words for nothing: NA, NULL and the like."""
     if found := [word for word in MISSING[1:] if word in words]:
-        warn(f"{where}: {what} {listed(found)}. If it means nothing: {remedy}.")
+        warn(f"{where}: {what} {format_list(found)}. If it means nothing: {remedy}.")
 
 
 CLASSES = 10_000
@@ -135,8 +137,10 @@ def warn_of_classes(where: str, labels: Collection[str]) -> None:
     if spaced := sorted(label for label in known if label != label.strip()):
         remedy = "Remove the spaces where they mean nothing."
         warn(
-            f"{where}: labels with outer spaces, each a class of its own: {listed(spaced)}. {remedy}"
+            f"{where}: labels with outer spaces, each a class of its own: {format_list(spaced)}. {remedy}"
         )
     same = Counter(label.casefold() for label in known.difference(spaced))
     if cased := sorted(label for label in known.difference(spaced) if same[label.casefold()] > 1):
-        warn(f"{where}: labels that differ only in case, each a class of its own: {listed(cased)}.")
+        warn(
+            f"{where}: labels that differ only in case, each a class of its own: {format_list(cased)}."
+        )

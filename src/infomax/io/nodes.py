@@ -15,7 +15,7 @@ from infomax.arrays.scaling import Scale, Scaler
 from infomax.arrays.structural_features import structural_features_named
 from infomax.arrays.table import Table
 from infomax.arrays.times import check_times
-from infomax.errors import InputError, number_of
+from infomax.errors import InputError, format_count
 from infomax.io.encoding.encoding import Encoding
 
 
@@ -74,7 +74,7 @@ class Nodes:
             feature_names = [f"x{column}" for column in range(values.shape[1])]
         if len(feature_names) != values.shape[1]:
             raise InputError(
-                "feature_names", number_of(values.shape[1], "name"), str(len(feature_names))
+                "feature_names", format_count(values.shape[1], "name"), str(len(feature_names))
             )
         if encoding is not None and encoding.feature_names != list(feature_names):
             raise InputError(

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from infomax.errors import InputError, number_of
+from infomax.errors import InputError, format_count
 from infomax.io import parquet
 from infomax.io.json import json_hash, read_json, to_json
 
@@ -78,7 +78,7 @@ def parquet_files(path: Path) -> list[Path]:
         size = max(note.stop - note.first for note in notes)
     expected = expected_parts(run, nodes, size)
     if len(paths) != len(expected):
-        raise InputError(str(path), number_of(len(expected), "part"), f"{len(paths):,}", _AGAIN)
+        raise InputError(str(path), format_count(len(expected), "part"), f"{len(paths):,}", _AGAIN)
     for name, note in expected.items():
         if reason := damage(path / name, note):
             raise InputError(str(path / name), "a part as infomax embed wrote it", reason, _AGAIN)
@@ -173,7 +173,7 @@ def _read_note(file: Any, path: Path) -> Note | None:
     note = Note(**json.loads(content))
     row_count = file.metadata.num_rows
     if row_count != note.stop - note.first:
-        expected = number_of(note.stop - note.first, "row")
+        expected = format_count(note.stop - note.first, "row")
         raise InputError(str(path), expected, f"{row_count:,}", _AGAIN)
     return note
 

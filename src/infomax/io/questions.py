@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from infomax.arrays.times import UNKNOWN, told_time
-from infomax.errors import InputError, number_of, other_extension, shorten
+from infomax.arrays.times import UNKNOWN, format_time
+from infomax.errors import InputError, format_count, other_extension, shorten
 from infomax.io import parquet, text
 from infomax.io.atomic import replacing
 from infomax.io.changes import rows_before
-from infomax.io.column_names import listed, plain, singulars, spellings
+from infomax.io.column_names import format_list, plain, singulars, spellings
 from infomax.io.columns import Columns
 from infomax.io.database.writing import primary_key
 from infomax.io.features import existing
@@ -50,8 +50,8 @@ class Answers:
     model: str = ""
 
     def __repr__(self) -> str:
-        questions = number_of(len(self.vectors), "question")
-        return f"Answers({questions}, {number_of(len(self.names), 'column')})"
+        questions = format_count(len(self.vectors), "question")
+        return f"Answers({questions}, {format_count(len(self.names), 'column')})"
 
     def to_frame(self, kind: str = "pandas") -> Any:
         """A frame of the questions with a column for each number of the vectors, by its name.
@@ -111,7 +111,7 @@ def save_answers(out: Path, blocks: Iterator[Answers]) -> str:
             parquet.write_tables(temporary, tables(), metadata)
         else:
             text.write_tables(temporary, suffix, tables())
-    return f"{number_of(count, 'question')}, {number_of(len(first.names), 'column')}"
+    return f"{format_count(count, 'question')}, {format_count(len(first.names), 'column')}"
 
 
 def check_answers(path: Path) -> None:
@@ -159,7 +159,7 @@ def _time_column(source: Source, time: str | None) -> str:
         if time:
             expected = f"a column {shorten(time)} of times"
         remedy = "Name it: --time COLUMN (in Python: time=)."
-        raise InputError(str(source.path), expected, listed(names), remedy)
+        raise InputError(str(source.path), expected, format_list(names), remedy)
     return time_column
 
 
@@ -208,8 +208,8 @@ def _refuse_unknown_ids(
     found = shorten(str(ids[first]))
     count = int(is_unknown.sum())
     if count > 1:
-        found += f", and {number_of(count - 1, 'other question')} about others"
-    raise InputError(source.place(int(numbers[first]), column), expected, found)
+        found += f", and {format_count(count - 1, 'other question')} about others"
+    raise InputError(source.location(int(numbers[first]), column), expected, found)
 
 
 def _refuse_times(
@@ -223,7 +223,7 @@ def _refuse_times(
     """Refuse a question without a time, and one about a row that came later; at its very time a row is there."""
     is_without = times == UNKNOWN
     if is_without.any():
-        location = source.place(int(numbers[np.argmax(is_without)]), column)
+        location = source.location(int(numbers[np.argmax(is_without)]), column)
         raise InputError(location, "a time", "none")
     if graph.own.times is None:
         return
@@ -233,9 +233,9 @@ def _refuse_times(
         first = int(np.argmax(is_early))
         node_type = graph.node_type or "node"
         expected = f"a time when the {node_type} was there"
-        asked = told_time(int(times[first]))
-        found = f"{asked}; this {node_type} is there since {told_time(int(since[first]))}"
-        raise InputError(source.place(int(numbers[first]), column), expected, found)
+        asked = format_time(int(times[first]))
+        found = f"{asked}; this {node_type} is there since {format_time(int(since[first]))}"
+        raise InputError(source.location(int(numbers[first]), column), expected, found)
 
 
 def _all_columns(source: Source) -> Any:

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from infomax import memory
 from infomax.arrays.folder import is_folder
 from infomax.arrays.structural_features import structural_features_named
-from infomax.arrays.times import parse_time, told_time
+from infomax.arrays.times import format_time, parse_time
 from infomax.errors import InputError, shorten, warn, within
 from infomax.io import text
 from infomax.io.attach import attach
-from infomax.io.column_names import listed
+from infomax.io.column_names import format_list
 from infomax.io.columns import Columns
 from infomax.io.features import existing, is_sparse_matrix, read_adjacency
 from infomax.io.finding import GRAPHS, find_tables, pair_of_names, table_file
@@ -109,7 +109,7 @@ def _as_asked(graph: Record, columns: Columns, directed: bool | None, where: str
         expected = (
             f"tables or GraphML to choose features of, rather than {where}, which holds its own"
         )
-        raise InputError("features", expected, listed(columns.features))
+        raise InputError("features", expected, format_list(columns.features))
     graph = with_labels(check_directions(graph, directed, where), columns.labels, where)
     if columns.as_of is None:
         return graph
@@ -123,7 +123,7 @@ def _refuse_later_rows(graph: Record, until: int, where: str) -> None:
     for kind, nodes in graph.nodes.items():
         learnt = nodes.encoding is not None and not nodes.encoding.raw
         if learnt and nodes.times is not None and (nodes.times[:] > until).any():
-            day = told_time(until)
+            day = format_time(until)
             expected = f"columns that were learnt from rows up to {day}"
             found = f"later rows of {kind or 'nodes'}"
             remedy = (
@@ -150,10 +150,8 @@ def _follow(sources: Sequence[Source], progress: Progress) -> None:
     )
     if whole > SMALL and needed > (free := memory.free_bytes()):
         where = sources[0].path.parent
-        used = f"take about {memory.size(needed)} of memory"
-        message = (
-            f"{where}: tables of {memory.size(whole)} {used}, and {memory.size(free)} are free"
-        )
+        used = f"take about {memory.format_size(needed)} of memory"
+        message = f"{where}: tables of {memory.format_size(whole)} {used}, and {memory.format_size(free)} are free"
         remedy = "If they do not fit, make a graph folder of them: infomax prepare"
         warn(f"{message}. {remedy}.")
 

@@ -26,7 +26,7 @@ from infomax.arrays.structural_features import (
     structural_features_named,
 )
 from infomax.arrays.table import Features, Table
-from infomax.errors import InputError, number_of, shorten, within
+from infomax.errors import InputError, format_count, shorten, within
 from infomax.io.encoding.encoding import Encoding
 from infomax.io.nodes import Nodes
 from infomax.io.schema.schema import Schema
@@ -124,7 +124,7 @@ class Record:
     def edges(self) -> Adjacency:
         """The edges of a graph that has one type of nodes and one relation."""
         if len(self.relations) != 1 or not self.relations[0].within:
-            found = f"{len(self.types)} types and {number_of(len(self.relations), 'relation')}"
+            found = f"{len(self.types)} types and {format_count(len(self.relations), 'relation')}"
             raise InputError("edges", "a graph of one type of nodes and one relation", found)
         return self.relations[0].edges
 

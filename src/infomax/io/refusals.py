@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from infomax.arrays.times import parse_time, told_time
-from infomax.errors import InputError, place, shorten
+from infomax.arrays.times import format_time, parse_time
+from infomax.errors import InputError, format_location, shorten
 from infomax.io.blocks import FILE
 from infomax.io.sources import Source
 
@@ -30,8 +30,8 @@ def no_rows_until(kind: str, day: Any, first: int, *, may_leave_out: bool) -> In
         if may_leave_out
         else "Take a later day."
     )
-    expected = f"rows of {kind or 'nodes'} up to {told_time(parse_time(day, 'as_of'))}"
-    return InputError("as_of", expected, f"none; the first is of {told_time(first)}", remedy)
+    expected = f"rows of {kind or 'nodes'} up to {format_time(parse_time(day, 'as_of'))}"
+    return InputError("as_of", expected, f"none; the first is of {format_time(first)}", remedy)
 
 
 def refuse_twice(nodes: Source, column: str, rows: Iterable[tuple[Any, int]]) -> None:
@@ -39,7 +39,7 @@ def refuse_twice(nodes: Source, column: str, rows: Iterable[tuple[Any, int]]) ->
     seen: dict[Any, int] = {}
     for identifier, number in rows:
         if (first := seen.setdefault(identifier, number)) != number:
-            other = nodes.place(first).removeprefix(f"{nodes.files[number // FILE]}, ")
+            other = nodes.location(first).removeprefix(f"{nodes.files[number // FILE]}, ")
             found = f"{shorten(identifier)}, already in {other}"
             remedy = "Remove one of the rows."
             if column.lower() != "id" and column not in (
@@ -48,7 +48,7 @@ def refuse_twice(nodes: Source, column: str, rows: Iterable[tuple[Any, int]]) ->
             ):
                 remedy += " Are ids in another column? --id COLUMN (in Python: id=)."
                 remedy += " Is it the edge table? Edges come first."
-            raise InputError(nodes.place(number, column), "each id once", found, remedy)
+            raise InputError(nodes.location(number, column), "each id once", found, remedy)
 
 
 def id_unknown(edges: Source, column: str, identifier: Any, number: int, listed: str) -> InputError:
@@ -63,7 +63,9 @@ def id_unknown(edges: Source, column: str, identifier: Any, number: int, listed:
         if named
         else "; where edges are in other columns than the first two: --source and --target."
     )
-    return InputError(edges.place(number, column), f"an id {listed}", shorten(identifier), remedy)
+    return InputError(
+        edges.location(number, column), f"an id {listed}", shorten(identifier), remedy
+    )
 
 
 def refuse_other_type(edges: Source, nodes: Source, *, of_edges: bool, of_nodes: bool) -> None:
@@ -133,7 +135,7 @@ def refuse_missing_header(
     """Refuse names of both columns that are nodes, one at end 0, one at end 1: they are an edge that would be lost."""
     if edges.lines and not edges.columns.names_ends(ends) and all(map(is_node, (0, 1), ends)):
         raise InputError(
-            place(edges.path, 1),
+            format_location(edges.path, 1),
             "a header line",
             f"two node ids, {shorten(ends[0])} and {shorten(ends[1])}",
             'Add a first line "source,target"; if these two are the names of the columns, change them to that.',

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from infomax.arrays.times import parse_time
-from infomax.errors import InputError, number_of, place, readable, shorten, warn
+from infomax.errors import InputError, format_count, format_location, readable, shorten, warn
 from infomax.io import parquet, text
 from infomax.io.blocks import FILE, FILL_IN, Block, NotNumbersError, are_integers
 from infomax.io.column_names import EdgeColumns, NodeColumns
@@ -138,7 +138,7 @@ class Source:
         """Whether it is text: rows have lines, and ids have no type."""
         return text.is_text(self.path, self.text_format)
 
-    def place(self, number: int, column: str = "") -> str:
+    def location(self, number: int, column: str = "") -> str:
         """``edges.csv, line 3, column "weight"``, of a row by its number."""
         return text.row_place(self.files[number // FILE], number % FILE, column, self.text_format)
 
@@ -253,7 +253,7 @@ class Source:
                 return columns.encoding.transform(table)
             except UnreadableError as error:
                 refused = InputError(
-                    block.place(error.row, error.column), error.expected, error.found
+                    block.location(error.row, error.column), error.expected, error.found
                 )
                 if error.bad is None:
                     raise refused from None
@@ -296,7 +296,7 @@ class Source:
                     seen &= block.split(chosen.splits["seen"])
                 block = block if seen.all() else block.part(seen)
                 if len(block.numbers):
-                    survey.add(block.arrow(), block.place)
+                    survey.add(block.arrow(), block.location)
             self.tell(LEARNING * block.share)
         return survey
 
@@ -321,10 +321,10 @@ class Source:
         """Name odd labels, cells that were left out, and features that may tell a label."""
         for count, told in self.unlike.values():
             warn(
-                f"{told} {number_of(count, 'cell')} of the column, unlike those that it was learnt from, became gaps."
+                f"{told} {format_count(count, 'cell')} of the column, unlike those that it was learnt from, became gaps."
             )
         for column, found in self.classes.items():
-            warn_of_classes(place(self.path, column=column), found)
+            warn_of_classes(format_location(self.path, column=column), found)
         if self.chosen.features and self.columns.learns and self.columns.features is None:
             warn_of_labels(self.path, self.feature_names, list(self.chosen.labels))
 
@@ -389,7 +389,7 @@ class Source:
                 rows = np.flatnonzero(words == word)
                 if not word:
                     raise InputError(
-                        block.place(int(rows[0]), column),
+                        block.location(int(rows[0]), column),
                         "a type of nodes",
                         "an empty cell",
                         FILL_IN,
@@ -428,7 +428,7 @@ class Source:
                     f"{there}, as in {first}",
                     "Give the columns of all files one type.",
                 )
-                raise InputError(place(path, column=column), expected, here, remedy)
+                raise InputError(format_location(path, column=column), expected, here, remedy)
 
 
 def _without(table: Any, column: str, bad: NDArray[np.bool_]) -> Any:

@@ -14,7 +14,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, TextIO
 
-from infomax.errors import InputError, number_of, place, shorten
+from infomax.errors import InputError, format_count, format_location, shorten
 from infomax.io import parquet
 from infomax.io.column_names import check_column_names
 from infomax.io.text_format import AS_THE_EXTENSION_SAYS, TextFormat
@@ -81,7 +81,7 @@ class TextFile:
 
     def _check_header(self) -> None:
         """Refuse a header of columns that are separated otherwise, of numbers only, or of names that are no names."""
-        where = place(self.path, 1)
+        where = format_location(self.path, 1)
         first = self.names[0]
         other = next((one for one in _MARKS if one in first), "") if len(self.names) == 1 else ""
         if other:
@@ -168,10 +168,10 @@ def _explained(
         for line, row in _rows(path, text_format):
             width = width or len(row)
             if len(row) != width:
-                where = place(path, line)
+                where = format_location(path, line)
                 found = f"{len(row)}"
                 break
-    return InputError(where, f"{number_of(width, 'column')} in every row", found, _QUOTES)
+    return InputError(where, f"{format_count(width, 'column')} in every row", found, _QUOTES)
 
 
 def refuse_wide(path: Path, text_format: TextFormat = AS_THE_EXTENSION_SAYS) -> None:
@@ -182,7 +182,10 @@ def refuse_wide(path: Path, text_format: TextFormat = AS_THE_EXTENSION_SAYS) -> 
             width = width or len(row)
             if len(row) > width:
                 raise InputError(
-                    place(path, line), f"at most {number_of(width, 'cell')}", f"{len(row)}", _QUOTES
+                    format_location(path, line),
+                    f"at most {format_count(width, 'cell')}",
+                    f"{len(row)}",
+                    _QUOTES,
                 )
 
 
@@ -211,7 +214,7 @@ def _not_utf8(path: Path) -> InputError:
         wrong = (
             line for line, raw in enumerate(file, 1) if raw.decode(errors="ignore").encode() != raw
         )
-        where = place(path, next(wrong, 1))
+        where = format_location(path, next(wrong, 1))
     return InputError(
         where,
         "text in UTF-8",
@@ -308,8 +311,8 @@ def row_place(
 ) -> str:
     """``edges.csv, line 3, column "weight"``, of a row by its number, from 1; of what is no text the row."""
     if is_text(path, text_format):
-        return place(path, line_of(path, number, text_format), column)
-    return place(f"{path}, row {number}", column=column)
+        return format_location(path, line_of(path, number, text_format), column)
+    return format_location(f"{path}, row {number}", column=column)
 
 
 def line_of(path: Path, number: int, text_format: TextFormat = AS_THE_EXTENSION_SAYS) -> int:

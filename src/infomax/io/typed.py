@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from infomax.arrays.relations import RELATION
-from infomax.errors import InputError, meant, shorten, warn
+from infomax.errors import InputError, shorten, suggest, warn
 from infomax.io import text
-from infomax.io.column_names import apart, listed, plain, spellings
+from infomax.io.column_names import format_list, plain, spellings, split_by_type
 from infomax.io.columns import COUNT, EVENT, MATRICES, OF_NODES, Columns
 from infomax.io.label_names import LABEL, spelled_labels
 from infomax.io.record import Record
@@ -42,7 +42,7 @@ class Tables:
         return [*self.edges.values(), *self.nodes.values()]
 
     @property
-    def listed(self) -> list[str]:
+    def types_with_tables(self) -> list[str]:
         """The types that have node tables of their own."""
         return [node_type for node_type in self.nodes if node_type != self.columns.edges_as]
 
@@ -62,8 +62,8 @@ class Tables:
             elif len(words) == 3:
                 relation = words[1]
             return words[0], relation, words[-1]
-        if not end_types and len(self.listed) < 2:
-            only_type = next(iter(self.listed), "node")
+        if not end_types and len(self.types_with_tables) < 2:
+            only_type = next(iter(self.types_with_tables), "node")
             end_types = (only_type, only_type)
         return (end_types[0], name, end_types[1]) if end_types else None
 
@@ -83,11 +83,15 @@ class Tables:
         """The error for an end of an edge that is in the node tables of none or several of the types."""
         if not kinds:
             return id_unknown(
-                source, column, identifier, number, f"listed in {self.nodes[self.listed[0]].path}"
+                source,
+                column,
+                identifier,
+                number,
+                f"listed in {self.nodes[self.types_with_tables[0]].path}",
             )
         found = f"{shorten(identifier)}, an id of {' and of '.join(kinds)}"
         remedy = "Say which: --types TYPE,TYPE, or names such as author.writes.paper in the column of --edge-type."
-        return InputError(source.place(number, column), "an id of one type", found, remedy)
+        return InputError(source.location(number, column), "an id of one type", found, remedy)
 
 
 def is_typed(folder: Path) -> bool:
@@ -251,7 +255,7 @@ def of_two(edges: Source, nodes: Source | None, columns: Columns, known: Record 
     if is_time_of_edges and not columns.edges_as:
         columns = replace(columns, edges_as=EVENT)
     if known is None:
-        columns.refuse_other_types(edges.path, several=columns.typed)
+        columns.refuse_other_types(edges.path, has_several_types=columns.typed)
     if columns.typed:
         return _of_several(edges, nodes, columns)
     if known is not None and known.types:
@@ -364,12 +368,12 @@ def _refuse_names_outside(columns: Columns, choice: str, header: set[str], table
     chosen = getattr(columns, choice) or ()
     if choice == "features" and columns.structural_features:
         return
-    for name in apart(chosen) if isinstance(chosen, str) else chosen:
+    for name in split_by_type(chosen) if isinstance(chosen, str) else chosen:
         is_count = choice == "weight" and name == COUNT
         if name not in header and not is_count:
             option = "columns" if choice == "kinds" else choice
             expected = f"a column {shorten(name)} in one of the tables"
-            raise InputError(option, expected, f"none in {tables}", meant(name, sorted(header)))
+            raise InputError(option, expected, f"none in {tables}", suggest(name, sorted(header)))
 
 
 def _of_table(columns: Columns, node_type: str, header: list[str], matrix: Path | None) -> Columns:
@@ -397,7 +401,7 @@ def _of_table(columns: Columns, node_type: str, header: list[str], matrix: Path 
     if features is not None and not columns.structural_features:
         features = tuple(in_table(features))
     uses: dict[str, Any] = {
-        use: next(iter(in_table(apart(getattr(columns, use) or ""))), None)
+        use: next(iter(in_table(split_by_type(getattr(columns, use) or ""))), None)
         for use in ("id", "name", "time")
     }
     of_table = Columns(
@@ -468,7 +472,7 @@ def _with_ends(
         expected = (
             f"columns called as the types {kinds[0]} and {kinds[1]} are, or source and target"
         )
-        found = f"none for {' and '.join(lost or kinds)} among {listed(header)}"
+        found = f"none for {' and '.join(lost or kinds)} among {format_list(header)}"
         remedy = "Name both: --source COLUMN --target COLUMN (in Python: source=, target=)."
         raise InputError(str(edges.path), expected, found, remedy)
     return columns

@@ -15,7 +15,15 @@ from infomax.arrays.checks import check_ids
 from infomax.arrays.folder import map_array
 from infomax.arrays.parquet_columns import StoredRows, stored_ids, stored_vectors
 from infomax.arrays.sparsity import dense
-from infomax.errors import InputError, number_of, other_extension, place, readable, shorten, within
+from infomax.errors import (
+    InputError,
+    format_count,
+    format_location,
+    other_extension,
+    readable,
+    shorten,
+    within,
+)
 from infomax.io import parquet, text
 from infomax.io.archive import read_arrays, write_arrays
 from infomax.io.atomic import replacing
@@ -252,7 +260,7 @@ def _read_kv(path: Path) -> tuple[Any, NDArray[Any], None]:
         header = file.readline().split()
         if len(header) != 2 or not all(cell.isdecimal() for cell in header):
             expected = "the number of vectors and their length"
-            raise InputError(place(path, 1), expected, shorten(" ".join(header)))
+            raise InputError(format_location(path, 1), expected, shorten(" ".join(header)))
         count, width = map(int, header)
         for line, row in enumerate(file, 2):
             if row.isspace():
@@ -264,11 +272,11 @@ def _read_kv(path: Path) -> tuple[Any, NDArray[Any], None]:
                 numbers = array("f")
             if len(numbers) != width or not np.isfinite(numbers).all():
                 expected = f"an id and {width} finite numbers"
-                raise InputError(place(path, line), expected, shorten(row.strip()))
+                raise InputError(format_location(path, line), expected, shorten(row.strip()))
             ids.append(identifier)
             values.extend(numbers)
     if len(ids) != count:
-        expected = f"{number_of(count, 'vector')}, as its first line says"
+        expected = f"{format_count(count, 'vector')}, as its first line says"
         raise InputError(str(path), expected, str(len(ids)), "Was it cut short?")
     vectors = np.array(values, dtype=np.float32).reshape(count, width)
     return typed(pa.array(ids, pa.large_string())).to_pylist(), vectors, None

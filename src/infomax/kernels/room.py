@@ -6,7 +6,7 @@ import torch
 
 from infomax import memory
 from infomax.errors import InputError
-from infomax.memory import size
+from infomax.memory import format_size
 
 
 def available_bytes(device: torch.device) -> int:
@@ -29,5 +29,5 @@ def require(
     if device.type != "cuda":
         needed *= processes
     if needed > free:
-        expected = f"{size(needed)} free for this graph at this width"
-        raise InputError(f"memory ({device.type})", expected, size(free), remedy)
+        expected = f"{format_size(needed)} free for this graph at this width"
+        raise InputError(f"memory ({device.type})", expected, format_size(free), remedy)

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from infomax.errors import whole
+from infomax.errors import check_whole_number
 from infomax.kernels.initialisation import glorot
 from infomax.views import LayerView, View
 from infomax.views.propagation import MEAN, NEIGHBOURS, SYMMETRIC, Rule
@@ -71,7 +71,7 @@ class GCN(Encoder):
         self, in_dim: int, dim: int, *, layers: int = 1, generator: torch.Generator | None = None
     ) -> None:
         super().__init__()
-        self.depth, self.out_dim = whole("layers", layers, 1), dim
+        self.depth, self.out_dim = check_whole_number("layers", layers, 1), dim
         self.weights = nn.ParameterList(
             glorot((dim if k else in_dim, dim), generator=generator) for k in range(layers)
         )
@@ -105,7 +105,7 @@ class SkipMeanPool(Encoder):
         self, in_dim: int, dim: int, *, layers: int = 3, generator: torch.Generator | None = None
     ) -> None:
         super().__init__()
-        self.depth, self.out_dim = whole("layers", layers, 1), 2 * dim
+        self.depth, self.out_dim = check_whole_number("layers", layers, 1), 2 * dim
         widths = [in_dim] + [2 * dim] * (layers - 1)
         self.own = nn.ParameterList(glorot((width, dim), generator=generator) for width in widths)
         self.pooled = nn.ParameterList(

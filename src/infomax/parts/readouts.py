@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from infomax.errors import InputError, whole
+from infomax.errors import InputError, check_whole_number
 from infomax.kernels.initialisation import glorot
 from infomax.kernels.plain import column_sum
 from infomax.views import View, WholeView
@@ -40,7 +40,7 @@ class Set2Set(nn.Module):
         self, dim: int, *, steps: int = 3, generator: torch.Generator | None = None
     ) -> None:
         super().__init__()
-        self.steps = whole("steps", steps, 1)
+        self.steps = check_whole_number("steps", steps, 1)
         empty = nn.LSTMCell(2 * dim, dim, device="meta", dtype=torch.float32)
         self.cell = empty.to_empty(device="cpu")  # all weights come from the generator
         for parameter in self.cell.parameters():
@@ -71,7 +71,9 @@ class DiffPool(nn.Module):
         self, dim: int, *, clusters: int = 16, generator: torch.Generator | None = None
     ) -> None:
         super().__init__()
-        self.assign = glorot((dim, whole("clusters", clusters, 1)), generator=generator)
+        self.assign = glorot(
+            (dim, check_whole_number("clusters", clusters, 1)), generator=generator
+        )
         self.weight = glorot((dim, dim), generator=generator)
 
     def forward(self, h: Tensor, view: View) -> Tensor:

@@ -18,7 +18,7 @@ from infomax.analysis.projections import projections
 from infomax.analysis.report import Chapter, write_report
 from infomax.analysis.scores import Pairs, scores
 from infomax.arrays.structural_features import structural_features_in_words
-from infomax.errors import InputError, number_of
+from infomax.errors import InputError, format_count
 from infomax.estimator import DGI
 from infomax.evaluation.probes import choose_probe, score_splits
 from infomax.evaluation.splits import Splits, encode_labels
@@ -49,9 +49,9 @@ def write_analysis(
     graph, parts = model.graph_, model.preset_.describe()
     lead = (
         f"{words(model.health_['verdict'])} "
-        f"{drawn}{number_of(graph.num_nodes, 'node')}, {number_of(graph.num_edges, 'edge')}, "
-        f"{structural_features_in_words(graph.feature_names) or number_of(graph.num_features, 'feature')}. "
-        f"{parts['encoder']['part']} encoder of {number_of(model.model_.encoder.out_dim, 'dimension')}, corruption "
+        f"{drawn}{format_count(graph.num_nodes, 'node')}, {format_count(graph.num_edges, 'edge')}, "
+        f"{structural_features_in_words(graph.feature_names) or format_count(graph.num_features, 'feature')}. "
+        f"{parts['encoder']['part']} encoder of {format_count(model.model_.encoder.out_dim, 'dimension')}, corruption "
         f"{parts['corruption']['part']}, seed {model.seed_}; infomax {__version__}."
     )
     if model.preset_.vectors != PAPER:

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from infomax.arrays.links import Links, find_links
-from infomax.arrays.times import told_time
-from infomax.errors import InputError, number_of
+from infomax.arrays.times import format_time
+from infomax.errors import InputError, format_count
 from infomax.estimator import DGI
 from infomax.graphs.graph import Graph
 from infomax.io.columns import EVENT
@@ -112,7 +112,7 @@ def score_future(
     second_known = float(events.known(links.second[chosen], links.second).mean())
     of_type = "" if links.by == EVENT else f" ({links.by})"
     title = (
-        f"{number_of(len(chosen), EVENT)}{of_type} after {told_time(day)}, "
+        f"{format_count(len(chosen), EVENT)}{of_type} after {format_time(day)}, "
         f"{met_before:.0%} of pairs that had met before"
     )
     notes = [
@@ -181,7 +181,7 @@ def _divided(links: Links, times: NDArray[np.int64], share: float) -> Events:
     if ordered[0] == ordered[-1]:
         raise InputError(
             "future",
-            f"events later than {told_time(int(ordered[0]))}",
+            f"events later than {format_time(int(ordered[0]))}",
             "none: they all have one time",
         )
     last_of_past = max(0, int((1 - share) * len(ordered)) - 1)
@@ -189,7 +189,7 @@ def _divided(links: Links, times: NDArray[np.int64], share: float) -> Events:
     if day == ordered[-1]:
         at_last_time = int((times == day).sum())
         needed = at_last_time / len(times)
-        expected = f"a share of at least {needed:.3g}, as {number_of(at_last_time, EVENT)} of {len(times):,}"
+        expected = f"a share of at least {needed:.3g}, as {format_count(at_last_time, EVENT)} of {len(times):,}"
         raise InputError("future", f"{expected} have the latest time", f"{share:g}")
     return Events(links, times, times <= day)
 

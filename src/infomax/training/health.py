@@ -13,7 +13,7 @@ from infomax.errors import InputError
 from infomax.evaluation.metrics import dead_dimensions, effective_rank
 from infomax.graphs.graph import Graph
 from infomax.io.json import RESTORE, read_json
-from infomax.memory import size
+from infomax.memory import format_size
 from infomax.training.verdict import judge, words
 
 SAMPLE = 20_000
@@ -73,9 +73,9 @@ def figures(report: dict[str, Any]) -> list[tuple[str, str]]:
         rows.append(("AUC of hidden links", aucs))
 
     rows.append(("training time", f"{report['seconds']:.1f} s"))
-    rows.append(("peak memory of the process", size(report["peak_memory_bytes"])))
+    rows.append(("peak memory of the process", format_size(report["peak_memory_bytes"])))
     if "peak_gpu_memory_bytes" in report:
-        rows.append(("peak memory on the GPU", size(report["peak_gpu_memory_bytes"])))
+        rows.append(("peak memory on the GPU", format_size(report["peak_gpu_memory_bytes"])))
     return rows
 
 

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from infomax import memory
-from infomax.errors import InputError, whole
+from infomax.errors import InputError, check_whole_number
 from infomax.kernels import Adam, Backend, initialisation
 from infomax.kernels.host import threads
 from infomax.kernels.ranks import ALONE, Ranks
@@ -83,7 +83,7 @@ class Training:
         self.device = generator.device
         self.ranks = ranks
         self.backend = backend or Backend(self.device)
-        whole("views.steps", views.steps, 1)
+        check_whole_number("views.steps", views.steps, 1)
 
         self.weights = [parameter for parameter in model.parameters() if parameter.requires_grad]
         if not self.weights:

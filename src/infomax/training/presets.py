@@ -13,7 +13,7 @@ import torch
 
 from infomax.arrays.scaling import Scale, check_scale
 from infomax.arrays.times import parse_half_lives
-from infomax.errors import InputError, shorten, whole
+from infomax.errors import InputError, check_whole_number, shorten
 from infomax.graphs.graph import Graph
 from infomax.parts.corruptions import drop_features, shuffle_features
 from infomax.parts.deep_graph_infomax import DeepGraphInfomax
@@ -214,13 +214,15 @@ class Preset:
     def checked(self) -> Preset:
         """Return the preset with plain numbers; raise InputError for what is bad or does not fit."""
         self._check_parts()
-        dim = whole("dim", self.dim, 1, MOST_DIMENSIONS)
+        dim = check_whole_number("dim", self.dim, 1, MOST_DIMENSIONS)
         lr: Any = self.schedule_class.usual_peak(dim) if self.lr is None else self.lr
         is_number = isinstance(lr, Real)
         if not is_number or not 0 < lr <= MOST_LEARNING_RATE:
             expected = f"a number above 0 and up to {MOST_LEARNING_RATE:,}"
             raise InputError("lr", expected, shorten(repr(lr)).strip('"'))
-        patience = None if self.patience is None else whole("patience", self.patience, 1)
+        patience = (
+            None if self.patience is None else check_whole_number("patience", self.patience, 1)
+        )
         if patience is not None and not self.schedule_class.allows_early_stopping:
             name = self.schedule_class.__name__
             expected = f"none with the schedule {name}, whose rate falls until the last epoch"
@@ -234,7 +236,7 @@ class Preset:
             scale=check_scale(self.scale),
             dim=dim,
             lr=float(lr),
-            epochs=whole("epochs", self.epochs, 0),
+            epochs=check_whole_number("epochs", self.epochs, 0),
             patience=patience,
             vectors=check_vectors(self.vectors),
             half_life=half_life,

@@ -16,7 +16,7 @@ from scipy.sparse.csgraph import connected_components
 
 from infomax.arrays.resemblance import DIFFERENT
 from infomax.arrays.sparsity import dense
-from infomax.errors import number_of
+from infomax.errors import format_count
 from infomax.graphs.graph import Graph
 
 NO_FALL = 0.005
@@ -173,12 +173,12 @@ def _notes(report: dict[str, Any], graph: Graph, isolated: int) -> Iterator[Find
         vectors = "their vectors are of their own features alone"
         if graph.node_type:
             vectors = "the encoder gives all of them one vector"
-        nodes = f"{isolated:,} of {number_of(graph.num_nodes, 'node')}{of_type}"
+        nodes = f"{isolated:,} of {format_count(graph.num_nodes, 'node')}{of_type}"
         remedy = "Give them edges, or leave them out of what you compare."
         yield f"{nodes} are isolated: {vectors}.", remedy
     lost = report.get("columns_lost")
     if lost:
-        features = f"the {number_of(lost, 'feature')} of the nodes of type {graph.node_type}"
+        features = f"the {format_count(lost, 'feature')} of the nodes of type {graph.node_type}"
         cause = f"No part of the vectors holds {features}: no path leads back to them."
         yield cause, "Keep them: leave out --vectors."
 
@@ -192,7 +192,7 @@ def _fact(report: dict[str, Any], graph: Graph) -> Finding | None:
     see_tables = "See how the tables were read: infomax info GRAPH."
     if graph.num_nodes < FEWEST_NODES:
         verb = "is" if graph.num_nodes == 1 else "are"
-        cause = f"There {verb} only {number_of(graph.num_nodes, 'node')}{seen}."
+        cause = f"There {verb} only {format_count(graph.num_nodes, 'node')}{seen}."
         return cause, "Train on a larger graph."
     if graph.num_edges == 0:
         cause = f"No edge joins two of the nodes{seen}, so shuffling changes nothing."
@@ -218,7 +218,7 @@ def _separate_parts(graph: Graph) -> str:
     part_of_node = connected_components(graph.adjacency, directed=False)[1]
     largest = int(np.bincount(part_of_node).max())
     if largest < FEWEST_NODES:
-        return f"The graph falls into parts of at most {number_of(largest, 'node')}."
+        return f"The graph falls into parts of at most {format_count(largest, 'node')}."
     degrees = graph.degrees()
     links = graph.adjacency.tocoo()
     if (np.minimum(degrees[links.row], degrees[links.col]) <= 1).all():
@@ -248,7 +248,7 @@ def _guesses(report: dict[str, Any], graph: Graph) -> Iterator[Finding]:
 
     has_hardly_changed = lr * steps < LITTLE_CHANGE
     if has_hardly_changed:
-        done = f"in {number_of(steps, 'step')} with a learning rate of {lr:g}"
+        done = f"in {format_count(steps, 'step')} with a learning rate of {lr:g}"
         faster = ", or faster: --lr 0.001" if lr < 0.001 else ""
         yield f"The weights have hardly changed, {done}.", f"{longer}{faster}."
 
@@ -266,5 +266,5 @@ def _guesses(report: dict[str, Any], graph: Graph) -> Iterator[Finding]:
     epochs_since_lowest = len(losses) - int(np.argmin(losses))
     was_falling = epochs_since_lowest <= 1 + len(losses) // 10
     if was_falling and not has_hardly_changed and not report["stopped_early"]:
-        ended = f"after {number_of(len(losses), 'epoch')}"
+        ended = f"after {format_count(len(losses), 'epoch')}"
         yield f"The loss was falling when it ended, {ended}.", f"{longer}."

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from infomax import memory
-from infomax.errors import whole
+from infomax.errors import check_whole_number
 from infomax.io.record import Record
 from infomax.kernels import Backend
 from infomax.kernels.random import Permutation
@@ -67,10 +67,13 @@ class Batches(Views):
         cap: int = CAP,
     ) -> None:
         device = backend.device
-        self.source = BatchSource.of(graph, rule, backend, whole("cap", cap, 1))
+        self.source = BatchSource.of(graph, rule, backend, check_whole_number("cap", cap, 1))
         self.corruption = corruption
         self.prepare(1)
-        self.n, self.batch = graph.num_nodes, min(whole("batch", batch, 1), graph.num_nodes)
+        self.n, self.batch = (
+            graph.num_nodes,
+            min(check_whole_number("batch", batch, 1), graph.num_nodes),
+        )
         self.everything = torch.arange(self.n if self.batch == self.n else 0, device=device)
         self.turn = torch.zeros(1, dtype=torch.int64, device=device)
         self.ahead: NextPair | None = None
@@ -81,7 +84,7 @@ class Batches(Views):
     ) -> int:
         """Estimate the peak bytes of a training."""
         num_nodes, num_features, dim = graph.num_nodes, graph.num_features, sizes.dim
-        batch = min(whole("batch", batch, 1), num_nodes)
+        batch = min(check_whole_number("batch", batch, 1), num_nodes)
         weights = memory.weights_bytes(graph, dim)
         activations = 4 * batch * 18 * dim
         if graph.table.mapped:

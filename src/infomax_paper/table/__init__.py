@@ -17,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 
 from infomax.datasets import load_dataset
-from infomax.errors import InputError, meant, shorten
+from infomax.errors import InputError, shorten, suggest
 from infomax.estimator import DGI
 from infomax.evaluation.probes import Probe, Score
 from infomax.evaluation.results import summarise
@@ -223,6 +223,6 @@ def _known(where: str, name: str, names: Iterable[str]) -> str:
     """The name in our spelling; refuse one that is unknown."""
     spelling = {known.lower(): known for known in names}
     if name.lower() not in spelling:
-        remedy = meant(name, spelling.values(), 1)
+        remedy = suggest(name, spelling.values(), 1)
         raise InputError(where, f"some of {', '.join(spelling.values())}", shorten(name), remedy)
     return spelling[name.lower()]

@@ -9,7 +9,7 @@ from itertools import starmap
 from typing import Any
 
 from infomax.analysis.report import page, section
-from infomax.errors import number_of
+from infomax.errors import format_count
 from infomax.evaluation.results import score_text
 from infomax_paper.experiments import EXPERIMENTS
 from infomax_paper.printed import PAPER
@@ -55,7 +55,7 @@ def _cell(row: dict[str, Any]) -> str:
     """Our score, ▲ or ▼ where it differs, the paper's score and the effort."""
     paper = f" (paper {score_text(**row['paper'], metric=row['metric'])})" if row["paper"] else ""
     mark = "" if not row["differs"] else " ▲" if row["mean"] > row["paper"]["mean"] else " ▼"
-    runs, seconds = number_of(row["runs"], "run"), row["seconds"]
+    runs, seconds = format_count(row["runs"], "run"), row["seconds"]
     effort = f"{runs}, {seconds:.{0 if seconds >= 10 else 1}f} s"
     return f"{score_text(row['mean'], row['std'], row['metric'])}{mark}{paper}; {effort}"
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from infomax.arrays.sparsity import dense
-from infomax.errors import InputError, meant, shorten
+from infomax.errors import InputError, shorten, suggest
 from infomax.graphs.graph import Graph
 from infomax.io.encoding.boolean import BooleanColumn
 from infomax.io.encoding.category import CategoryColumn
@@ -36,7 +36,7 @@ def check_color(graphs: Sequence[Graph], color: str | None) -> None:
     known = [*columns, *(name for graph in graphs for name in graph.feature_names)]
     if color is not None and color not in known:
         expected = f"one of {', '.join(dict.fromkeys(columns))}, or a feature"
-        raise InputError("color", expected, shorten(color), meant(color, known))
+        raise InputError("color", expected, shorten(color), suggest(color, known))
 
 
 def node_columns(

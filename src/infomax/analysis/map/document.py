@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from infomax.analysis.map.columns import Columns
 from infomax.analysis.style import COLOURS
-from infomax.errors import number_of
+from infomax.errors import format_count
 
 SCRIPTS = ("data.js", "colours.js", "scene.js", "names.js", "gestures.js", "panel.js", "main.js")
 # For a dark background, in the order of COLOURS and with similar hues; in OKLab the closest two are 0.15 apart with
@@ -81,7 +81,7 @@ def page(
     }
     meta = {
         "nodes": len(ids),
-        "drawn": drawn or number_of(len(ids), "node"),
+        "drawn": drawn or format_count(len(ids), "node"),
         "neighbours": neighbours.shape[1],
         "pairs": [round(float(cosine), 4) for cosine in pairs],
         "extent": from_corner.max(axis=0).clip(1e-3).tolist(),

@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 from infomax.errors import InputError
 from infomax.io import text
-from infomax.io.column_names import apart, listed
+from infomax.io.column_names import format_list, split_by_type
 from infomax.io.columns import Columns
 from infomax.io.database.deciding import DatabaseChoices, decide, take_decisions
 from infomax.io.database.described import decisions_of
@@ -171,7 +171,7 @@ def _plan(snapshot: Snapshot, columns: Columns) -> Plan:
         keys=columns.key,
         primary_keys=columns.pk,
         times=(columns.time or "").split(",") if columns.time else (),
-        names=apart(columns.name) if columns.name else [],
+        names=split_by_type(columns.name) if columns.name else [],
         used_columns=[*columns.labels, *columns.kinds, *(columns.features or ())],
         ignored_columns=columns.ignore,
     )
@@ -180,9 +180,7 @@ def _plan(snapshot: Snapshot, columns: Columns) -> Plan:
         candidates = time_candidates(plan)
         remedy = "Name a column of times: --time TABLE.COLUMN."
         if candidates:
-            remedy = (
-                f"Name a column of times: --time {candidates[0]}; there are {listed(candidates)}."
-            )
+            remedy = f"Name a column of times: --time {candidates[0]}; there are {format_list(candidates)}."
         raise InputError("--as-of", "tables with times", "none", remedy)
     return plan
 

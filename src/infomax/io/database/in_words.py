@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from infomax.errors import number_of
+from infomax.errors import format_count
 from infomax.io.database.described import EMPTY_KEY
 from infomax.io.schema.schema import ORIGINS, Schema, TableSchema
 
@@ -220,7 +220,7 @@ def _listed(names: Iterable[str]) -> str:
     names = list(names)
     if len(names) <= MOST_LISTED:
         return ", ".join(names)
-    return f"{', '.join(names[:MOST_LISTED])} and {number_of(len(names) - MOST_LISTED, 'other')}"
+    return f"{', '.join(names[:MOST_LISTED])} and {format_count(len(names) - MOST_LISTED, 'other')}"
 
 
 def _of_several(reason: str, names: list[str]) -> str:

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
-from infomax.errors import InputError, meant, number_of, shorten
-from infomax.io.column_names import listed, plain, singulars
+from infomax.errors import InputError, format_count, shorten, suggest
+from infomax.io.column_names import format_list, plain, singulars
 from infomax.io.database.decisions import Decisions, Key, PrimaryKey
 from infomax.io.database.snapshot import Snapshot
 from infomax.io.database.tables import Table, joined, quoted
@@ -88,7 +88,7 @@ def _said_key(snapshot: Snapshot, said: str) -> tuple[tuple[str, tuple[str, ...]
     table = _table_of(snapshot, left)
     if table is None or not right:
         expected = "TABLE.COLUMN=TABLE, as in results.driverId=drivers"
-        remedy = f"The tables are {listed(list(snapshot.tables))}."
+        remedy = f"The tables are {format_list(list(snapshot.tables))}."
         raise InputError("--key", expected, shorten(said), remedy)
     columns = _said_columns("--key", table, left[len(table.name) + 1 :])
     if right == NO_TABLE:
@@ -96,8 +96,8 @@ def _said_key(snapshot: Snapshot, said: str) -> tuple[tuple[str, tuple[str, ...]
 
     other = snapshot.tables.get(right) or _table_of(snapshot, right)
     if other is None:
-        expected = f"a table ({listed(list(snapshot.tables))})"
-        remedy = meant(right, snapshot.tables)
+        expected = f"a table ({format_list(list(snapshot.tables))})"
+        remedy = suggest(right, snapshot.tables)
         raise InputError(f"--key {said}", expected, shorten(right), remedy)
     target: tuple[str, ...] = ()
     if right != other.name:
@@ -111,7 +111,7 @@ def _said_primary_key(snapshot: Snapshot, said: str) -> tuple[Table, tuple[str, 
     table = _table_of(snapshot, said)
     if table is None:
         expected = "TABLE.COLUMN, or of several columns TABLE.COLUMN+COLUMN"
-        remedy = f"The tables are {listed(list(snapshot.tables))}."
+        remedy = f"The tables are {format_list(list(snapshot.tables))}."
         raise InputError("--pk", expected, shorten(said), remedy)
     columns = _said_columns("--pk", table, said[len(table.name) + 1 :])
     if not _is_unique(snapshot, table, columns):
@@ -132,8 +132,8 @@ def _said_columns(option: str, table: Table, word: str) -> tuple[str, ...]:
     names = (word,) if word in table.columns else tuple(word.split("+"))
     for name in names:
         if name not in table.columns:
-            expected = f"a column of {table.name} ({listed(list(table.columns))})"
-            raise InputError(option, expected, shorten(name), meant(name, table.columns))
+            expected = f"a column of {table.name} ({format_list(list(table.columns))})"
+            raise InputError(option, expected, shorten(name), suggest(name, table.columns))
     return names
 
 
@@ -166,8 +166,8 @@ def _targeted(snapshot: Snapshot, table: Table, key: Key) -> Key:
 
     target = key.target or other.primary
     if len(target) != len(key.columns):
-        expected = f"a key of {number_of(len(key.columns), 'column')} for {key.name}"
-        found = f"{other.name}, whose primary key has {number_of(len(target), 'column')}"
+        expected = f"a key of {format_count(len(key.columns), 'column')} for {key.name}"
+        found = f"{other.name}, whose primary key has {format_count(len(target), 'column')}"
         example = f"--key {table.name}.{key.name}={other.name}.COLUMN"
         raise InputError(location, expected, found, f"Name the column: {example}. {without_key}")
     spelling = {name.lower(): name for name in other.columns}
@@ -202,7 +202,7 @@ def _counted(snapshot: Snapshot, table: Table, key: Key) -> Key:
         return key
     key = _with_counts(snapshot, table, key)
     if key.filled and key.lost == key.filled:
-        values = number_of(key.filled, "value")
+        values = format_count(key.filled, "value")
         found = f"none of {values} of {key.name} among those of {'+'.join(key.target)}"
         example = f"--key {table.name}.{key.name}"
         remedy = f"Name another: {example}=TABLE.COLUMN; or none: ={NO_TABLE}."

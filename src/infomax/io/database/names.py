@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from infomax.errors import InputError, meant, shorten
-from infomax.io.column_names import listed, plain, singulars
+from infomax.errors import InputError, shorten, suggest
+from infomax.io.column_names import format_list, plain, singulars
 from infomax.io.database.decisions import NameDecision
 from infomax.io.database.dropped import LEAST_SHARE_DATED, share_of_sample
 from infomax.io.database.snapshot import Snapshot
@@ -45,8 +45,8 @@ def _said_name(plan: Plan, word: str) -> tuple[str, NameDecision]:
         candidates = [
             f"{table.name}.{column}" for table in plan.types.values() for column in table.columns
         ]
-        expected = f"TABLE.COLUMN, or TABLE.COLUMN+COLUMN, of {listed(list(plan.types))}"
-        raise InputError("--name", expected, shorten(word), meant(word, candidates))
+        expected = f"TABLE.COLUMN, or TABLE.COLUMN+COLUMN, of {format_list(list(plan.types))}"
+        raise InputError("--name", expected, shorten(word), suggest(word, candidates))
     return table.name, NameDecision(columns, "said", f"--name {word}")
 
 

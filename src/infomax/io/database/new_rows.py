@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from infomax.errors import InputError, meant, shorten
-from infomax.io.column_names import listed
+from infomax.errors import InputError, shorten, suggest
+from infomax.io.column_names import format_list
 from infomax.io.columns import Columns
 from infomax.io.database.deciding import take_decisions
 from infomax.io.database.described import decisions_of
@@ -55,8 +55,8 @@ def _refuse_unknown(frames: Mapping[str, Any], schema: Schema) -> None:
     """Refuse a table that is not known, and the lack of one whose values stand in place of keys."""
     for name in frames:
         if name not in schema.tables:
-            expected = f"tables of the known graph ({listed(list(schema.tables))})"
-            raise InputError("nodes", expected, shorten(name), meant(name, schema.tables))
+            expected = f"tables of the known graph ({format_list(list(schema.tables))})"
+            raise InputError("nodes", expected, shorten(name), suggest(name, schema.tables))
         for key in schema.tables[name].keys:
             if schema.tables[key.table].role == "lookup" and key.table not in frames:
                 expected = (

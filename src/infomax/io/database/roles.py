@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 
-from infomax.errors import InputError, meant, number_of, shorten
-from infomax.io.column_names import listed, plain
+from infomax.errors import InputError, format_count, shorten, suggest
+from infomax.io.column_names import format_list, plain
 from infomax.io.database.decisions import (
     Decisions,
     Key,
@@ -134,8 +134,8 @@ def _said_roles(snapshot: Snapshot) -> dict[str, RoleDecision]:
             continue
         if role not in ROLES or name not in snapshot.tables:
             known_roles = f"Roles are {', '.join(ROLES)}."
-            remedy = meant(name, snapshot.tables) if role in ROLES else known_roles
-            expected = f"TABLE=ROLE, of the tables {listed(list(snapshot.tables))}"
+            remedy = suggest(name, snapshot.tables) if role in ROLES else known_roles
+            expected = f"TABLE=ROLE, of the tables {format_list(list(snapshot.tables))}"
             raise InputError("--table", expected, shorten(f"{name}={role}"), remedy)
         roles[name] = RoleDecision(role, "said", f"--table {name}={role}")
     return roles
@@ -189,7 +189,7 @@ def _why_lookup(plan: Plan, table: Table) -> str:
     if any(plan.role(other.name) == "edges" for other, _ in referring):
         return ""
     references = sum(key.filled for _, key in referring)
-    rows = number_of(table.row_count, "row")
+    rows = format_count(table.row_count, "row")
     return f"it has a key and {words[0]} alone, and {references:,} rows refer to its {rows}"
 
 
@@ -235,7 +235,7 @@ def check_roles(plan: Plan) -> None:
             expected = "two keys to nodes, for edges"
             raise InputError(f"{location}, table {name}", expected, found, remedy)
         if plan.role(name) == "lookup" and lookup_column(table) is None:
-            found = f"the columns {listed(table.data_columns)}"
+            found = f"the columns {format_list(table.data_columns)}"
             remedy = f"Say --table {name}=nodes or {name}=ignore."
             expected = "a column of text, for a lookup"
             raise InputError(f"{location}, table {name}", expected, found, remedy)
@@ -258,7 +258,7 @@ def _refuse_without_edges(plan: Plan) -> None:
     location = plan.snapshot.location
     if plan.tables and not any(table.row_count for table in plan.tables.values()):
         raise InputError(location, "tables with rows", "none")
-    found = f"the tables {listed(list(plan.tables))}" if plan.tables else "no table"
+    found = f"the tables {format_list(list(plan.tables))}" if plan.tables else "no table"
     expected = "tables with keys that refer to each other"
     remedy = (
         "Keys that are neither declared nor called after a table: --key orders.buyer=customers."

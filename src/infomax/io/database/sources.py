@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from infomax.errors import InputError, meant, shorten, warn
-from infomax.io.column_names import listed
+from infomax.errors import InputError, shorten, suggest, warn
+from infomax.io.column_names import format_list
 from infomax.io.columns import NAME, TIME, Columns
 from infomax.io.database.decisions import Key
 from infomax.io.database.described import schema_of
@@ -107,8 +107,8 @@ def with_spelled_labels(snapshot: Snapshot, columns: Columns) -> Columns:
     for label in labels:
         if label not in names and f"{LABEL}{label}" not in names:
             expected = f"a column {shorten(label)} in one of the tables"
-            found = f"none in {listed(list(snapshot.tables))}"
-            raise InputError("labels", expected, found, meant(label, sorted(names)))
+            found = f"none in {format_list(list(snapshot.tables))}"
+            raise InputError("labels", expected, found, suggest(label, sorted(names)))
     return replace(columns, labels=tuple(labels))
 
 

@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 
 from infomax.arrays.times import WRITTEN
-from infomax.errors import InputError, meant, number_of, shorten, warn
-from infomax.io.column_names import listed, plain, singulars
+from infomax.errors import InputError, format_count, shorten, suggest, warn
+from infomax.io.column_names import format_list, plain, singulars
 from infomax.io.database.decisions import Decisions, TimeDecision
 from infomax.io.database.dropped import (
     LEAST_SHARE_DATED,
@@ -104,8 +104,8 @@ def _said_time(plan: Plan, word: str) -> tuple[Table, str | None]:
     column = "" if table is None else name[len(table.name) + 1 :]
     if table is None or column not in table.columns:
         candidates = time_candidates(plan)
-        expected = f"TABLE.COLUMN, such as {listed(candidates)}"
-        raise InputError("--time", expected, shorten(word), meant(word, candidates))
+        expected = f"TABLE.COLUMN, such as {format_list(candidates)}"
+        raise InputError("--time", expected, shorten(word), suggest(word, candidates))
     return table, None if is_none else column
 
 
@@ -300,10 +300,8 @@ def _check_cells(plan: Plan, table: Table, time: TimeDecision) -> None:
         expected = "years, or seconds since 1970" if table.is_number(column) else WRITTEN
         raise InputError(location, expected, shorten(str(some_cell)))
     if other_cell is not None and times < filled:
-        lost = (
-            f"{number_of(filled - times, 'cell')} of {filled:,}, such as {shorten(str(other_cell))}"
-        )
+        lost = f"{format_count(filled - times, 'cell')} of {filled:,}, such as {shorten(str(other_cell))}"
         warn(f"{location}: no time in {lost}. Rows without a time are always there, as of any day.")
     if time.unit and time.unit != "years" and far_count:
-        cells = f"{number_of(far_count, 'cell')} of {filled:,}, such as {shorten(str(far_cell))}"
+        cells = f"{format_count(far_count, 'cell')} of {filled:,}, such as {shorten(str(far_cell))}"
         warn(f"{location}: read as {time.unit} since 1970; before 1900 or after 2100 in {cells}.")

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from infomax.errors import number_of
+from infomax.errors import format_count
 from infomax.io.encoding import cells
 from infomax.io.encoding.column import FeatureColumn, described, few_entries
 from infomax.io.encoding.column_statistics import ColumnStatistics
@@ -61,7 +61,7 @@ class CategoryColumn(FeatureColumn):
     @property
     def value_parts(self) -> list[str]:
         """The number of values, and whether there are others."""
-        count = number_of(len(self.values), "value")
+        count = format_count(len(self.values), "value")
         return [count, REST] if self.has_rest else [count]
 
     def encode(self, values: Any) -> tuple[sparse.csr_array, NDArray[np.bool_]]:

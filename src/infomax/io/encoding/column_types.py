@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from infomax.errors import number_of, shorten
+from infomax.errors import format_count, shorten
 from infomax.io.encoding import cells
 from infomax.io.encoding.column_statistics import (
     LEAST_ROWS_TO_TELL,
@@ -186,7 +186,7 @@ def find_odd_cell_note(column: ColumnStatistics, column_type: str) -> str:
         if is_mostly and cell_count < column.present and other_type in column.first_others:
             location, cell = column.first_others[other_type]
             becomes = "no feature" if column_type == "id" else f"of the type {column_type}"
-            odd_cell_count = number_of(column.present - cell_count, "cell")
+            odd_cell_count = format_count(column.present - cell_count, "cell")
             return (
                 f"{location}: found {cell} among {plural} ({odd_cell_count} of {column.present:,}), "
                 f"so the column is {becomes}. If {plural} are meant, which are written as "

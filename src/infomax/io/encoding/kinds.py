@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from infomax.errors import InputError, meant, shorten
+from infomax.errors import InputError, shorten, suggest
 from infomax.io.encoding.cells import READABLE
 
 FEATURES = ("number", "boolean", "category", "date", "text", "tokens", "numbers")
@@ -54,6 +54,6 @@ def kinds_said(columns: Mapping[str, str] | str | Sequence[str]) -> dict[str, st
         said = ", ".join(
             shorten(f"{name}={kind}" if name else kind) for name, kind in wrong.items()
         )
-        remedy = meant(next(iter(wrong.values())), CHOICES)
+        remedy = suggest(next(iter(wrong.values())), CHOICES)
         raise InputError("columns", f"NAME=KIND, with one of {', '.join(CHOICES)}", said, remedy)
     return kinds

@@ -12,7 +12,7 @@ import numpy as np
 
 from infomax.arrays import folder as layout
 from infomax.arrays.adjacency import MappedAdjacency
-from infomax.errors import InputError, place
+from infomax.errors import InputError, format_location
 from infomax.io.array_files import FeatureWriter
 from infomax.io.folder import finish, finish_types
 from infomax.io.prepare.database import Database
@@ -59,9 +59,9 @@ class Preparation(Stages):
 
     def _place(self, node_type: str) -> Path:
         """The folder of a type."""
-        place = self.folder / "nodes" / node_type if self.several else self.folder
-        place.mkdir(parents=True, exist_ok=True)
-        return place
+        type_folder = self.folder / "nodes" / node_type if self.several else self.folder
+        type_folder.mkdir(parents=True, exist_ok=True)
+        return type_folder
 
     @contextmanager
     def _keeper(self, node_type: str) -> Iterator[Callable[[NodeTable], list[Any]]]:
@@ -170,7 +170,7 @@ def _refuse_unstorable(rows: NodeTable) -> None:
         raise InputError(str(source.path), "no groups, as a graph folder holds one graph", found)
     for name, column in rows.labels.items():
         if column.ndim > 1:
-            where = place(source.path, column=source.chosen.labels[name])
+            where = format_location(source.path, column=source.chosen.labels[name])
             raise InputError(
                 where,
                 "one label per node, in a graph folder",

@@ -25,7 +25,7 @@ def divided(
     owned = False
     for name, number in cells:
         if not name:
-            where = source.place(number, source.columns.edge_type or "")
+            where = source.location(number, source.columns.edge_type or "")
             raise InputError(where, "the name of a relation", "an empty cell", FILL_IN)
         here = "relation = '{}'".format(name.replace("'", "''")) if note["named"] else "true"
         if ends := tables.told_ends(name):
@@ -37,7 +37,7 @@ def divided(
         _refuse_unowned(database, tables, edges, source, note, here)
         pairs = f"SELECT of_source, of_target FROM {edges} WHERE {here} GROUP BY ALL ORDER BY min(number)"
         for first, last in database.rows(pairs):
-            ends = (tables.listed[first], name, tables.listed[last])
+            ends = (tables.types_with_tables[first], name, tables.types_with_tables[last])
             found.setdefault(ends, []).append(
                 f"{here} AND of_source = {first} AND of_target = {last}"
             )
@@ -47,7 +47,8 @@ def divided(
 def _listed(tables: Tables) -> str:
     """The ids of all node tables with the number of their type."""
     tables_of = (
-        (at, list(tables.nodes).index(node_type)) for at, node_type in enumerate(tables.listed)
+        (at, list(tables.nodes).index(node_type))
+        for at, node_type in enumerate(tables.types_with_tables)
     )
     return " UNION ALL ".join(
         f"SELECT {at} AS kind, id::VARCHAR AS id FROM nodes{table}" for at, table in tables_of
@@ -84,5 +85,5 @@ def _refuse_unowned(
             f"SELECT DISTINCT kind FROM ({_listed(tables)}) WHERE id = ? ORDER BY kind",
             [ids[end]],
         )
-        several = [tables.listed[node_type] for (node_type,) in kinds]
+        several = [tables.types_with_tables[node_type] for (node_type,) in kinds]
         raise tables.of_no_type(source, note["ends"][end], ids[end], number, several)

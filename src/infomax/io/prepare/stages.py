@@ -240,7 +240,11 @@ class Stages(ABC):
             if source.columns.edges_as and self.columns.as_of is not None:
                 later = f"SELECT number FROM {self._table(source.columns.edges_as)} WHERE node = {LATER}"
                 self.database.execute(f"DELETE FROM edges{at} WHERE number IN ({later})")
-            if not self.tables.listed and not (ends and ends[0]) and not self.columns.types:
+            if (
+                not self.tables.types_with_tables
+                and not (ends and ends[0])
+                and not self.columns.types
+            ):
                 refuse_two_kinds(source, note["ends"], partial(self._overlap, at))
             if ends is None:
                 parts = divided(self.database, self.tables, f"edges{at}", source, note)

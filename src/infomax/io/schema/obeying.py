@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from infomax.errors import InputError, meant, shorten
-from infomax.io.column_names import listed
+from infomax.errors import InputError, shorten, suggest
+from infomax.io.column_names import format_list
 from infomax.io.schema.schema import Schema, TableSchema
 from infomax.io.schema.schema_file import JsonPath, location_in
 
@@ -85,10 +85,10 @@ def _refuse_missing(
     ]
     for keys, name in wanted:
         if name not in header and not (keys[0] == "columns" and name in _of_lookups(known)):
-            found = f"none among {listed(list(header))}"
+            found = f"none among {format_list(list(header))}"
             expected = f"a column {shorten(name)} of {path}"
             where = schema_location(columns, *keys)
-            raise InputError(where, expected, found, meant(name, header))
+            raise InputError(where, expected, found, suggest(name, header))
     for name in known.with_role("split"):
         if not name.startswith("split:"):
             where = schema_location(columns, "columns", name)

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from infomax.errors import InputError, meant, shorten
+from infomax.errors import InputError, shorten, suggest
 from infomax.io.atomic import write_text
 from infomax.io.encoding.kinds import FEATURES
 from infomax.io.schema.schema import (
@@ -224,7 +224,7 @@ class _Reader:
             if known is not None and key not in known:
                 expected = f"one of {', '.join(sorted(known))}"
                 raise InputError(
-                    self.location((*keys, key)), expected, shorten(key), meant(key, known)
+                    self.location((*keys, key)), expected, shorten(key), suggest(key, known)
                 )
         return values
 
@@ -262,7 +262,7 @@ class _Reader:
                 self.location(keys),
                 f"one of {', '.join(known)}",
                 shorten(value),
-                meant(value, known),
+                suggest(value, known),
             )
 
     def plain(self, plain_class: Callable[..., T], values: Any, keys: JsonPath) -> T:
