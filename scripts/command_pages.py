@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from copy import copy
 from html import escape
 from typing import Any
 
@@ -59,23 +60,44 @@ def _page(command: Any, parent: Any, name: str, level: int) -> list[str]:
 
 
 def _options(command: Any, context: Any) -> list[str]:
-    """The tables of its arguments and options, one per heading of its ``--help``."""
+    """The tables of its arguments and options, one per heading of its ``--help``.
+
+    Options that ``--help`` only names are in a table of their own, the last.
+    """
     tables: dict[str, list[str]] = {"Arguments": [], "Options": []}
+    further: list[str] = []
     for parameter in command.get_params(context):
-        if parameter.name != "help" and (record := parameter.get_help_record(context)):
-            argument = parameter.param_type_name == "argument"
-            heading = (
-                "Arguments"
-                if argument
-                else getattr(parameter, "rich_help_panel", None) or "Options"
-            )
-            name = escape(re.sub(r" <\w+>$", "", record[0])).replace("|", "&#124;")
-            tables.setdefault(heading, []).append(f"| <code>{name}</code> | {_cell(record[1])} |")
+        if parameter.name == "help":
+            continue
+        row = _option_row(parameter, context)
+        if row is None:
+            continue
+        if getattr(parameter, "hidden", False):
+            further.append(row)
+            continue
+        heading = getattr(parameter, "rich_help_panel", None) or "Options"
+        if parameter.param_type_name == "argument":
+            heading = "Arguments"
+        tables.setdefault(heading, []).append(row)
+    tables["Further options"] = further
+
     lines = []
     for heading, rows in tables.items():
         if rows:
             lines += [f"**{heading}**", "", "| name | meaning |", "|---|---|", *rows, ""]
     return lines
+
+
+def _option_row(parameter: Any, context: Any) -> str | None:
+    """The row of an option in a table, also of one that ``--help`` only names; None without help."""
+    shown = copy(parameter)
+    if getattr(parameter, "hidden", False):
+        shown.hidden = False
+    help_record = shown.get_help_record(context)
+    if help_record is None:
+        return None
+    name = escape(re.sub(r" <\w+>$", "", help_record[0])).replace("|", "&#124;")
+    return f"| <code>{name}</code> | {_cell(help_record[1])} |"
 
 
 def _prose(text: str) -> list[str]:

@@ -15,7 +15,7 @@ from infomax.cli import show
 from infomax.cli.analyse import FILES, classes
 from infomax.cli.options import Device, Json, ProbeName, option
 from infomax.cli.runs import in_memory
-from infomax.cli.settings import words
+from infomax.cli.settings import split_list
 from infomax.errors import InputError
 from infomax_paper.experiments import EXPERIMENTS
 
@@ -65,9 +65,9 @@ def table(
     from infomax_paper.table import DATASETS, METHODS, make_table
     from infomax_paper.table.page import TITLES
 
-    names = words(datasets) or DATASETS
+    names = split_list(datasets) or DATASETS
     with show.Steps("table", None, AGAIN) as steps:
-        chosen = words(methods) or tuple(METHODS)
+        chosen = split_list(methods) or tuple(METHODS)
         result = make_table(
             out,
             datasets=names,
@@ -93,7 +93,7 @@ def table(
     for name, reason in result["absent"].items():
         show.out.print(f"{name} is left out. {reason}")
     made = {(row["dataset"], row["method"].lower()) for row in result["rows"]}
-    for name, method in product(names, words(methods)):
+    for name, method in product(names, split_list(methods)):
         if name.lower() not in result["absent"] and (name.lower(), method.lower()) not in made:
             show.out.print(f"{method} does not run on {name}.")
     show.wrote(f"{out}/table.json, .md and .html")
@@ -173,11 +173,11 @@ def depth(
     from infomax_paper import depth
     from infomax_paper.baselines import CITATION
 
-    names = words(datasets.lower())
+    names = split_list(datasets.lower())
     if not names or set(names) - set(CITATION):
         raise InputError("--datasets", f"some of {', '.join(CITATION)}", datasets)
     try:
-        sizes = [int(word) for word in words(widths)]
+        sizes = [int(word) for word in split_list(widths)]
         if not sizes or min(sizes) < 1:
             raise ValueError
     except ValueError:

@@ -37,7 +37,14 @@ def test_every_command_has_a_page_with_all_its_options(made):
         assert made[f"commands/{name}.md"].startswith(f"# infomax {name}\n")
         for option in options(name):
             assert f"<code>{option}" in made[f"commands/{name}.md"], (name, option)
-    assert {"--corruption", "--column", "--out"} <= options("train")
+    assert {"--encoder", "--column", "--out"} <= options("train")
+
+
+def test_options_that_help_only_names_are_on_the_page(made):
+    further_options = made["commands/train.md"].partition("**Further options**")[2]
+    for option in ("--corruption", "--id", "--key", "--header"):
+        assert option not in options("train")
+        assert f"<code>{option}" in further_options
 
 
 def test_commands_within_a_command_are_sections(made):

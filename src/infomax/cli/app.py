@@ -1,4 +1,4 @@
-"""The application that the commands register with."""
+"""The application that the commands register with, and how its ``--help`` is laid out."""
 
 from __future__ import annotations
 
@@ -24,77 +24,103 @@ ORDER = (
 """The commands in the order in which one uses them; others are listed last."""
 ENTRY_POINTS = "infomax.commands"
 """The group of entry points by which other packages add commands, each a `typer.Typer`."""
+IDLE_THREADS = {"GOMP_SPINCOUNT": "10000", "OPENBLAS_THREAD_TIMEOUT": "16"}
+"""How long threads of torch and NumPy that wait for work keep their core busy, in 0.1 ms.
+
+By default it is milliseconds, in which a small training beside other processes costs several times
+its own work.
+"""
+ARENA_KILOBYTES = 64 << 10
+"""What torch's allocator reserves at a time where memory is limited; by itself it takes 1 GB."""
 
 
 def added_commands() -> dict[str, EntryPoint]:
-    """Name -> command of another package, not yet loaded; also of a checkout that is used without installing it."""
+    """The commands of other packages by name, not yet loaded.
+
+    A checkout that is used without installing it has no metadata, so its own project file is read
+    as well.
+    """
     from importlib.metadata import EntryPoint, entry_points
 
-    project = Path(__file__).parents[3] / "pyproject.toml"
-    listed = (
-        tomllib.loads(project.read_text("utf-8"))["project"]["entry-points"]
-        if project.exists()
-        else {}
-    )
-    here = {
-        name: EntryPoint(name, value, ENTRY_POINTS)
-        for name, value in listed.get(ENTRY_POINTS, {}).items()
-    }
-    return here | {entry.name: entry for entry in entry_points(group=ENTRY_POINTS)}
+    commands: dict[str, EntryPoint] = {}
+    project_file = Path(__file__).parents[3] / "pyproject.toml"
+    if project_file.exists():
+        groups = tomllib.loads(project_file.read_text("utf-8"))["project"]["entry-points"]
+        for name, value in groups.get(ENTRY_POINTS, {}).items():
+            commands[name] = EntryPoint(name, value, ENTRY_POINTS)
+    for installed in entry_points(group=ENTRY_POINTS):
+        commands[installed.name] = installed
+    return commands
 
 
 class Commands(TyperGroup):
-    """The commands, listed by ``--help`` in `ORDER`."""
+    """The group of all commands, which ``--help`` lists in `ORDER`."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         """The names of all commands."""
-        return sorted(
-            [*self.commands, *added_commands()], key=lambda name: (*ORDER, name).index(name)
-        )
+        names = [*self.commands, *added_commands()]
+        in_order = [name for name in ORDER if name in names]
+        return in_order + [name for name in names if name not in ORDER]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """The command of a name; None if there is none."""
-        if command := super().get_command(ctx, cmd_name):
+        command = super().get_command(ctx, cmd_name)
+        if command is not None:
             return command
         added = added_commands().get(cmd_name)
-        return get_command(added.load()) if added else None
+        return get_command(added.load()) if added is not None else None
 
 
 class Grouped(TyperCommand):
-    """A command whose ``--help`` lists the options under the headings that `rich_help_panel` gives them."""
+    """A command whose ``--help`` lists its options under headings.
+
+    The heading of an option is its `rich_help_panel`. Options that are hidden are named at the end.
+    """
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write arguments, then options without a heading, then each heading with its options."""
-        headings: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
+        lines_by_heading: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
         for parameter in self.get_params(ctx):
-            if record := parameter.get_help_record(ctx):
-                argument = parameter.param_type_name == "argument"
-                heading = (
-                    "Arguments"
-                    if argument
-                    else getattr(parameter, "rich_help_panel", None) or "Options"
-                )
-                headings.setdefault(heading, []).append(record)
-        for heading, records in headings.items():
+            help_line = parameter.get_help_record(ctx)
+            if help_line is None:
+                continue
+            heading = getattr(parameter, "rich_help_panel", None) or "Options"
+            if parameter.param_type_name == "argument":
+                heading = "Arguments"
+            lines_by_heading.setdefault(heading, []).append(help_line)
+
+        for heading, help_lines in lines_by_heading.items():
             with formatter.section(heading):
-                formatter.write_dl(records)
+                formatter.write_dl(help_lines)
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        """Name the hidden options, so that nobody takes them for removed."""
+        super().format_epilog(ctx, formatter)
+        names = [
+            parameter.opts[0]
+            for parameter in self.get_params(ctx)
+            if getattr(parameter, "hidden", False)
+        ]
+        if not names:
+            return
+        formatter.write_paragraph()
+        formatter.write("Further options; docs/reference/commands.md explains them:\n")
+        # Indented further than options are, for those who read this page by a program.
+        with formatter.indentation(), formatter.indentation():
+            formatter.write_text(", ".join(names))
 
 
-IDLE = {"GOMP_SPINCOUNT": "10000", "OPENBLAS_THREAD_TIMEOUT": "16"}
-"""For how long threads of torch and NumPy that wait for work keep their core busy: tenths of a millisecond.
-
-By default it is milliseconds, in which a small training beside other processes costs several times its own work.
-"""
 app = typer.Typer(
     name="infomax",
     cls=Commands,
-    rich_markup_mode=None,  # plain help: half the time, and "[default: 512]" is not taken for markup
+    # Plain help takes half the time, and does not take "[default: 512]" for markup.
+    rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
 
 
-def _print_version(asked: bool) -> None:
-    if asked:
+def _print_version(is_asked_for: bool) -> None:
+    if is_asked_for:
         print(f"infomax {__version__}")
         raise typer.Exit
 
@@ -109,9 +135,8 @@ def start(
     ] = False,
 ) -> None:
     """Deep Graph Infomax: learn one vector per node of a graph, without labels."""
-    for name, value in IDLE.items():
+    # Libraries read these when they are loaded, which no command has done yet.
+    for name, value in IDLE_THREADS.items():
         os.environ.setdefault(name, value)
-    if (
-        memory.has_limit()
-    ):  # torch's allocator would reserve 1 GB at a time (mimalloc, on aarch64); in kB
-        os.environ.setdefault("MIMALLOC_ARENA_RESERVE", str(64 << 10))
+    if memory.has_limit():
+        os.environ.setdefault("MIMALLOC_ARENA_RESERVE", str(ARENA_KILOBYTES))

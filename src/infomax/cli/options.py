@@ -1,10 +1,10 @@
-"""Arguments and options that several commands share."""
+"""Arguments and options that several commands share, and the graph that they name."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from copy import copy
 from dataclasses import replace
 from functools import partial, wraps
@@ -21,25 +21,37 @@ if TYPE_CHECKING:
     from infomax.graphs.graph import Graph
 
 T = TypeVar("T")
-GRAPH, MACHINE, COLUMNS = "Graph", "Machine", "Columns of tables"
-"""Headings of options in ``infomax train --help``; what most people need has none, and comes first."""
+TABLES = "What the tables hold"
+"""A heading of ``--help``. Options that most people need have none, and come first."""
+MACHINE = "Where it runs"
+MOST_THREADS = 1024
+"""Libraries crash where the system cannot start as many threads as a person asks for."""
 
 
 def option(metavar: str, help: str, *names: str, heading: str | None = None, **more: Any) -> Any:
-    """An option: what stands for its value, and what it does; typer makes its name of the parameter's."""
+    """An option of a command.
+
+    Args:
+        metavar: what stands for its value in ``--help``.
+        help: what it does.
+        names: its names; by default typer makes one of the parameter's name.
+        heading: the heading under which ``--help`` lists it.
+        more: what else `typer.Option` takes.
+    """
     return typer.Option(*names, metavar=metavar, help=help, rich_help_panel=heading, **more)
 
 
-def optional(kind: Any, metavar: str, help: str, *names: str, **more: Any) -> Any:
-    """The annotation of an option for `has_options`, whose value is of a kind, or None."""
-    return Annotated[kind | None, option(metavar, help, *names, **more)]
+def optional(value_type: Any, metavar: str, help: str, *names: str, **more: Any) -> Any:
+    """The annotation of an option for `has_options`: a value of a type, or None."""
+    return Annotated[value_type | None, option(metavar, help, *names, **more)]
 
 
 def _use_threads(count: int | None) -> None:
-    if count is not None:
-        os.environ["OMP_NUM_THREADS"] = str(count)  # for libraries that are loaded later
-        if "torch" in sys.modules:
-            sys.modules["torch"].set_num_threads(count)
+    if count is None:
+        return
+    os.environ["OMP_NUM_THREADS"] = str(count)  # for libraries that are loaded later
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(count)
 
 
 def writable(path: Path | None) -> Path | None:
@@ -59,7 +71,10 @@ def _result_file(path: Path | None) -> Path | None:
 
 
 def _device_name(name: str) -> str:
-    """Refuse what is no name of a device, also where a command comes to need none; torch is not loaded."""
+    """Refuse what is no name of a device, without loading torch.
+
+    A command that comes to need no device refuses such a name as well.
+    """
     device_type, colon, number = name.partition(":")
     is_numbered = device_type == "cuda" and number.isdecimal()
     if device_type not in ("auto", "cpu", "cuda") or (colon and not is_numbered):
@@ -72,9 +87,9 @@ GraphArgument = Annotated[
     str,
     typer.Argument(
         metavar="GRAPH",
-        help="A data set's name, a folder with edges.* and nodes.*, edges.csv[,nodes.csv], an .npz, a .graphml, a "
-        "folder of these, or one that prepare wrote; or a database: SQLite, DuckDB, postgresql://..., "
-        "a folder of tables.",
+        help="A data set's name, a folder with edges.* and nodes.*, edges.csv[,nodes.csv], an "
+        ".npz, a .graphml, a folder of these, or one that prepare wrote; or a database: SQLite, "
+        "DuckDB, postgresql://..., a folder of tables.",
     ),
 ]
 NodesArgument = Annotated[
@@ -89,8 +104,9 @@ Directed = Annotated[
     bool | None,
     typer.Option(
         "--directed/--undirected",
-        help="Whether messages go from source to target only.  [default: as a .graphml says, else undirected]",
-        rich_help_panel=GRAPH,
+        help="Whether messages go from source to target only.  "
+        "[default: as a .graphml says, else undirected]",
+        rich_help_panel=TABLES,
         show_default=False,
     ),
 ]
@@ -105,8 +121,9 @@ Threads = Annotated[
         "Use at most so many CPU threads.  [default: OMP_NUM_THREADS, else one per core]",
         heading=MACHINE,
         min=1,
-        max=1024,  # libraries crash where the system cannot start so many
+        max=MOST_THREADS,
         callback=_use_threads,
+        # Before a graph is read, so that libraries which reading loads obey it.
         is_eager=True,
         expose_value=False,
     ),
@@ -134,12 +151,13 @@ ResultFile = Annotated[
 Seed = Annotated[int, option("N", "Seed of all that is drawn at random.", min=0, max=2**32 - 1)]
 PROBE_NAMES = "paper|converged|validated"
 PROBE_HELP = (
-    "paper: 100 steps of softmax regression, or of one logistic regression per label. converged: the same until it "
-    "converges. validated: for one label per node, logistic regression with C chosen on validation nodes."
+    "paper: 100 steps of softmax regression, or of one logistic regression per label. converged: "
+    "the same until it converges. validated: for one label per node, logistic regression with C "
+    "chosen on validation nodes."
 )
 ProbeName = Annotated[str, option(PROBE_NAMES, PROBE_HELP)]
 
-_column = partial(optional, heading=COLUMNS)
+_column = partial(optional, heading=TABLES)
 TABLE_OPTIONS = {
     "id": _column(
         str, "COLUMN", "The column of ids in the node table.  [default: id, else the first]"
@@ -156,26 +174,29 @@ TABLE_OPTIONS = {
     "weight": _column(
         str,
         "COLUMN",
-        "The column of weights; count: how many rows an edge has.  [default: weight, if there is one]",
+        "The column of weights; count: how many rows an edge has.  "
+        "[default: weight, if there is one]",
     ),
     "features": _column(
         list[str],
         "COLUMN|FILE",
-        "A column that is a feature; others are then ignored. May be repeated. Or a file with one row per node: "
-        ".npy, or .npz of scipy; or degrees or positions, made of the edges.  [default: all columns, else positions]",
+        "A column that is a feature; others are then ignored. May be repeated. Or a file with one "
+        "row per node: .npy, or .npz of scipy; or degrees or positions, made of the edges.  "
+        "[default: all columns, else positions]",
     ),
     "columns": _column(
         list[str],
         "NAME=KIND",
-        "What a column, of several types TYPE.NAME, is: number, boolean, category, date, text, tokens, name, label, "
-        "ignore, id, time; source, target, weight or relation of edges; type or group of nodes. May be repeated.  "
-        "[default: found from its name and values]",
+        "What a column, of several types TYPE.NAME, is: number, boolean, category, date, text, "
+        "tokens, name, label, ignore, id, time; source, target, weight or relation of edges; type "
+        "or group of nodes. May be repeated.  [default: found from its name and values]",
         "--column",
     ),
     "ignore": _column(
         list[str], "COLUMN", "A column of the node table to ignore. May be repeated."
     ),
-    "schema": _column(
+    # It says what all others say, so it stands among the options that most people need.
+    "schema": optional(
         str,
         "FILE",
         "What all tables and columns are; infomax info GRAPH --schema FILE writes it.",
@@ -190,8 +211,9 @@ TABLE_OPTIONS = {
         bool | None,
         typer.Option(
             "--header/--no-header",
-            help="Whether the first line of text tables names the columns; else they are column1, column2, ...",
-            rich_help_panel=COLUMNS,
+            help="Whether the first line of text tables names the columns; "
+            "else they are column1, column2, ...",
+            rich_help_panel=TABLES,
             show_default=False,
         ),
     ],
@@ -206,12 +228,14 @@ TABLE_OPTIONS = {
     "pk": _column(
         list[str],
         "TABLE.COLUMN",
-        "The column, or columns joined by +, that tell the rows of a table of a database apart. May be repeated.",
+        "The column, or columns joined by +, that tell the rows of a table of a database apart. "
+        "May be repeated.",
     ),
     "table": _column(
         list[str],
         "TABLE=ROLE",
-        "What a table of a database becomes: nodes, facts, edges, lookup or ignore. May be repeated.",
+        "What a table of a database becomes: nodes, facts, edges, lookup or ignore. "
+        "May be repeated.",
     ),
     "types": _column(
         str, "TYPE,TYPE", "The types of nodes where edges begin and end, as user,item."
@@ -231,7 +255,8 @@ TABLE_OPTIONS = {
     "time": _column(
         list[str],
         "COLUMN",
-        "Since when a row is there; of several types TYPE.COLUMN. Rows of edge tables then become nodes.",
+        "Since when a row is there; of several types TYPE.COLUMN. Rows of edge tables then become "
+        "nodes.",
     ),
     "as_of": _column(
         str, "DAY", "Leave out rows of a later time, and their edges: 2010-01-01, or with the hour."
@@ -240,29 +265,35 @@ TABLE_OPTIONS = {
 """The options about tables, by the names that `Columns.of` has for them."""
 SAID_BY_COLUMN = ("id", "source", "target", "groups", "node_type", "edge_type")
 """Options that say what ``--column NAME=USE`` says; other tools type them."""
+SAID_BY_SCHEMA = (*SAID_BY_COLUMN, "name", "weight", "ignore", "key", "pk", "table")
+"""Options that say what a line of a schema says, and ``infomax info`` lists."""
+TEXT_FORMAT = ("delimiter", "header", "encoding")
+"""Options about text tables that are written otherwise than most are."""
 FeatureFile = _column(str, "FILE", "A file with one row per node: .npy, or .npz of scipy.")
 """Features of a graph for a trained encoder, which knows the names of columns."""
 
 
 def reads_tables(*names: str, **others: Any) -> Callable[[Callable[..., T]], Callable[..., T]]:
-    """Give a command some of the options about tables, and others; ``tables`` has those that were given."""
+    """Give a command some of the options about tables, and others, in its parameter ``tables``."""
     return has_options(tables={name: TABLE_OPTIONS[name] for name in names} | others)
 
 
-def table_options(*left_out: str) -> dict[str, Any]:
-    """The options about tables of a command that reads a new graph, but for some.
+def table_options(*left_out: str, hidden: Collection[str] = SAID_BY_COLUMN) -> dict[str, Any]:
+    """The options about tables of a command that reads a new graph.
 
-    Those that ``--column NAME=USE`` says as well are not listed by ``--help``.
+    Args:
+        left_out: the options that the command does not have.
+        hidden: the options that it has, and that its ``--help`` only names.
     """
-    return {
-        name: _unlisted(annotation) if name in SAID_BY_COLUMN else annotation
-        for name, annotation in TABLE_OPTIONS.items()
-        if name not in left_out
-    }
+    options = {}
+    for name, annotation in TABLE_OPTIONS.items():
+        if name not in left_out:
+            options[name] = as_hidden(annotation) if name in hidden else annotation
+    return options
 
 
-def _unlisted(annotation: Any) -> Any:
-    """The annotation of an option that ``--help`` does not list."""
+def as_hidden(annotation: Any) -> Any:
+    """The annotation of the same option, which ``--help`` only names."""
     value_type, info = get_args(annotation)
     info = copy(info)
     info.hidden = True
@@ -270,29 +301,42 @@ def _unlisted(annotation: Any) -> Any:
 
 
 def has_options(**groups: Mapping[str, Any]) -> Callable[[Callable[..., T]], Callable[..., T]]:
-    """Give a command groups of options, by name, in place of a parameter; it has the values that were given."""
+    """Give a command groups of options.
+
+    Each group takes the place of the parameter of its name. The command gets a dictionary there,
+    of those options that a person has given.
+
+    Args:
+        groups: the annotations of the options, by group and option.
+    """
 
     def decorate(command: Callable[..., T]) -> Callable[..., T]:
         parameters: list[Parameter] = []
-        for name, own in signature(command, eval_str=True).parameters.items():
-            more = groups.get(name, {}).items()
-            added = [
-                Parameter(one, Parameter.KEYWORD_ONLY, default=None, annotation=kind)
-                for one, kind in more
-            ]
-            parameters += added or [own]
+        for name, parameter in signature(command, eval_str=True).parameters.items():
+            if name not in groups:
+                parameters.append(parameter)
+                continue
+            for option_name, annotation in groups[name].items():
+                parameters.append(
+                    Parameter(
+                        option_name, Parameter.KEYWORD_ONLY, default=None, annotation=annotation
+                    )
+                )
 
         @wraps(command)
-        def run(**given: Any) -> T:
-            for group, names in groups.items():
-                values = {name: given.pop(name) for name in names}
-                given[group] = {
-                    name: value for name, value in values.items() if value not in (None, [], "")
+        def run(**values: Any) -> T:
+            for group, option_names in groups.items():
+                values_of_group = {name: values.pop(name) for name in option_names}
+                values[group] = {
+                    name: value
+                    for name, value in values_of_group.items()
+                    if value not in (None, [], "")
                 }
-            return command(**given)
+            return command(**values)
 
+        # Typer makes the options of a command from its signature.
         run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
-        run.__annotations__ = {one.name: one.annotation for one in parameters}
+        run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
         return run
 
     return decorate
@@ -302,15 +346,22 @@ def open_graph(
     name: str,
     labels: list[str] | None,
     directed: bool | None,
-    columns: Mapping[str, Any],
+    table_choices: Mapping[str, Any],
     *,
     nodes: str | None = None,
     like: Graph | None = None,
     labels_like: Graph | None = None,
 ) -> Graph:
-    """Read the graph that GRAPH and NODES name, with the columns that a person chose, or as those of another graph.
+    """Read the graph that GRAPH and NODES name.
 
-    For labels of the nodes of a known graph, ``labels_like``, no features are read.
+    Args:
+        name: GRAPH, as a person types it: a path, an address, or the name of a data set.
+        labels: the columns that are labels.
+        directed: whether edges have a direction; None: as the file says.
+        table_choices: the options about tables that a person gave, by name.
+        nodes: NODES, the node table.
+        like: a graph; the tables are read as its tables were.
+        labels_like: a graph for whose nodes labels are read, without features.
     """
     from infomax.datasets import DATASETS, load_dataset
     from infomax.graphs.graph import Graph
@@ -320,24 +371,22 @@ def open_graph(
 
     path = Path(name)
     if path.exists() or path.suffix or "," in name or "://" in name or nodes is not None:
-        chosen = Columns.of(labels or (), **columns)
+        columns = Columns.of(labels or (), **table_choices)
         if like is not None:
-            chosen = like_known(chosen, like)
+            columns = like_known(columns, like)
         elif labels_like is not None:
-            chosen = replace(chosen, schema=labels_like.schema).like((), None)
+            columns = replace(columns, schema=labels_like.schema).like((), None)
         with show.Steps("reading", None) as steps:
-            graph = Graph.of(read_record(name, nodes, chosen, directed=directed, progress=steps.at))
-    elif name.lower() not in DATASETS:
-        raise InputError(
-            name, f"a file, a folder or a data set ({', '.join(DATASETS)})", "nothing of that name"
-        )
-    elif columns:
-        raise InputError(
-            f"--{next(iter(columns))}", "tables to choose columns of", f"the data set {name}"
-        )
-    else:
-        graph = with_labels(
-            load_dataset(name), labels or (), f"{name} --labels {','.join(labels or ())}"
-        )
-        check_directions(graph, directed, name)
+            record = read_record(name, nodes, columns, directed=directed, progress=steps.at)
+            return Graph.of(record)
+
+    if name.lower() not in DATASETS:
+        expected = f"a file, a folder or a data set ({', '.join(DATASETS)})"
+        raise InputError(name, expected, "nothing of that name")
+    if table_choices:
+        option_name = f"--{next(iter(table_choices))}"
+        raise InputError(option_name, "tables to choose columns of", f"the data set {name}")
+    location = f"{name} --labels {','.join(labels or ())}"
+    graph = with_labels(load_dataset(name), labels or (), location)
+    check_directions(graph, directed, name)
     return graph

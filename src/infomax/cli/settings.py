@@ -6,106 +6,114 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from infomax.cli.options import GRAPH, option, optional
+from infomax.cli.options import option, optional
 from infomax.errors import InputError
 
 if TYPE_CHECKING:
     from infomax.estimator import DGI
 
-_method, _training, _part = (
-    partial(optional, heading=heading) for heading in ("Method", "Training", "Parts")
-)
+VECTORS = "What a vector is made of"
+TRAINING = "How training goes"
+"""Headings of ``infomax train --help``."""
+MOST_RUNS = 10_000
+"""Each run of a training has a folder."""
+
+_about_vectors = partial(optional, heading=VECTORS)
+_about_training = partial(optional, heading=TRAINING)
+_hidden = partial(optional, hidden=True)
 Preset = Annotated[
     str,
     option(
         "NAME",
         "The set-up to start from: whole-graph, batches, mean-pool or many-graphs. "
-        "auto: many-graphs where there are several, else the whole graph if it fits and a CPU need not be slow, else "
-        "batches.",
-        heading="Method",
+        "auto: many-graphs where there are several, else the whole graph if it fits and a CPU "
+        "need not be slow, else batches.",
+        heading=TRAINING,
     ),
 ]
 Seed = Annotated[
-    int, option("N", "Decides the first weights and every corruption.", heading="Training")
+    int, option("N", "Decides the first weights and every corruption.", heading=TRAINING)
 ]
 Runs = Annotated[
     int,
     option(
         "R",
         "Train R encoders, with seeds from --seed on; evaluate shows mean and spread.",
-        heading="Training",
+        heading=TRAINING,
         min=1,
-        max=10_000,  # each has a folder
+        max=MOST_RUNS,
     ),
 ]
 SETTINGS = {
-    "dim": optional(
+    "vectors": _about_vectors(
+        str,
+        "PART,...",
+        "recipe: encoder,own,pooled,positions; or some of these; or paper: the encoder's own.  "
+        "[default: recipe]",
+    ),
+    "dim": _about_vectors(
         int,
         "N",
         "Width of the encoder, one part of the vectors.  [default: 512]",
     ),
-    "epochs": optional(
-        int,
-        "N",
-        "Train so many epochs, with --patience at most so many; 0 is Random-Init.  [default: the preset's]",
-    ),
-    "hold_out_edges": optional(
-        float,
-        "SHARE",
-        "Set a share of the edges aside, as 0.1, for evaluate RUN --edges.",
-        heading=GRAPH,
-    ),
-    "vectors": _method(
-        str,
-        "PART,...",
-        "recipe: encoder,own,pooled,positions; or some of these; or paper: the encoder's own.  [default: recipe]",
-    ),
-    "half_life": _method(
+    "half_life": _about_vectors(
         str,
         "LIFE,...",
-        "Where rows have times: a pooled part for each, as 60d,365d,forever, in which newer rows weigh more.",
+        "Where rows have times: a pooled part for each, as 60d,365d,forever, in which newer rows "
+        "weigh more.",
     ),
-    "type": _method(
+    "type": _about_vectors(
         list[str], "NAME", "Of several types of nodes, train this one only. May be repeated."
     ),
-    "hops": _method(
-        int, "N", "Of several types: the steps of the longest path.  [default: 2]", min=1
-    ),
-    "paths": _method(
+    "paths": _about_vectors(
         str, "PATH,...", "Of several types: the paths, such as author-paper-author, by name."
     ),
-    "lr": _training(
-        float,
-        "RATE",
-        "Highest learning rate of Adam.  [default: by the width, 0.002 at 512]",
+    "encoder": _about_training(
+        Literal["gcn", "mean-pool", "two-hops"],
+        "NAME",
+        "gcn, mean-pool, or two-hops: the node, one hop and two side by side.  "
+        "[default: the preset's]",
     ),
-    "patience": _training(
+    "epochs": _about_training(
+        int,
+        "N",
+        "Train so many epochs, with --patience at most so many; 0 is Random-Init.  "
+        "[default: the preset's]",
+    ),
+    "patience": _about_training(
         int,
         "N",
         "Train as in the paper: at a constant rate, until so many epochs had no lower loss.",
     ),
-    "steps": _training(int, "N", "Steps of a training in batches.  [default: 200]", min=0),
-    "batch": _training(int, "N", "Nodes per step.  [default: 16384, of several types 2048]", min=1),
-    "encoder": _part(
-        Literal["gcn", "mean-pool", "two-hops"],
-        "NAME",
-        "gcn, mean-pool, or two-hops: the node, one hop and two side by side.  [default: the preset's]",
+    "hold_out_edges": _about_training(
+        float,
+        "SHARE",
+        "Set a share of the edges aside, as 0.1, for evaluate RUN --edges.",
     ),
-    "layers": _part(int, "N", "Layers of an encoder other than two-hops.", min=1),
-    "corruption": _part(
+    # A preset stands for the following, which are for experiments.
+    "lr": _hidden(
+        float, "RATE", "Highest learning rate of Adam.  [default: by the width, 0.002 at 512]"
+    ),
+    "steps": _hidden(int, "N", "Steps of a training in batches.  [default: 200]", min=0),
+    "batch": _hidden(int, "N", "Nodes per step.  [default: 16384, of several types 2048]", min=1),
+    "hops": _hidden(
+        int, "N", "Of several types: the steps of the longest path.  [default: 2]", min=1
+    ),
+    "layers": _hidden(int, "N", "Layers of an encoder other than two-hops.", min=1),
+    "corruption": _hidden(
         Literal["shuffle", "flip", "both"], "NAME", "shuffle features, flip edges, or both."
     ),
-    "rho": _part(float, "RATE", "Rate of flipped edges.  [default: 0.001]", min=0, max=1),
-    "readout": _part(
+    "rho": _hidden(float, "RATE", "Rate of flipped edges.  [default: 0.001]", min=0, max=1),
+    "readout": _hidden(
         Literal["mean", "set2set", "diffpool"],
         "NAME",
         "mean, set2set or diffpool.  [default: mean]",
     ),
-    "scale": _part(
+    "scale": _hidden(
         str, "NAME", "auto, rows, columns or none: the scaling of features.  [default: auto]"
     ),
 }
-"""The options of a training that have no value of their own: a preset, or nothing, stands for them."""
+"""The options of a training that have no value of their own: without one, the preset decides."""
 
 DEFAULT_FLIP_RATE = 1e-3
 BATCHES = ("batches", "type-batches")
@@ -120,7 +128,7 @@ PRESETS_WITH_OPTION = {
     "layers": ("auto", "whole-graph", "batches", "mean-pool"),
     "batch": BATCHES,
 }
-"""The presets that an option is for; others are for all."""
+"""The presets that an option is for. Options that are not here are for all presets."""
 PART_NAMES = {
     "encoder": {"gcn": "GCN", "mean-pool": "MeanPool", "two-hops": "TwoHops"},
     "corruption": {"shuffle": "shuffle_features", "flip": "flip_edges", "both": "flip_and_shuffle"},
@@ -132,9 +140,14 @@ PART_NAMES = {
 def build_model(
     user_choices: Mapping[str, Any], node_type: str = "", seed: int | None = None
 ) -> DGI:
-    """The model that the options of `train`, by name, mean for a type of nodes.
+    """The model that the options of `train` mean for a type of nodes.
 
-    What is out of range or does not fit the preset is refused, before a graph is read.
+    A value that is out of range or does not fit the preset is refused, before a graph is read.
+
+    Args:
+        user_choices: the options of `train` by name.
+        node_type: the type of nodes; "" for a graph of one type.
+        seed: the seed, of several runs; None: as the options say.
     """
     from infomax.estimator import DGI
 
@@ -158,20 +171,21 @@ def build_model(
 
 
 def means_batches(user_choices: Mapping[str, Any]) -> str:
-    """The option by which batches are meant where no preset is named; "" for none."""
+    """The option that asks for batches where no preset is named; "" where none does."""
     for name in ("steps", "batch"):
         if user_choices[name] is not None:
             return f"--{name}"
     return ""
 
 
-def words(text: str | None) -> list[str]:
-    """The words of a list with commas."""
-    return [word.strip() for word in (text or "").split(",") if word.strip()]
+def split_list(text: str | None) -> list[str]:
+    """The entries of a list with commas."""
+    entries = [entry.strip() for entry in (text or "").split(",")]
+    return [entry for entry in entries if entry]
 
 
 def _parts(preset: str, user_choices: Mapping[str, Any]) -> dict[str, Any]:
-    """The parts, as arguments of `DGI`, that the options mean."""
+    """The arguments of `DGI` for the parts that the options name."""
     from infomax.training.part_names import PARTS
     from infomax.training.presets import PRESETS
 
@@ -207,13 +221,17 @@ def _parts(preset: str, user_choices: Mapping[str, Any]) -> dict[str, Any]:
 def _encoder_along_paths(
     node_type: str, parts: Mapping[str, Any], user_choices: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The encoder of a type of nodes: along the paths that were named and begin at it, else those found."""
+    """The encoder of a type of nodes, as an argument of `DGI`.
+
+    It reads along the paths that a person named and that begin at the type, else along all paths
+    of so many hops.
+    """
     from infomax.parts.encoders import PathMean
 
     if "encoder" in parts:
         expected = "that along paths, for a graph of several types of nodes"
         raise InputError("encoder", expected, "another", "Leave it out.")
-    paths = [path for path in words(user_choices["paths"]) if path.split("-")[0] == node_type]
+    paths = [path for path in split_list(user_choices["paths"]) if path.split("-")[0] == node_type]
     if paths:
         return {"encoder": partial(PathMean, paths=paths)}
     return {"encoder": partial(PathMean, hops=user_choices["hops"] or 2)}

@@ -21,25 +21,31 @@ if TYPE_CHECKING:
 
 
 @app.command(cls=Grouped)
-@options.has_options(chosen=settings.SETTINGS, tables=options.table_options())
+@options.has_options(
+    method=settings.SETTINGS,
+    tables=options.table_options(hidden=(*options.SAID_BY_SCHEMA, *options.TEXT_FORMAT)),
+)
 def train(
     graph: options.GraphArgument,
     nodes: options.NodesArgument = None,
     *,
     out: Annotated[Path, option("RUN", "The run folder to write.")],
     labels: options.Labels = None,
-    directed: options.Directed = None,
-    preset: settings.Preset = "auto",
-    chosen: dict[str, Any],
     resume: options.Resume = False,
+    tables: dict[str, Any],
+    directed: options.Directed = None,
+    method: dict[str, Any],
+    preset: settings.Preset = "auto",
     seed: settings.Seed = 0,
     runs: settings.Runs = 1,
     device: options.Device = "auto",
     threads: options.Threads = None,
-    tables: dict[str, Any],
     context: typer.Context,
 ) -> None:
-    """Train on a graph; writes a run folder. Of several types of nodes, each is trained, into a folder of its own."""
+    """Train on a graph; writes a run folder.
+
+    Of several types of nodes, each is trained, into a folder of its own.
+    """
     from infomax.cli.torchrun import joined
 
     with joined(device) as ranks:
@@ -167,7 +173,7 @@ def _graphs_by_type(
 
 def _refuse_paths_from_others(user_choices: Mapping[str, Any], graphs: Mapping[str, Graph]) -> None:
     """Refuse a path that begins at a type that is not trained."""
-    for path in settings.words(user_choices["paths"]):
+    for path in settings.split_list(user_choices["paths"]):
         first_type = path.split("-")[0]
         if first_type not in graphs:
             raise InputError("--paths", f"paths that begin at {' or '.join(graphs)}", shorten(path))
