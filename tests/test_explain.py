@@ -14,13 +14,14 @@ from sample_graphs import random_graph
 from infomax import DGI, Graph
 from infomax.arrays.sparsity import dense
 from infomax.errors import InputError
+from infomax.estimator.explaining import Explanation, explain_node, weights_of_messages
 from infomax.kernels import Backend
 from infomax.views.propagation import Normalisation, Propagation
 
 NODES = 40
 
 
-def shop_graph() -> Graph:
+def shop_graph(*, has_text: bool = True) -> Graph:
     rows = np.arange(NODES)
     nodes = pd.DataFrame(
         {
@@ -34,6 +35,8 @@ def shop_graph() -> Graph:
             ],
         }
     )
+    if not has_text:
+        nodes = nodes.drop(columns="about")
     edges = pd.DataFrame(
         {"source": nodes["id"], "target": np.roll(nodes["id"], 1), "weight": 1.0 + rows % 3}
     )
@@ -104,15 +107,56 @@ def test_a_column_is_followed_alone(model: DGI) -> None:
         model.explain("n5", column="cty")
 
 
+def sum_of_terms(explanation: Explanation) -> tuple[float, float]:
+    """The raw value of the one number that is explained, and the sum of its terms."""
+    ((number,),) = (part.numbers for part in explanation.parts if part.numbers)
+    assert len(number.terms) == number.term_count
+    return number.raw, sum(term.value * term.weight for term in number.terms)
+
+
+def test_numbers_of_the_own_and_the_pooled_part_are_the_sums_of_their_terms(model: DGI) -> None:
+    columns = model.transform(model.graph_).columns
+    for part in ("own", "pooled"):
+        for number in range(columns[part].start, columns[part].stop):
+            explanation = explain_node(model.fitted_, "n5", "cpu", number=number, most_terms=1000)
+            raw, sum_of_raw = sum_of_terms(explanation)
+            assert sum_of_raw == pytest.approx(raw, rel=1e-4, abs=1e-6)
+
+
+def test_a_number_leads_to_the_cells_it_is_made_of() -> None:
+    graph = shop_graph(has_text=False)
+    model = DGI(8, epochs=1, seed=0, device="cpu").fit(graph)
+    embeddings = model.transform(graph)
+    names = [name for part in embeddings.parts.values() for name in part]
+
+    def columns_behind(number: int) -> list[str]:
+        return [column.name for column in model.explain("n5", number=number).columns]
+
+    assert columns_behind(names.index("city=Genf")) == ["city"]
+    assert columns_behind(embeddings.columns["encoder"].start) == ["age", "city", "born"]
+    assert columns_behind(embeddings.columns["pooled"].start) == []
+    last_position = embeddings.columns["positions"].stop - 1
+    explanation = model.explain("n5", number=last_position)
+    ((number,),) = (part.numbers for part in explanation.parts if part.numbers)
+    assert (number.position, number.terms) == (last_position, [])
+
+
+def test_a_number_outside_the_vector_is_refused(model: DGI) -> None:
+    width = len(model.explain("n5").vector)
+    for number in (-1, width):
+        with pytest.raises(InputError, match=f"--number: .* found {number}"):
+            model.explain("n5", number=number)
+    with pytest.raises(InputError, match="a column or a number"):
+        model.explain("n5", number=0, column="age")
+
+
 @pytest.mark.parametrize("rule", [Normalisation(True, 0.5, 0.5), Normalisation(True, 1, 0)])
 def test_shares_of_messages_are_those_of_the_propagation(rule: Normalisation) -> None:
-    from infomax.estimator.explaining import _weights_of_messages
-
     graph = random_graph(seed=1)
     matrix = Propagation.of(graph, rule, Backend(torch.device("cpu")), torch.float64)
     expected = (matrix @ torch.eye(graph.num_nodes, dtype=torch.float64)).numpy()
     for row in range(graph.num_nodes):
-        senders, weights = _weights_of_messages(graph, rule, row)
+        senders, weights = weights_of_messages(graph, rule, row)
         found = np.zeros(graph.num_nodes)
         found[senders] = weights
         np.testing.assert_allclose(found, expected[row], rtol=1e-6)
@@ -130,6 +174,11 @@ def test_paths_of_several_types_are_means_of_means() -> None:
     shares = {sender.id: sender.share for sender in paths["author-paper-author"].senders}
     assert shares == {"a": 0.5, "b": 0.25, "c": 0.25}
     assert {sender.id for sender in paths["author-paper"].senders} == {10, 11}
+
+    pooled_columns = model.transform(graph).columns["pooled"]
+    for number in range(pooled_columns.start, pooled_columns.stop):
+        raw, sum_of_raw = sum_of_terms(model.explain("a", number=number))
+        assert sum_of_raw == pytest.approx(raw, rel=1e-5, abs=1e-6)
     json.dumps(model.explain("a").to_json())
 
 
@@ -143,9 +192,10 @@ def test_the_command_prints_one_screen_or_json(model: DGI, tmp_path: Path) -> No
     assert shown.exit_code == 0, shown.output
     assert len(shown.output.splitlines()) <= 40
     assert "city=Genf" in shown.output
-    one = CliRunner().invoke(
-        app, ["explain", str(tmp_path / "run"), "n5", "--column", "city", "--json"]
-    )
-    values = json.loads(one.output)
+    command = ["explain", str(tmp_path / "run"), "n5"]
+    one_number = CliRunner().invoke(app, [*command, "--number", "8"]).output
+    assert "[8] own 1 of" in one_number
+    assert "more\n" in one_number.splitlines(keepends=True)[-2]
+    values = json.loads(CliRunner().invoke(app, [*command, "--column", "city", "--json"]).output)
     assert [column["cell"] for column in values["columns"]] == ["Genf"]
     assert len(values["vector"]) == len(model.explain("n5").vector)

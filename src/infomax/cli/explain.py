@@ -16,7 +16,7 @@ from infomax.errors import format_count
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from infomax.estimator.explaining import ExplainedColumn, Explanation
+    from infomax.estimator.explaining import ExplainedColumn, ExplainedNumber, Explanation
 
 MOST_COLUMNS = 20
 """Columns that are printed; --json has all of them."""
@@ -32,6 +32,9 @@ def explain(
     node: Annotated[str, typer.Argument(metavar="NODE", help="The id or the name of a node.")],
     column: Annotated[
         str | None, option("NAME", "Follow this column alone, with all of its numbers.")
+    ] = None,
+    number: Annotated[
+        int | None, option("N", "Follow the number in this position of the vector, from 0 on.")
     ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print all numbers as JSON instead.")
@@ -49,11 +52,11 @@ def explain(
 
     run_of_type, (node_of_type,), _ = of_one_type(run, [node])
     model = DGI.load(run_of_type)
-    explanation = model.explain(node_of_type, column=column, device=device)
+    explanation = model.explain(node_of_type, column=column, number=number, device=device)
     if as_json:
         show.out.print(json.dumps(explanation.to_json(), indent=1, ensure_ascii=False))
         return
-    _show_cells(explanation, has_one_column=column is not None)
+    _show_cells(explanation, has_one_column=column is not None or number is not None)
     _show_paths(explanation)
     _show_parts(explanation)
 
@@ -61,6 +64,8 @@ def explain(
 def _show_cells(explanation: Explanation, *, has_one_column: bool) -> None:
     name = f" ({explanation.name})" if explanation.name else ""
     show.out.print(f"{explanation.node_type} {explanation.id}{name}".strip())
+    if not explanation.columns:
+        return  # a number is followed that no cell of this node is part of
     show.out.print("cells -> features -> what the encoder reads; their length in the own part")
     rows: list[tuple[str, ...]] = []
     for column in explanation.columns[:MOST_COLUMNS]:
@@ -122,9 +127,20 @@ def _show_parts(explanation: Explanation) -> None:
         for number in part.numbers:
             made = f"({number.raw:.4g} - {number.centre:.4g}) x {number.factor:.4g}"
             show.out.print(f"  [{number.position}] {number.name}: {made} = {number.value:.4g}")
+            if number.terms:
+                show.out.print(f"    {_sum_of_terms(number)}")
     rotated = ", then turned onto earlier vectors" if explanation.is_rotated else ""
     width = format_count(len(explanation.vector), "number")
     show.out.print(f"vector: {width} of length {explanation.length:.4g}{rotated}")
+
+
+def _sum_of_terms(number: ExplainedNumber) -> str:
+    """What a raw number is the sum of: ``2.121 = 2.121 of city 7 x 1``."""
+    terms = [f"{term.value:.4g} of {term.name} x {term.weight:.4g}" for term in number.terms]
+    hidden_count = number.term_count - len(terms)
+    if hidden_count > 0:
+        terms.append(f"{hidden_count:,} more")
+    return f"{number.raw:.4g} = {' + '.join(terms)}"
 
 
 def _print_rows(rows: Sequence[Sequence[str]]) -> None:

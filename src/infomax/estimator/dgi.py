@@ -332,7 +332,12 @@ class DGI:
         )
 
     def explain(
-        self, node: Hashable, *, column: str | None = None, device: str | None = None
+        self,
+        node: Hashable,
+        *,
+        column: str | None = None,
+        number: int | None = None,
+        device: str | None = None,
     ) -> Explanation:
         """Show from which cells, edges and parts the vector of a node is made.
 
@@ -340,10 +345,12 @@ class DGI:
 
         Args:
             node: the id or the name of a node of the graph.
-            column: the one column of its table to follow, with all of its numbers. None: all columns.
+            column: the one column of its table to follow, with all of its numbers in the vector.
+            number: the one number of the vector to follow, by its position from 0 on.
             device: see `DGI`. None: that of the model.
         """
-        return explain_node(self._checked(), node, device or self.device, column=column)
+        device_name = self.device if device is None else device
+        return explain_node(self._checked(), node, device_name, column=column, number=number)
 
     # What a fit has left
 

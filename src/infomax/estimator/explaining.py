@@ -1,26 +1,46 @@
-"""From which cells, edges and parts the vector of a node is made, with the numbers at each step."""
+"""Trace the vector of a node back to cells, edges and parts, with the numbers at each step.
+
+Every number of a vector is made in the steps below. Where a number is wrong, `explain_node` shows
+at which step it went wrong, and the table says which function to read then.
+
+=============================  ==================================================================
+step                           function
+=============================  ==================================================================
+cell to features               ``transform`` of the column's type, a file in `infomax.io.encoding`
+features to scaled features    `infomax.arrays.scaling.Scaler.transform`
+scaled features to own part    `infomax.training.own`: `own_projection` (the weights), `project`
+own parts to pooled part       `infomax.training.embed.Embedder`; with half-lives
+                               `infomax.training.decay.Decayed`
+scaled features to encoder     ``layer`` of the encoder, in `infomax.parts.encoders`
+edges to positions             `infomax.training.spectral_positions.fit_spectral_positions`
+raw number to number           `infomax.training.recipe.balance`, for centre and factor
+=============================  ==================================================================
+"""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from infomax.arrays.sparsity import dense
 from infomax.embeddings import Embeddings, rows_of, slices
-from infomax.errors import InputError, shorten, suggest
+from infomax.errors import InputError, check_whole_number, shorten, suggest
 from infomax.training.recipe import Recipe
 from infomax.training.vectors import embed
 from infomax.views.propagation import Normalisation
 from infomax.views.steps import paths_of
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
+    from collections.abc import Hashable, Sequence
 
     from infomax.estimator.fitted_model import FittedModel
     from infomax.graphs.graph import Graph
+
+ROWS_PER_BLOCK = 1 << 12
+"""Senders whose features are made dense at a time."""
 
 
 @dataclass(frozen=True)
@@ -37,9 +57,9 @@ class ExplainedColumn:
     """A column of the node's table.
 
     Attributes:
-        column_type: what it was taken for; "" where features are numbers as they are.
+        column_type: what the column was taken for; "" where features are numbers as they are.
         cell: what the features are decoded to; None for a missing cell.
-        features: those that are not zero, and all of a column of one feature.
+        features: the features that are not zero, and all of a column of one feature.
         own_length: the length of what the column adds to the own part, before that is centred; None
             where vectors have no own part.
     """
@@ -76,8 +96,30 @@ class ExplainedPath:
 
 
 @dataclass(frozen=True)
+class ExplainedTerm:
+    """What a feature, or a node that is pooled over, adds to a raw number: ``value * weight``.
+
+    Attributes:
+        name: the feature or the node.
+        value: the scaled feature, or the number of the node's own part.
+        weight: the entry of the projection, or the weight of the node in the mean.
+    """
+
+    name: str
+    value: float
+    weight: float
+
+
+@dataclass(frozen=True)
 class ExplainedNumber:
-    """One number of the vector: ``(raw - centre) * factor``, but for a rotation onto earlier vectors."""
+    """One number of the vector: ``(raw - centre) * factor``, before any rotation.
+
+    Attributes:
+        position: the index of the number in the vector.
+        terms: the largest of the terms whose sum is ``raw``, where a column or a number is
+            followed. Only numbers of the own and the pooled part are such sums.
+        term_count: the number of all terms.
+    """
 
     position: int
     name: str
@@ -85,6 +127,8 @@ class ExplainedNumber:
     centre: float
     factor: float
     value: float
+    terms: list[ExplainedTerm]
+    term_count: int
 
 
 @dataclass(frozen=True)
@@ -93,7 +137,7 @@ class ExplainedPart:
 
     Attributes:
         share: the share of the squared length of the vector.
-        numbers: the largest, or those that have the name of the column that was asked for.
+        numbers: the largest, or those that are followed.
     """
 
     name: str
@@ -121,7 +165,7 @@ class Explanation:
     vector: list[float]
 
     def to_json(self) -> dict[str, Any]:
-        """All of it as JSON values; dates are text."""
+        """The explanation as JSON values; dates are text."""
         values = asdict(self)
         for column in values["columns"]:
             if isinstance(column["cell"], np.generic):
@@ -130,49 +174,71 @@ class Explanation:
         return values
 
 
+class Followed(NamedTuple):
+    """What the user follows through the vector: one column, one number, or neither."""
+
+    column: str | None
+    number: int | None
+
+    def shown_positions(
+        self, columns: slice, names: Sequence[str], values: NDArray[Any], most_numbers: int
+    ) -> list[int]:
+        """The positions in the vector that are shown of the part in ``columns``."""
+        positions = np.arange(columns.start, columns.stop)
+        if self.number is not None:
+            return [self.number] if columns.start <= self.number < columns.stop else []
+        if self.column is not None:
+            is_named = [is_of_column(name, self.column) for name in names]
+            return [int(position) for position in positions[is_named]]
+        largest_first = np.argsort(-np.abs(values), kind="stable")
+        return [int(position) for position in positions[largest_first[:most_numbers]]]
+
+
 def explain_node(
     fitted: FittedModel,
     node: Hashable,
     device: str,
     *,
     column: str | None = None,
+    number: int | None = None,
     most_senders: int = 3,
     most_numbers: int = 1,
+    most_terms: int = 3,
 ) -> Explanation:
     """Follow the cells and edges of a node to its vector.
 
-    Args:
-        fitted: the model.
-        node: the id or the name of the node.
-        device: where vectors are computed.
-        column: the one column to explain, with all of its numbers in the vector. None: all of them.
-        most_senders: nodes that are named for each path.
-        most_numbers: numbers that are named for each part.
+    The docstring of this module names the function of each step.
+
+    Args: fitted: the model. node: the id or the name of the node. device: where vectors are
+        computed. column: the one column to follow, with all of its numbers in the vector. number:
+        the one number of the vector to follow, by its position from 0 on. most_senders: nodes that
+        are named for each path. most_numbers: numbers that are named for each part, where neither a
+        column nor a number is followed. most_terms: terms that are named for each number that is
+        followed.
     """
     graph = fitted.graph
     recipe = fitted.recipe
     row = int(rows_of(graph.ids, graph.node_names, [node])[0])
     rows = np.array([row])
+    followed = _check_followed(column, number, recipe.width)
 
     # Cells, and the features that they became.
     columns = explain_columns(graph, recipe, row)
     if column is not None:
-        names = [explained.name for explained in columns]
-        if column not in names:
-            raise InputError(
-                "--column",
-                "a column that becomes features",
-                shorten(column),
-                suggest(column, names),
-            )
-        columns = [explained for explained in columns if explained.name == column]
+        columns = [_column_named(columns, column)]
 
     # The vector, and the same before its parts are centred and get their lengths.
     outside_parts = fitted.parts_outside_embedder(graph, recipe)
     unbalanced = replace(recipe, centre=None, factor=None, turn=None)
     raw = embed(unbalanced, graph, device, rows=rows, given=outside_parts)[0]
     vector = embed(recipe, graph, device, rows=rows, given=outside_parts)[0]
-    parts = explain_parts(recipe, raw, vector, most_numbers, column)
+    parts = explain_parts(recipe, raw, vector, most_numbers, followed)
+
+    # What a followed number is the sum of.
+    if column is not None or number is not None:
+        parts = [_with_terms(graph, recipe, row, part, most_terms) for part in parts]
+    if number is not None:
+        columns = _columns_behind(columns, parts)
 
     return Explanation(
         node_type=graph.node_type,
@@ -188,49 +254,87 @@ def explain_node(
     )
 
 
+def _check_followed(column: str | None, number: int | None, width: int) -> Followed:
+    """The column or the number to follow; both, and a number outside the vector, are refused."""
+    if number is None:
+        return Followed(column, None)
+    if column is not None:
+        raise InputError("--number", "a column or a number to follow", "both")
+    return Followed(None, check_whole_number("--number", number, 0, width - 1))
+
+
+def _column_named(columns: list[ExplainedColumn], name: str) -> ExplainedColumn:
+    """The column of a name; refused where no column of that name became features."""
+    columns_by_name = {column.name: column for column in columns}
+    if name not in columns_by_name:
+        remedy = suggest(name, columns_by_name)
+        raise InputError("--column", "a column that becomes features", shorten(name), remedy)
+    return columns_by_name[name]
+
+
+def _columns_behind(
+    columns: list[ExplainedColumn], parts: list[ExplainedPart]
+) -> list[ExplainedColumn]:
+    """The columns of the node that the one number shown in the parts is made of."""
+    (part,) = (part for part in parts if part.numbers)
+    if part.name == "encoder":
+        return columns
+    if part.name != "own":
+        return []  # pooled numbers are made of the columns of other nodes, positions of none
+    term_names = {term.name for term in part.numbers[0].terms}
+    return [
+        column
+        for column in columns
+        if term_names.intersection(feature.name for feature in column.features)
+    ]
+
+
+# Cells
+
+
 def explain_columns(graph: Graph, recipe: Recipe, row: int) -> list[ExplainedColumn]:
     """The columns of a node, with their features before and after scaling."""
     encoded = dense(graph.table[[row]])[0]
     scaled = dense(graph.scaled(recipe.scaler).table[[row]])[0]
-    projection = recipe.projections.get(recipe.node_type)
-    has_own_part = projection is not None and "own" in recipe.parts
 
+    # In a table of numbers alone each column is one feature, as it is.
     encoding = graph.encoding
     if encoding is None:
-        slices_by_column = {
+        features_of_column = {
             name: slice(position, position + 1) for position, name in enumerate(graph.feature_names)
         }
         cells: dict[str, Any] = dict(zip(graph.feature_names, encoded, strict=True))
         column_types: dict[str, str] = {}
     else:
-        slices_by_column = encoding.slices()
+        features_of_column = encoding.slices()
         decoded = encoding.inverse_transform(encoded[None])
         cells = {name: values[0] for name, values in decoded.items()}
-        column_types = {
-            explained.name: explained.column_type for explained in encoding.feature_columns
-        }
+        column_types = {column.name: column.column_type for column in encoding.feature_columns}
 
-    columns = []
-    for name, features in slices_by_column.items():
-        positions = range(features.start, features.stop)
-        kept = [at for at in positions if encoded[at] or scaled[at] or len(positions) == 1]
+    projection = None
+    if "own" in recipe.parts and recipe.node_type in recipe.projections:
+        projection = recipe.projections[recipe.node_type].cpu().numpy()
+
+    explained = []
+    for name, columns in features_of_column.items():
+        features = []
+        for position in range(columns.start, columns.stop):
+            is_zero = encoded[position] == 0 and scaled[position] == 0
+            if is_zero and columns.stop - columns.start > 1:
+                continue
+            feature_name = graph.feature_names[position]
+            values = float(encoded[position]), float(scaled[position])
+            features.append(ExplainedFeature(feature_name, *values))
+
         own_length = None
-        if has_own_part and projection is not None:
-            in_own_part = scaled[features] @ projection[features].cpu().numpy()
-            own_length = float(np.linalg.norm(in_own_part))
-        columns.append(
-            ExplainedColumn(
-                name,
-                column_types.get(name, ""),
-                cells[name],
-                [
-                    ExplainedFeature(graph.feature_names[at], float(encoded[at]), float(scaled[at]))
-                    for at in kept
-                ],
-                own_length,
-            )
-        )
-    return columns
+        if projection is not None:
+            own_length = float(np.linalg.norm(scaled[columns] @ projection[columns]))
+        column_type = column_types.get(name, "")
+        explained.append(ExplainedColumn(name, column_type, cells[name], features, own_length))
+    return explained
+
+
+# Edges
 
 
 def explain_paths(graph: Graph, recipe: Recipe, row: int, most: int) -> list[ExplainedPath]:
@@ -239,28 +343,27 @@ def explain_paths(graph: Graph, recipe: Recipe, row: int, most: int) -> list[Exp
     explained = []
     for name, path in paths_of(graph, rule).items():
         if isinstance(rule, Normalisation):
-            senders, weights = _weights_of_messages(graph, rule, row)
+            senders, weights = weights_of_messages(graph, rule, row)
         else:
-            senders, weights = _weights_along(path, row)
-        order = np.argsort(-weights, kind="stable")[:most]
-        nodes = graph.nodes[path[-1].sender]
+            senders, weights = weights_along(path, row)
+        largest = np.argsort(-weights, kind="stable")[:most]
         total = float(weights.sum()) or 1.0
-        largest = [
-            ExplainedSender(
-                nodes.ids[[sender]].tolist()[0],
-                "" if nodes.node_names is None else str(nodes.node_names[sender]),
-                float(weight / total),
-            )
-            for sender, weight in zip(senders[order], weights[order], strict=True)
-        ]
-        explained.append(ExplainedPath(name, len(senders), largest))
+
+        nodes = graph.nodes[path[-1].sender]
+        explained_senders = []
+        for sender, weight in zip(senders[largest], weights[largest], strict=True):
+            sender_id = nodes.ids[[sender]].tolist()[0]
+            sender_name = "" if nodes.node_names is None else str(nodes.node_names[sender])
+            share = float(weight / total)
+            explained_senders.append(ExplainedSender(sender_id, sender_name, share))
+        explained.append(ExplainedPath(name, len(senders), explained_senders))
     return explained
 
 
-def _weights_of_messages(
+def weights_of_messages(
     graph: Graph, rule: Normalisation, row: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Who sends to a node of the paper's graph, itself as well, and the entries of the propagation matrix."""
+    """Who sends to a node of the paper's graph, itself too, and its row of the propagation."""
     rows = np.array([row])
     _, senders, edge_weights = graph.edges.received(rows)
     if rule.loops:
@@ -272,17 +375,35 @@ def _weights_of_messages(
     return np.asarray(senders, np.int64), np.asarray(weights, np.float64)
 
 
-def _weights_along(path: Any, row: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """The nodes at the end of a path, and their weights in a mean of means."""
+def weights_over_two_hops(
+    graph: Graph, rule: Normalisation, row: int
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """The nodes within two hops of a node of the paper's graph, ascending, and that row of P P."""
+    senders: list[NDArray[np.int64]] = [np.zeros(0, np.int64)]
+    weights: list[NDArray[np.float64]] = [np.zeros(0)]
+    for near, near_weight in zip(*weights_of_messages(graph, rule, row), strict=True):
+        far_senders, far_weights = weights_of_messages(graph, rule, int(near))
+        senders.append(far_senders)
+        weights.append(near_weight * far_weights)
+    nodes, node_of_message = np.unique(np.concatenate(senders), return_inverse=True)
+    summed = np.bincount(node_of_message, np.concatenate(weights), len(nodes))
+    return nodes, summed.astype(np.float64)
+
+
+def weights_along(path: Any, row: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """The nodes at the end of a path, ascending, and their weights in a mean of means."""
     nodes: NDArray[np.int64] = np.array([row])
     weights: NDArray[np.float64] = np.ones(1)
     for step in path:
         positions, senders, edge_weights = step.received(nodes)
         sums = np.bincount(positions, edge_weights, len(nodes))
         in_messages = weights[positions] * edge_weights / sums[positions]
-        nodes, position_of_node = np.unique(senders, return_inverse=True)
-        weights = np.bincount(position_of_node, in_messages, len(nodes)).astype(np.float64)
+        nodes, node_of_message = np.unique(senders, return_inverse=True)
+        weights = np.bincount(node_of_message, in_messages, len(nodes)).astype(np.float64)
     return nodes, weights
+
+
+# Parts, and their numbers
 
 
 def explain_parts(
@@ -290,53 +411,146 @@ def explain_parts(
     raw: NDArray[np.float32],
     vector: NDArray[np.float32],
     most_numbers: int,
-    column: str | None = None,
+    followed: Followed,
 ) -> list[ExplainedPart]:
-    """The parts of a vector, with their lengths and their largest numbers."""
+    """The parts of a vector, with their lengths and the numbers that are shown, without terms."""
     width = len(raw)
     centre = np.zeros(width) if recipe.centre is None else recipe.centre.double().cpu().numpy()
     factor = np.ones(width) if recipe.factor is None else recipe.factor.double().cpu().numpy()
     centred = raw - centre
     balanced = centred * factor
-    parts = recipe.parts or {"encoder": [f"encoder {at}" for at in range(1, width + 1)]}
+    # The paper's vectors have one part, whose columns have no names.
+    names_of_parts = recipe.parts or {"encoder": [f"encoder {n}" for n in range(1, width + 1)]}
 
     # A rotation keeps lengths, so shares are those of the vector before it.
-    embeddings = Embeddings(balanced[None].astype(np.float32), np.array([0]), None, "", parts)
+    vectors = balanced[None].astype(np.float32)
+    embeddings = Embeddings(vectors, np.array([0]), None, "", names_of_parts)
     shares = embeddings.shares(0, np.array([0]))
+
     explained = []
-    for part, positions in slices(parts).items():
-        names = list(parts[part])
-        in_order = np.argsort(-np.abs(balanced[positions]), kind="stable")
-        shown = in_order[:most_numbers].tolist()
-        if column is not None:
-            shown = [at for at, name in enumerate(names) if is_of_column(name, column)]
-        numbers = [
-            ExplainedNumber(
-                positions.start + at,
-                names[at],
-                float(raw[positions][at]),
-                float(centre[positions][at]),
-                float(factor[positions][at]),
-                float(balanced[positions][at]),
+    for part_name, columns in slices(names_of_parts).items():
+        names = names_of_parts[part_name]
+        numbers = []
+        for position in followed.shown_positions(columns, names, balanced[columns], most_numbers):
+            number = ExplainedNumber(
+                position=position,
+                name=names[position - columns.start],
+                raw=float(raw[position]),
+                centre=float(centre[position]),
+                factor=float(factor[position]),
+                value=float(balanced[position]),
+                terms=[],
+                term_count=0,
             )
-            for at in shown
-        ]
+            numbers.append(number)
         explained.append(
             ExplainedPart(
-                part,
-                len(names),
-                float(np.linalg.norm(raw[positions])),
-                float(np.linalg.norm(centred[positions])),
-                float(np.linalg.norm(balanced[positions])),
-                float(shares[part][0]),
-                numbers,
+                name=part_name,
+                width=len(names),
+                raw_length=float(np.linalg.norm(raw[columns])),
+                centred_length=float(np.linalg.norm(centred[columns])),
+                length=float(np.linalg.norm(balanced[columns])),
+                share=float(shares[part_name][0]),
+                numbers=numbers,
             )
         )
     return explained
 
 
 def is_of_column(number_name: str, column: str) -> bool:
-    """Whether a number of a vector is called after a feature of a column: ``age``, ``city=Rome``, ``born: time``."""
+    """Whether a number is called after a feature of a column, as ``age`` or ``city=Rome``."""
     name = number_name.removeprefix("mean of ")
-    follows = name[len(column) : len(column) + 1]
-    return name.startswith(column) and follows in ("", "=", ":", "[", " ")
+    next_character = name[len(column) : len(column) + 1]
+    return name.startswith(column) and next_character in ("", "=", ":", "[", " ")
+
+
+def _with_terms(
+    graph: Graph, recipe: Recipe, row: int, part: ExplainedPart, most_terms: int
+) -> ExplainedPart:
+    """The same part, whose numbers have their largest terms."""
+    if part.name not in ("own", "pooled"):
+        return part
+    part_start = slices(recipe.parts)[part.name].start
+    numbers = []
+    for number in part.numbers:
+        position_in_part = number.position - part_start
+        if part.name == "own":
+            terms = own_terms(graph, recipe, row, position_in_part)
+        else:
+            terms = pooled_terms(graph, recipe, row, position_in_part)
+        terms.sort(key=lambda term: -abs(term.value * term.weight))
+        numbers.append(replace(number, terms=terms[:most_terms], term_count=len(terms)))
+    return replace(part, numbers=numbers)
+
+
+def own_terms(graph: Graph, recipe: Recipe, row: int, position_in_part: int) -> list[ExplainedTerm]:
+    """The scaled features whose weighted sum is a number of the own part.
+
+    It is one feature where the part keeps features as they are, and many where it holds their
+    singular vectors.
+    """
+    scaled = dense(graph.scaled(recipe.scaler).table[[row]])[0]
+    weights = recipe.projections[recipe.node_type][:, position_in_part].cpu().numpy()
+    return [
+        ExplainedTerm(graph.feature_names[feature], float(scaled[feature]), float(weights[feature]))
+        for feature in np.flatnonzero(weights)
+    ]
+
+
+def pooled_terms(
+    graph: Graph, recipe: Recipe, row: int, position_in_part: int
+) -> list[ExplainedTerm]:
+    """The nodes over which a number of the pooled part is a mean, with their weights.
+
+    The value of a node is the number of its own part.
+    """
+    rule = recipe.encoder.rule
+    # The own parts of the types at the ends of paths stand side by side.
+    node_type, own_position = _type_of_pooled_column(recipe, position_in_part)
+    if isinstance(rule, Normalisation):
+        senders, weights = weights_over_two_hops(graph, rule, row)
+    else:
+        senders, weights = _mean_over_paths(graph, recipe, node_type, row)
+
+    scaled_graph = graph.scaled(recipe.scaler).target(node_type)
+    projection = recipe.projections[node_type].cpu().numpy()
+    terms = []
+    for first in range(0, len(senders), ROWS_PER_BLOCK):
+        block = slice(first, first + ROWS_PER_BLOCK)
+        values = dense(scaled_graph.table[senders[block]]) @ projection[:, own_position]
+        ids = scaled_graph.ids[senders[block]].tolist()
+        names = scaled_graph.called(senders[block])
+        for node_id, name, value, weight in zip(ids, names, values, weights[block], strict=True):
+            node = f"{node_type} {node_id}".strip()
+            if str(name) != str(node_id):
+                node += f" ({name})"
+            terms.append(ExplainedTerm(node, float(value), float(weight)))
+    return terms
+
+
+def _type_of_pooled_column(recipe: Recipe, position_in_part: int) -> tuple[str, int]:
+    """The type whose own part is pooled in a column, and the column of that own part."""
+    first = 0
+    for node_type in recipe.ends:
+        own_width = recipe.projections[node_type].shape[1]
+        if position_in_part < first + own_width:
+            return node_type, position_in_part - first
+        first += own_width
+    raise IndexError(position_in_part)
+
+
+def _mean_over_paths(
+    graph: Graph, recipe: Recipe, node_type: str, row: int
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """The nodes at the ends of all paths to a type, ascending, and their weights in the mean."""
+    paths = paths_of(graph, recipe.encoder.rule)
+    path_names = recipe.ends[node_type]
+    senders_of_paths = []
+    weights_of_paths = []
+    for path_name in path_names:
+        senders, weights = weights_along(paths[path_name], row)
+        senders_of_paths.append(senders)
+        weights_of_paths.append(weights / len(path_names))
+    nodes, node_of_message = np.unique(np.concatenate(senders_of_paths), return_inverse=True)
+    summed = np.bincount(node_of_message, np.concatenate(weights_of_paths), len(nodes))
+    return nodes, summed.astype(np.float64)
