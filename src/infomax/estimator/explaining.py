@@ -209,12 +209,15 @@ def explain_node(
 
     The docstring of this module names the function of each step.
 
-    Args: fitted: the model. node: the id or the name of the node. device: where vectors are
-        computed. column: the one column to follow, with all of its numbers in the vector. number:
-        the one number of the vector to follow, by its position from 0 on. most_senders: nodes that
-        are named for each path. most_numbers: numbers that are named for each part, where neither a
-        column nor a number is followed. most_terms: terms that are named for each number that is
-        followed.
+    Args:
+        fitted: the model.
+        node: the id or the name of the node.
+        device: where vectors are computed.
+        column: the one column to follow, with all of its numbers in the vector.
+        number: the one number of the vector to follow, by its position from 0 on.
+        most_senders: nodes that are named for each path.
+        most_numbers: numbers that are named for each part, where none are followed.
+        most_terms: terms that are named for each number that is followed.
     """
     graph = fitted.graph
     recipe = fitted.recipe
