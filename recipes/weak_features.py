@@ -21,7 +21,7 @@ from sklearn.metrics import f1_score
 
 from infomax import DGI, Graph, load_dataset
 from infomax.arrays.sparsity import dense
-from infomax.arrays.table import Table
+from infomax.arrays.table import FeatureTable
 from infomax.datasets.heco import LABELLED
 from infomax.evaluation.probes import score_splits, validated_probe
 from infomax.evaluation.splits import PARTS, encode_labels
@@ -56,7 +56,7 @@ def load(name: str) -> Graph:
     def with_features(one_type: str, nodes: Nodes) -> Nodes:
         if one_type != node_type:
             return nodes
-        return replace(nodes, table=Table(features.astype(np.float32)), feature_names=names)
+        return replace(nodes, table=FeatureTable(features.astype(np.float32)), feature_names=names)
 
     return Graph.of(graph.with_nodes(with_features))
 

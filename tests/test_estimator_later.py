@@ -36,13 +36,15 @@ def world(types: bool, kind: str = "dense") -> Graph:
     relations = []
     for one in graph.relations:
         matrix = one.edges.matrix().toarray()
-        if one.within:
+        if one.within_one_type:
             matrix[np.ix_(NEW, NEW)] = 0
-        if one.within and kind == "directed":
+        if one.within_one_type and kind == "directed":
             matrix = np.triu(matrix) if types else matrix
             matrix[NEW] = 0
         relations.append(
-            Relation.of(*one.ends, sparse.csr_array(matrix), one.within and kind == "directed")
+            Relation.of(
+                *one.ends, sparse.csr_array(matrix), one.within_one_type and kind == "directed"
+            )
         )
     return graph.replace(relations=tuple(relations))
 

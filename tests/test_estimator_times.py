@@ -110,10 +110,10 @@ def test_the_means_are_those_that_a_plain_loop_finds(model: DGI) -> None:
     who, moments = draws.integers(0, 5, 30), START + draws.integers(-10, 800, 30) * DAY
     found = model.at(pa.table({"customerId": who, "when": moments.astype("datetime64[us]")}), graph)
     names, orders = list(found.names), graph.nodes["order"]
-    column = orders.table.scaled(model.scaler_.others["order"])[:, [0]][:, 0].astype(float)
+    column = orders.table.scaled(model.scaler_.other_types["order"])[:, [0]][:, 0].astype(float)
     column = (
         column
-        / model.graph_.nodes["order"].table.scaled(model.scaler_.others["order"])[:, [0]].std()
+        / model.graph_.nodes["order"].table.scaled(model.scaler_.other_types["order"])[:, [0]].std()
     )
     owner = graph.relations[0].edges.matrix().argmax(axis=1)
     product = graph.relations[1].edges.matrix().argmax(axis=1)

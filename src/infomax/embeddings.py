@@ -19,7 +19,7 @@ from infomax.arrays.parquet_columns import ID_ROWS, StoredRows, find_ids, stored
 from infomax.errors import InputError, SeveralNodesError, format_count, shorten, suggest
 from infomax.io import parquet
 from infomax.io import vectors as files
-from infomax.io.parts import parquet_files, told_model
+from infomax.io.parts import parquet_files, stored_model_hash
 from infomax.neighbours.of_some import BLOCK, cosines, nearest_to
 from infomax.progress import Progress, silent
 
@@ -387,5 +387,5 @@ class StoredEmbeddings(Searched):
         ids = stored_ids(*paths)
         names = StoredRows(*paths, column="name") if "name" in ids.names else None
         with parquet.opened(paths[0]) as file:
-            model = told_model(file)
+            model = stored_model_hash(file)
         return cls(stored_vectors(*paths), ids, names, model)

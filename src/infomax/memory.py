@@ -130,7 +130,7 @@ def features_bytes(graph: _Graph, each: int = 52) -> int:
     # Sparse: the matrix, its transpose, 8-byte columns, and temporaries. Dense: one copy on a CPU, two on a GPU.
     tables = [nodes.table for nodes in graph.nodes.values()]
     return sum(
-        each * one.statistics.filled if one.sparse else 7 * len(one) * one.shape[1]
+        each * one.statistics.nonzero_count if one.sparse else 7 * len(one) * one.shape[1]
         for one in tables
     )
 
@@ -143,7 +143,7 @@ def gathered_bytes(graph: _Graph, device: torch.device) -> int:
 def edges_bytes(graph: _Graph, each: int) -> int:
     """Return the bytes of all edges and self-loops, at so many bytes each; between two types messages run both ways."""
     entries: int = sum(
-        relation.edges.nnz * (1 if relation.within else 2) for relation in graph.relations
+        relation.edges.nnz * (1 if relation.within_one_type else 2) for relation in graph.relations
     )
     return each * (entries + _nodes(graph))
 

@@ -10,8 +10,16 @@ from sample_graphs import random_graph
 from scipy import sparse
 
 from infomax import Graph, load_dataset, read_graph
-from infomax.arrays import positions as module
-from infomax.arrays.positions import FIRST, LAST, ROUNDS, WIDTH, attached, positions, signs, unit
+from infomax.arrays.positions import (
+    ATTACHING_ROUNDS,
+    FIRST_HOP,
+    LAST_HOP,
+    POSITION_WIDTH,
+    attached_positions,
+    positions,
+    signs,
+    unit,
+)
 from infomax.evaluation.probes import paper_probe
 from infomax.reports.comparison import labelled
 
@@ -28,25 +36,26 @@ def by_hand(adjacency: np.ndarray, ids: np.ndarray, directed: bool) -> np.ndarra
     """The formula, with dense matrices of float64."""
     both = adjacency + adjacency.T if directed else adjacency
     rows, total = signs(ids.tolist()).astype(np.float64), 0
-    for hop in range(1, LAST + 1):
+    for hop in range(1, LAST_HOP + 1):
         rows = both @ rows / np.maximum(both.sum(axis=1, keepdims=True), 1e-9)
-        total = total + (unit(rows) if hop >= FIRST else 0)
+        total = total + (unit(rows) if hop >= FIRST_HOP else 0)
     return unit(total)
 
 
 @SHAPES
-def test_they_are_what_the_formula_says(shape, monkeypatch):
+def test_they_are_what_the_formula_says(shape):
     graph = random_graph(**shape)
     whole = positions(graph.edges, graph.ids)
     expected = by_hand(graph.adjacency.toarray().astype(np.float64), graph.ids, graph.directed)
     np.testing.assert_allclose(whole, expected, atol=1e-5)
-    monkeypatch.setattr(module, "ENTRIES", 7)  # rows are cut into pieces
-    np.testing.assert_allclose(positions(graph.edges, graph.ids), whole, atol=1e-5)
+    # The rows of receivers are cut into blocks.
+    in_blocks = positions(graph.edges, graph.ids, edges_per_block=7)
+    np.testing.assert_allclose(in_blocks, whole, atol=1e-5)
 
 
 def test_an_id_decides_the_random_row_on_every_machine():
     rows = signs(["ann", 7, "7", "ünï"])
-    assert rows.shape == (4, WIDTH)
+    assert rows.shape == (4, POSITION_WIDTH)
     assert {*rows.ravel().tolist()} == {-1.0, 1.0}
     np.testing.assert_array_equal(rows[1], rows[2])  # text files have no types
     # As b2sum of GNU tells: printf ann | b2sum -l 256
@@ -63,7 +72,7 @@ def test_the_order_of_nodes_changes_nothing_else(shape):
         graph.adjacency[order][:, order], directed=graph.directed, ids=graph.ids[order]
     )
     np.testing.assert_allclose(moved.features, positions(graph.edges, graph.ids)[order], atol=1e-5)
-    assert moved.feature_names[-1] == f"position {WIDTH} of {WIDTH}"
+    assert moved.feature_names[-1] == f"position {POSITION_WIDTH} of {POSITION_WIDTH}"
 
 
 def test_rows_have_length_one_and_without_neighbours_zero():
@@ -84,15 +93,17 @@ def test_seen_nodes_know_nothing_of_the_others(shape):
     matrix = graph.adjacency + graph.adjacency.T if graph.directed else graph.adjacency
     order = np.concatenate([np.flatnonzero(seen), np.flatnonzero(~seen)])
     links = sparse.csr_array(matrix)[np.flatnonzero(~seen)][:, order]
-    np.testing.assert_allclose(found[~seen], attached(links, found[seen]), atol=1e-5)
+    np.testing.assert_allclose(found[~seen], attached_positions(links, found[seen]), atol=1e-5)
     assert np.linalg.norm(found[~seen], axis=1).max() == pytest.approx(1, abs=1e-5)
 
 
 def test_new_nodes_in_a_row_have_positions_as_far_as_rounds_reach():
     links = sparse.csr_array(np.eye(6, 7) + np.eye(6, 7, 2))  # a known node, then six in a row
-    found = attached(links, unit(np.ones((1, WIDTH), np.float32)))
+    found = attached_positions(links, unit(np.ones((1, POSITION_WIDTH), np.float32)))
     np.testing.assert_allclose(
-        np.linalg.norm(found, axis=1), [1] * ROUNDS + [0] * (6 - ROUNDS), atol=1e-6
+        np.linalg.norm(found, axis=1),
+        [1] * ATTACHING_ROUNDS + [0] * (6 - ATTACHING_ROUNDS),
+        atol=1e-6,
     )
 
 

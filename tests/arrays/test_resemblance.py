@@ -73,11 +73,11 @@ def test_few_edges_tell_that_neighbours_are_alike_and_more_that_they_are_not():
         assert of(graph, sample_sizes=(500, 500)) != of(graph, sample_sizes=(900, 900))
 
 
-def test_a_graph_folder_has_that_of_the_graph_in_memory(tmp_path, monkeypatch):
+def test_a_graph_folder_has_that_of_the_graph_in_memory(tmp_path):
     graph = random_graph(60, weighted=True, directed=True)
     graph.save(tmp_path / "g.graph")
-    monkeypatch.setattr(module, "SMALL", 100)  # several blocks
-    assert of(Graph.open(tmp_path / "g.graph")) == pytest.approx(of(graph), abs=1e-6)
+    in_blocks = of(Graph.open(tmp_path / "g.graph"), cells_per_block=100)
+    assert in_blocks == pytest.approx(of(graph), abs=1e-6)
 
 
 def test_wide_sparse_features_are_not_read_a_few_edges_at_a_time(monkeypatch):
@@ -103,7 +103,7 @@ def test_a_training_computes_it_once_and_another_scale_anew(monkeypatch):
     graph, computed = Graph.from_arrays(ALIKE, FEATURES), []
     monkeypatch.setattr(
         "infomax.estimator.training_record.resemblance",
-        lambda *of: computed.append(of[2].kind) or resemblance(*of),
+        lambda *of: computed.append(of[2].scale) or resemblance(*of),
     )
     reports = [
         DGI(4, epochs=0, scale=scale).fit(graph).health_["resemblance"]

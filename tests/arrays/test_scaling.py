@@ -18,8 +18,8 @@ BAG = (RNG.random((50, 9)) < 0.2).astype(np.float32)
 
 
 def test_auto_tells_bags_of_words_from_tables():
-    assert Scaler.fit(BAG).kind == Scaler.fit(sparse.csr_array(BAG)).kind == "rows"
-    assert Scaler.fit(TABLE).kind == "columns"
+    assert Scaler.fit(BAG).scale == Scaler.fit(sparse.csr_array(BAG)).scale == "rows"
+    assert Scaler.fit(TABLE).scale == "columns"
 
 
 def test_rows_sum_to_one_and_empty_rows_are_left_alone():

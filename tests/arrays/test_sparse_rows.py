@@ -12,7 +12,7 @@ from scipy import sparse
 
 from infomax import DGI, Graph
 from infomax.arrays.scaling import Scaler, Statistics
-from infomax.arrays.table import SparseRows, Table
+from infomax.arrays.table import FeatureTable, SparseRows
 
 ROWS = st.one_of(
     st.slices(30),
@@ -36,10 +36,10 @@ def test_any_rows_are_those_of_the_dense_table(rows, precision):
     stored = SparseRows(x.indptr, x.indices, x.data.astype(precision), 200)
     expected = x.toarray().astype(precision).astype(np.float32)[rows]
     np.testing.assert_array_equal(stored[rows].toarray(), expected)
-    np.testing.assert_array_equal(Table(stored, mapped=True)[rows].toarray(), expected)
+    np.testing.assert_array_equal(FeatureTable(stored, mapped=True)[rows].toarray(), expected)
     centred = Scaler("columns", np.ones(200, np.float32), np.full(200, 2, np.float32))
     np.testing.assert_array_equal(
-        Table(stored, scaler=centred, mapped=True)[rows], (expected - 1) / 2
+        FeatureTable(stored, scaler=centred, mapped=True)[rows], (expected - 1) / 2
     )
 
 
@@ -51,7 +51,7 @@ def test_statistics_do_not_depend_on_how_rows_are_stored(monkeypatch):
         for one in (
             x,
             x.toarray(),
-            Table(SparseRows(x.indptr, x.indices, x.data, x.shape[1]), mapped=True),
+            FeatureTable(SparseRows(x.indptr, x.indices, x.data, x.shape[1]), mapped=True),
         )
     ]
     for one in found[1:]:
@@ -92,7 +92,9 @@ def test_features_with_few_zeros_are_stored_dense(tmp_path: Path):
 
 def test_new_nodes_follow_rows_that_are_stored_sparse():
     x = bags()
-    grown = Table(SparseRows(x.indptr, x.indices, x.data, 200), mapped=True).grown(bags(3, seed=1))
+    grown = FeatureTable(SparseRows(x.indptr, x.indices, x.data, 200), mapped=True).grown(
+        bags(3, seed=1)
+    )
     whole = np.vstack([x.toarray(), bags(3, seed=1).toarray()])
     np.testing.assert_array_equal(grown[np.array([32, 4, 30])], whole[[32, 4, 30]])
     assert grown.shape == (33, 200)
@@ -100,11 +102,11 @@ def test_new_nodes_follow_rows_that_are_stored_sparse():
 
 def test_sparse_rows_in_memory_stay_sparse_with_new_ones():
     x, new = bags(), bags(3, seed=1)
-    grown = Table(x).grown(new)
+    grown = FeatureTable(x).grown(new)
     rows = np.array([32, 4, 30, 0])
     whole = np.vstack([x.toarray(), new.toarray()])
     np.testing.assert_array_equal(grown[rows].toarray(), whole[rows])
-    assert grown.to_read() < 4 * grown.shape[0] * grown.shape[1]  # not that of dense rows
+    assert grown.bytes_to_load() < 4 * grown.shape[0] * grown.shape[1]  # not that of dense rows
     loaded = grown.loaded()
     assert loaded.sparse
     np.testing.assert_array_equal(loaded.values.toarray(), whole)

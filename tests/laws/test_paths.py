@@ -14,7 +14,7 @@ from scipy import sparse
 from infomax import DGI, Graph, InputError, kernels
 from infomax.arrays.relations import find_paths, named_path
 from infomax.arrays.structural_features import DEGREE_NAMES
-from infomax.arrays.table import Table
+from infomax.arrays.table import FeatureTable
 from infomax.io.nodes import Nodes
 from infomax.kernels import Backend
 from infomax.kernels.ranks import Portion
@@ -172,7 +172,9 @@ def test_batches_of_half_precision_from_disk(generator, monkeypatch, compiled):
     halves = {kind: one.features.astype(np.float16) for kind, one in graph.by_type().items()}
     sides = []
     for precision in (np.float16, np.float32):
-        tables = {kind: Table(x.astype(precision), mapped=True) for kind, x in halves.items()}
+        tables = {
+            kind: FeatureTable(x.astype(precision), mapped=True) for kind, x in halves.items()
+        }
         sides.append(
             graph.with_nodes(
                 lambda kind, one, tables=tables: dataclasses.replace(one, table=tables[kind])
@@ -193,7 +195,7 @@ def test_rows_from_disk(encoder, graph):
     if graph.table.sparse:
         pytest.skip("graph folders hold dense features")
     stored = graph.with_nodes(
-        lambda _, one: dataclasses.replace(one, table=Table(one.table.values, mapped=True))
+        lambda _, one: dataclasses.replace(one, table=FeatureTable(one.table.values, mapped=True))
     )
     recipe = Recipe(encoder, graph.scaler("none"))
     engine, nodes = Embedder.of(recipe, stored, Backend(CPU)), np.array([0, 3, 11, 39])

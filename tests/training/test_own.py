@@ -8,7 +8,7 @@ import torch
 from scipy import sparse
 
 from infomax import DGI, Graph
-from infomax.arrays.table import Table
+from infomax.arrays.table import FeatureTable
 from infomax.kernels import Backend
 from infomax.training import own as module
 from infomax.training.own import directions, own_projection, project
@@ -19,14 +19,14 @@ CPU = Backend(torch.device("cpu"))
 def test_many_features_are_searched_and_found(monkeypatch):
     rng = np.random.default_rng(0)
     features = (rng.normal(size=(200, 8)) * [9, 8, 7, 6, 5, 4, 3, 2]) @ rng.normal(size=(8, 120))
-    table, nodes = Table(features.astype(np.float32)), np.arange(200)
+    table, nodes = FeatureTable(features.astype(np.float32)), np.arange(200)
     exact = directions(table, nodes, 6, CPU)
     monkeypatch.setattr(module, "EXACT", 0)
     monkeypatch.setattr(module, "BLOCK_BYTES", 4 * 120 * 30)
     found = directions(table, nodes, 6, CPU)
     np.testing.assert_allclose(found, exact, atol=1e-3)
     np.testing.assert_array_equal(found, directions(table, nodes, 6, CPU))
-    sparse_table = Table(sparse.csr_array(features.astype(np.float32)))
+    sparse_table = FeatureTable(sparse.csr_array(features.astype(np.float32)))
     np.testing.assert_allclose(directions(sparse_table, nodes, 6, CPU), exact, atol=1e-3)
 
 
@@ -34,13 +34,13 @@ def test_wide_sparse_features_are_not_read_a_few_nodes_at_a_time(monkeypatch):
     monkeypatch.setattr(module, "BLOCK_BYTES", 1 << 16)
     features = np.ones((500, 1000), np.float32)
     for given, count in ((features, 32), (sparse.csr_array(features), 1)):
-        assert len(list(module.blocks(Table(given), np.arange(500)))) == count
+        assert len(list(module.blocks(FeatureTable(given), np.arange(500)))) == count
 
 
 def test_a_hundred_thousand_features_need_no_square_of_them():
     rng = np.random.default_rng(0)
     places = np.arange(2000) % 50, rng.integers(100_000, size=2000)
-    table = Table(sparse.csr_array((np.ones(2000, np.float32), places), shape=(50, 100_000)))
+    table = FeatureTable(sparse.csr_array((np.ones(2000, np.float32), places), shape=(50, 100_000)))
     found = directions(table, np.arange(50), 3, CPU)
     np.testing.assert_allclose(found.T @ found, np.eye(3), atol=1e-5)
 
@@ -55,7 +55,7 @@ def test_the_own_part_is_the_same_on_every_device(device, make, wide):
     ).astype(np.float32)
     x = x if wide else x[:, :100]
     backend = Backend(torch.device(device), small=True)
-    projection = own_projection(Table(make(x)), np.arange(400), backend)
+    projection = own_projection(FeatureTable(make(x)), np.arange(400), backend)
     deviation = x.astype(np.float64).std(axis=0)
     found = project(make(x), projection, backend).cpu().numpy()
     if not wide:
@@ -85,7 +85,7 @@ def test_columns_too_small_to_scale_say_nothing_and_spoil_nothing(unit, columns)
     rng = np.random.default_rng(0)
     features = rng.integers(1, 9, (60, columns)).astype(np.float32)
     features[:, 0] *= unit
-    projection = own_projection(Table(features), np.arange(60), CPU)
+    projection = own_projection(FeatureTable(features), np.arange(60), CPU)
     own = project(features, projection, CPU).numpy()
     assert np.isfinite(own).all()
     assert own.std(axis=0)[1] > 0

@@ -54,7 +54,7 @@ def dense_edges(graph: Graph, rows: dict[str, slice]) -> np.ndarray:
         block = relation.edges.matrix().toarray()
         sources, targets = rows[relation.source], rows[relation.target]
         whole[sources, targets] += block
-        if relation.directed or not relation.within:
+        if relation.directed or not relation.within_one_type:
             whole[targets, sources] += block.T
     return whole
 

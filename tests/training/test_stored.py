@@ -107,7 +107,7 @@ def test_rows_are_scaled_as_they_are_read(tmp_path: Path, kind: Any, halved: boo
     features = graph.features.astype(np.float16).astype(np.float32) if halved else graph.features
     scaler = disk.table.fit_scaler(kind)
     whole = Scaler.fit(features, kind)
-    assert scaler.kind == whole.kind
+    assert scaler.scale == whole.scale
     scaled = disk.table.scaled(scaler)
     assert scaled.mapped
     for rows in (slice(3, 9), np.array([7, 1, 1]), np.arange(50) % 2 == 0):

@@ -13,7 +13,7 @@ from scipy import sparse
 
 from infomax import Graph, InputError
 from infomax.arrays.scaling import Scaler
-from infomax.arrays.table import SparseRows, Table
+from infomax.arrays.table import FeatureTable, SparseRows
 from infomax.kernels import Backend
 from infomax.kernels.host import on_one_thread
 from infomax.kernels.random import Permutation
@@ -49,7 +49,9 @@ def test_pooled_from_the_file_and_in_parts(kind, weighted, cap, precision, mappe
     hoods, compiled = (
         read_neighbourhoods(graph, SYMMETRIC, backend, cap) for backend in (PLAIN, COMPILED)
     )
-    table = StoredTable(Table(mapped, scaler=Scaler.fit(np.array(mapped), kind), mapped=True))
+    table = StoredTable(
+        FeatureTable(mapped, scaler=Scaler.fit(np.array(mapped), kind), mapped=True)
+    )
     nodes = torch.randperm(60, generator=generator)[:40]
     offsets = torch.rand(40, generator=generator)
     permutation = Permutation.draw(60, generator)
@@ -77,7 +79,9 @@ def test_rows_that_are_stored_sparse_are_read_as_dense_ones(
     scaler = Scaler.fit(x.astype(np.float32), kind)
     nodes, offsets = torch.randperm(60, generator=generator), torch.rand(60, generator=generator)
     for permutation in (None, Permutation.draw(60, generator)):
-        tables = [StoredTable(Table(values, scaler=scaler, mapped=True)) for values in (x, stored)]
+        tables = [
+            StoredTable(FeatureTable(values, scaler=scaler, mapped=True)) for values in (x, stored)
+        ]
         tables[1].large = large
         expected, found = (table.pool(hoods, nodes, offsets, permutation) for table in tables)
         torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
@@ -93,7 +97,7 @@ def test_rows_that_are_stored_sparse_are_read_as_dense_ones(
 
 def test_each_row_has_the_same_bits_among_few_and_among_many(mapped, generator):
     table, hoods = (
-        StoredTable(Table(mapped, mapped=True)),
+        StoredTable(FeatureTable(mapped, mapped=True)),
         read_neighbourhoods(random_graph(60), MEAN, COMPILED, 2),
     )
     nodes, offsets, rows = (
@@ -107,7 +111,7 @@ def test_each_row_has_the_same_bits_among_few_and_among_many(mapped, generator):
 
 def test_rows_without_a_sample_are_kept(mapped, generator):
     table, hoods = (
-        StoredTable(Table(mapped, mapped=True)),
+        StoredTable(FeatureTable(mapped, mapped=True)),
         read_neighbourhoods(random_graph(60), MEAN, COMPILED, 3),
     )
     kept = KnownRows.none(60, 7)
@@ -131,7 +135,7 @@ def test_parts_take_the_memory_allowed_and_no_more(cap, expected, monkeypatch):
     graph = Graph.from_arrays(
         [np.repeat(np.arange(len(counts)), counts), leaves], np.eye(38, 4, dtype=np.float32)
     )
-    table, read = StoredTable(Table(graph.features, mapped=True)), []
+    table, read = StoredTable(FeatureTable(graph.features, mapped=True)), []
     monkeypatch.setattr(
         StoredTable,
         "gather",
@@ -149,11 +153,11 @@ def test_numba_reads_the_file_where_it_can(mapped, monkeypatch):
     monkeypatch.setattr(StoredTable, "_pool_parts", lambda *_: "in parts")
     scaler = Scaler.fit(np.array(mapped), "columns")
     outcomes = {
-        "float32": StoredTable(Table(mapped, scaler=scaler, mapped=True)),
-        "a layer": StoredTable(Table(mapped, mapped=True)),
-        "half": StoredTable(Table(mapped.astype(np.float16), scaler=scaler, mapped=True)),
-        "by rows": StoredTable(Table(mapped, scaler=Scaler("rows"), mapped=True)),
-        "double": StoredTable(Table(mapped.astype(np.float64), mapped=True)),
+        "float32": StoredTable(FeatureTable(mapped, scaler=scaler, mapped=True)),
+        "a layer": StoredTable(FeatureTable(mapped, mapped=True)),
+        "half": StoredTable(FeatureTable(mapped.astype(np.float16), scaler=scaler, mapped=True)),
+        "by rows": StoredTable(FeatureTable(mapped, scaler=Scaler("rows"), mapped=True)),
+        "double": StoredTable(FeatureTable(mapped.astype(np.float64), mapped=True)),
     }
     pooled = {name: table.pool(hoods, nodes, torch.zeros(60)) for name, table in outcomes.items()}
     assert [name for name, found in pooled.items() if isinstance(found, str)] == ["double"]
@@ -169,7 +173,7 @@ def test_what_is_not_finite_is_refused_where_it_is_read(
     x[17, 3] = value
     np.save(tmp_path / "y.npy", x)
     scaler = Scaler.fit(np.array(mapped), "columns")
-    features = Table(np.load(tmp_path / "y.npy", mmap_mode="c"), scaler=scaler, mapped=True)
+    features = FeatureTable(np.load(tmp_path / "y.npy", mmap_mode="c"), scaler=scaler, mapped=True)
     hoods = read_neighbourhoods(random_graph(60), rule, COMPILED, 1000)
     monkeypatch.setattr(StoredTable, "_pool_parts", lambda *_: "in parts")
     monkeypatch.setattr(
@@ -192,7 +196,7 @@ def test_every_number_of_half_precision_is_read_as_it_is(monkeypatch):
         Graph.from_arrays(np.empty((0, 2), np.int64), np.float32(x)), MEAN, COMPILED, 1000
     )
     monkeypatch.setattr(StoredTable, "_pool_parts", lambda *_: "in parts")
-    pooled = StoredTable(Table(x, mapped=True)).pool(
+    pooled = StoredTable(FeatureTable(x, mapped=True)).pool(
         hoods, torch.arange(len(x)), torch.zeros(len(x))
     )
     np.testing.assert_array_equal(pooled.numpy(), x.astype(np.float32))

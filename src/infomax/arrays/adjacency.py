@@ -165,7 +165,7 @@ class Adjacency:
         """The edges among some nodes of one type, ascending, in memory."""
         return Adjacency(self.matrix()[rows][:, rows], self.directed)
 
-    def to_read(self, rows: NDArray[np.int64] | None = None) -> int:
+    def bytes_to_load(self, rows: NDArray[np.int64] | None = None) -> int:
         """The bytes that it takes to have the edges of some nodes, or all, in memory; 0 where they are there."""
         if self.in_memory:
             return 0
@@ -209,7 +209,7 @@ class MappedAdjacency(Adjacency):
 
     def matrix(self) -> sparse.csr_array:
         """A, read into memory."""
-        require_room(self.to_read(), "read all of its edges")
+        require_room(self.bytes_to_load(), "read all of its edges")
         if self.mapped_receivers is not None:
             return sparse.csr_array(self.mapped_receivers.matrix(self.n), copy=True)
         received = self.senders.matrix(self.n)
@@ -243,7 +243,7 @@ class MappedAdjacency(Adjacency):
         return Adjacency(matrix, self.directed)
 
 
-class Grown(Adjacency):
+class GrownAdjacency(Adjacency):
     """Known edges ``[S, T]`` and further ones in memory, of which some have new nodes at their ends.
 
     What is known is read where `received` or `sent` ask for it; all is put together in memory when its arrays are asked

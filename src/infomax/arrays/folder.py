@@ -29,7 +29,7 @@ from infomax.arrays.hashes import file_hash
 from infomax.arrays.integrity import AGAIN, check_once
 from infomax.arrays.parquet_columns import StoredColumns, StoredRows, stored_ids
 from infomax.arrays.scaling import Statistics
-from infomax.arrays.table import SparseRows, Table
+from infomax.arrays.table import FeatureTable, SparseRows
 from infomax.errors import InputError, format_count, readable
 
 FORMAT = 1
@@ -111,7 +111,7 @@ def _map_nodes(path: Path, about: dict[str, Any], features: Any) -> dict[str, An
     if numbers.shape[1] != len(names) or not names or not np.isfinite(numbers).all():
         raise ValueError(f"statistics of other features than {', '.join(names[:5])}")
     return {
-        "table": Table(features, statistics, mapped=True),
+        "table": FeatureTable(features, statistics, mapped=True),
         "ids": ids,  # read when they are asked for
         "feature_names": names,
         "labels": StoredColumns(path / NODES, LABEL, tuple(about["labels"])),

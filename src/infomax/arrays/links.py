@@ -103,7 +103,7 @@ def find_references(relations: Sequence[Relation]) -> list[Reference]:
     """The relations between two types that are references."""
     references = []
     for relation in relations:
-        if relation.within or not relation.edges.nnz:
+        if relation.within_one_type or not relation.edges.nnz:
             continue
         forward = _referred_rows(relation.edges.receivers)
         if forward is not None:
@@ -187,7 +187,7 @@ def links_of(relation: Relation) -> Links:
     """The edges of a relation; those without directions once."""
     entries = relation.edges.matrix().tocoo()
     first, second = (np.asarray(rows, np.int64) for rows in (entries.row, entries.col))
-    if relation.within and not relation.directed:
+    if relation.within_one_type and not relation.directed:
         is_once = first < second
         first, second = first[is_once], second[is_once]
     return Links(relation.source, relation.target, relation.name, first, second)

@@ -49,14 +49,14 @@ class Relation:
         return self.source, self.name, self.target
 
     @property
-    def within(self) -> bool:
+    def within_one_type(self) -> bool:
         """Whether it joins nodes of one type."""
         return self.source == self.target
 
     @property
     def directed(self) -> bool:
         """Whether it joins nodes of one type by edges that have directions."""
-        return self.within and self.edges.directed
+        return self.within_one_type and self.edges.directed
 
     def with_matrix(self, matrix: sparse.csr_array) -> Relation:
         """The same relation with other edges among the same nodes."""
@@ -70,7 +70,7 @@ class Relation:
         """The edges that are left when only some nodes of a type are kept, by their rows, ascending."""
         if node_type not in (self.source, self.target):
             return self
-        if self.within:
+        if self.within_one_type:
             features = None if self.edge_features is None else self.edge_features.part(rows)
             return replace(self, edges=self.edges.part(rows), edge_features=features)
         matrix = self.edges.matrix()

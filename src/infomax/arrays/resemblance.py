@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from infomax.arrays.adjacency import Adjacency
-from infomax.arrays.scaling import SMALL, Scaler
-from infomax.arrays.table import Table
+from infomax.arrays.scaling import Scaler
+from infomax.arrays.table import FeatureTable
 
 EDGES_IN_SAMPLE = 50_000
 """Edges that are looked at: the standard error is then at most about 0.003, and usually below 0.001."""
@@ -21,33 +21,54 @@ ALIKE = 0.03
 """Above it averaging over neighbours helped on sixteen public graphs."""
 DIFFERENT = 0.01
 """Below it raw features mostly won on these graphs."""
-MEANING = "The number is the mean centred cosine of the features of neighbours, less that of random pairs of nodes."
+CELLS_PER_BLOCK = 1 << 20
+"""Numbers of dense features that are read at a time."""
+SPARSE_ROWS_PER_BLOCK = 1 << 14
+"""Rows of sparse features that are read at a time: they are small however wide they are."""
+MEANING = (
+    "The number is the mean centred cosine of the features of neighbours, "
+    "less that of random pairs of nodes."
+)
 
 
 def resemblance(
-    table: Table,
+    table: FeatureTable,
     edges: Adjacency,
     scaler: Scaler,
     seed: int = 0,
     sample_sizes: tuple[int, int] = (EDGES_IN_FIRST_SAMPLE, EDGES_IN_SAMPLE),
+    cells_per_block: int = CELLS_PER_BLOCK,
 ) -> float | None:
-    """The mean centred cosine of the features at both ends of an edge, less that of random pairs; None without edges.
+    """The mean centred cosine of the features at both ends of an edge, less that of random pairs.
 
-    Only edges count that have features at both ends: a row of zeros says that nothing is known of its node. A random
-    pair has one end of an edge and another end of any edge. The mean over all such pairs needs none of them: it is the
-    product of the mean unit vectors of both ends. Of many edges a sample is drawn, and a larger one where the first
-    does not show clearly that neighbours are alike. Only the rows of their nodes are read, some at a time.
+    Only edges count that have features at both ends: a row of zeros says that nothing is known of
+    its node. A random pair has one end of an edge and another end of any edge. The mean over all
+    such pairs needs none of them: it is the product of the mean unit vectors of both ends.
+
+    Args:
+        table: the features.
+        edges: the edges; without any the resemblance is None.
+        scaler: what scales the features.
+        seed: decides which edges are drawn, where there are many.
+        sample_sizes: how many edges are drawn first; and how many then, where the first do not
+            show clearly that neighbours are alike.
+        cells_per_block: numbers that are read at a time.
     """
     first_size, second_size = sample_sizes
-    first_estimate = _resemblance_in_sample(first_size, table, edges, scaler, seed)
+    first_estimate = _resemblance_in_sample(first_size, table, edges, scaler, seed, cells_per_block)
     is_clear = first_estimate is None or first_estimate > 2 * ALIKE
     if is_clear or edges.nnz <= first_size:
         return first_estimate
-    return _resemblance_in_sample(second_size, table, edges, scaler, seed)
+    return _resemblance_in_sample(second_size, table, edges, scaler, seed, cells_per_block)
 
 
 def _resemblance_in_sample(
-    sample_size: int, table: Table, edges: Adjacency, scaler: Scaler, seed: int
+    sample_size: int,
+    table: FeatureTable,
+    edges: Adjacency,
+    scaler: Scaler,
+    seed: int,
+    cells_per_block: int,
 ) -> float | None:
     """As `resemblance`, of so many edges at most."""
     if not edges.nnz:
@@ -59,16 +80,17 @@ def _resemblance_in_sample(
     receivers = np.searchsorted(edges.senders.indptr, drawn, side="right") - 1
     senders = np.asarray(edges.senders.indices[drawn], np.int64)
 
-    centre = _centre(table, scaler, sample_size)
+    centre = _centre(table, scaler, sample_size, cells_per_block)
     num_edges = 0
     cosine_sum = 0.0
     unit_vector_sums = np.zeros((2, table.shape[1]))
-    for block in _blocks(len(drawn), table):
+    for block in _blocks(len(drawn), table, cells_per_block):
         both_ends = np.concatenate([receivers[block], senders[block]])
         nodes, positions = np.unique(both_ends, return_inverse=True)
         rows = table[nodes]
         ends = positions.reshape(2, -1)
-        ends = ends[:, _has_features(rows)[ends].all(axis=0)]
+        both_have_features = _has_features(rows)[ends].all(axis=0)
+        ends = ends[:, both_have_features]
 
         centred_rows = Centred(scaler.transform(rows), centre)
         num_edges += ends.shape[1]
@@ -129,11 +151,13 @@ class Centred:
         return np.asarray(self.rows.T @ weights - self.centre * weights.sum())
 
 
-def _centre(table: Table, scaler: Scaler, most: int) -> NDArray[np.float64]:
+def _centre(
+    table: FeatureTable, scaler: Scaler, most_nodes: int, cells_per_block: int
+) -> NDArray[np.float64]:
     """The mean ``[F]`` of the scaled features of nodes, at equal distances where there are many."""
-    nodes = np.arange(0, len(table), max(1, len(table) // most))
+    nodes = np.arange(0, len(table), max(1, len(table) // most_nodes))
     sums = np.zeros(table.shape[1])
-    for block in _blocks(len(nodes), table):
+    for block in _blocks(len(nodes), table, cells_per_block):
         scaled_rows = scaler.transform(table[nodes[block]])
         sums += np.asarray(scaled_rows.sum(axis=0, dtype=np.float64))
     return sums / len(nodes)
@@ -146,7 +170,9 @@ def _has_features(rows: Any) -> NDArray[np.bool_]:
     return np.asarray((rows != 0).any(axis=1))
 
 
-def _blocks(count: int, table: Table) -> Iterator[slice]:
-    """Slices of so many rows, each small in memory; sparse rows are small however wide they are."""
-    rows_per_block = SMALL // 64 if table.sparse else max(1, SMALL // table.shape[1])
+def _blocks(count: int, table: FeatureTable, cells_per_block: int) -> Iterator[slice]:
+    """Slices of so many rows, each small in memory."""
+    rows_per_block = max(1, cells_per_block // table.shape[1])
+    if table.sparse:
+        rows_per_block = SPARSE_ROWS_PER_BLOCK
     return (slice(first, first + rows_per_block) for first in range(0, count, rows_per_block))

@@ -1,6 +1,6 @@
-"""Scaling of the features: fitted once, stored with the model, and applied to every graph that is embedded.
+"""Scaling of the features: fitted once, stored with the model, applied to every graph embedded.
 
-It is fitted to statistics, which are computed once for a graph folder and kept in its graph.json.
+A scaler is fitted to statistics, which a graph folder keeps in its graph.json.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from scipy import sparse
 from infomax.arrays.blocks import row_blocks
 from infomax.errors import InputError
 
-SMALL = 1 << 20
-"""Numbers up to which scaling needs no threads."""
+NUMBERS_WITHOUT_TORCH = 1 << 20
+"""Numbers up to which scaling is done by NumPy on one core."""
 Scale = Literal["auto", "rows", "columns", "none"]
 
 
@@ -30,14 +30,18 @@ class Statistics(NamedTuple):
 
     mean: NDArray[np.float64]
     variance: NDArray[np.float64]
-    filled: int
+    nonzero_count: int
     """The number of entries that are not zero."""
-    negative: bool
+    has_negative: bool
     """Whether any entry is negative."""
 
     @classmethod
     def of(cls, features: Any) -> Statistics:
-        """Compute them, of an array, a sparse matrix, or anything that gives rows when it is indexed."""
+        """The statistics of features ``[N, F]``, computed in two passes.
+
+        Args:
+            features: an array, a sparse matrix, or anything that gives rows when it is indexed.
+        """
         num_rows, num_columns = features.shape
 
         def blocks() -> Iterable[Any]:
@@ -45,7 +49,7 @@ class Statistics(NamedTuple):
 
         sums = np.zeros(num_columns)
         stored_counts = np.zeros(num_columns, np.int64)
-        filled = 0
+        nonzero_count = 0
         has_negative = False
         for block in blocks():
             if sparse.issparse(block):
@@ -56,14 +60,13 @@ class Statistics(NamedTuple):
                 values = block
                 sums += block.sum(axis=0, dtype=np.float64)
                 stored_counts += len(block)
-            filled += int(np.count_nonzero(values))
+            nonzero_count += int(np.count_nonzero(values))
             has_negative = has_negative or bool((values < 0).any())
         mean = sums / num_rows
 
-        # By squared deviations in a second pass: a difference of squares would cancel.
-        squared_deviations = (
-            num_rows - stored_counts
-        ) * mean**2  # of the zeros that are not stored
+        # By squared deviations in a second pass: a difference of squares would cancel. Zeros that
+        # are not stored deviate by the mean.
+        squared_deviations = (num_rows - stored_counts) * mean**2
         for block in blocks():
             if sparse.issparse(block):
                 squares = (block.data - mean[block.indices]) ** 2
@@ -71,11 +74,16 @@ class Statistics(NamedTuple):
             else:
                 deviations = block - mean
                 squared_deviations += np.square(deviations, out=deviations).sum(axis=0)
-        return cls(mean, squared_deviations / num_rows, filled, has_negative)
+        return cls(mean, squared_deviations / num_rows, nonzero_count, has_negative)
 
     def to_json(self) -> dict[str, Any]:
-        """As JSON values; `from_json` reads them back exactly."""
-        return {**self._asdict(), "mean": self.mean.tolist(), "variance": self.variance.tolist()}
+        """The statistics as JSON values; `from_json` reads them back exactly."""
+        return {
+            "mean": self.mean.tolist(),
+            "variance": self.variance.tolist(),
+            "filled": self.nonzero_count,
+            "negative": self.has_negative,
+        }
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> Statistics:
@@ -90,38 +98,51 @@ class Scaler:
     """How features are scaled before an encoder sees them.
 
     - ``rows``: every row sums to 1; all-zero rows stay zero. For bags of words, as in the paper;
-    - ``columns``: every column gets mean 0 and deviation 1; sparse features are only divided, so they stay sparse;
+    - ``columns``: every column gets mean 0 and deviation 1; sparse features are only divided, so
+      that they stay sparse;
     - ``none``.
 
     Shapes:
         mean, deviation: ``[F]``, for ``columns`` only; for sparse features the mean is zero
     """
 
-    kind: Scale
+    scale: Scale
     mean: NDArray[np.float32] | None = None
     deviation: NDArray[np.float32] | None = None
-    others: Mapping[str, Scaler] = field(default_factory=dict)
+    other_types: Mapping[str, Scaler] = field(default_factory=dict)
     """The scalers of the other types of nodes, where a graph has several."""
 
     @classmethod
-    def fit(cls, features: Any, kind: Scale = "auto") -> Scaler:
-        """Fit to an array or a sparse matrix ``[N, F]``; see `Table.fit_scaler` for a table."""
-        if check_scale(kind) in ("rows", "none"):
-            return cls(kind)
-        return cls.of(Statistics.of(features), features.shape, sparse.issparse(features), kind)
+    def fit(cls, features: Any, scale: Scale = "auto") -> Scaler:
+        """Fit to an array or a sparse matrix ``[N, F]``.
+
+        `FeatureTable.fit_scaler` does so for a table, which may be mapped.
+        """
+        if check_scale(scale) in ("rows", "none"):
+            return cls(scale)
+        statistics = Statistics.of(features)
+        return cls.of(statistics, features.shape, sparse.issparse(features), scale)
 
     @classmethod
     def of(
-        cls, statistics: Statistics, shape: tuple[int, int], is_sparse: bool, kind: Scale = "auto"
+        cls, statistics: Statistics, shape: tuple[int, int], is_sparse: bool, scale: Scale = "auto"
     ) -> Scaler:
-        """Fit to the statistics of features ``[N, F]``, which may be sparse.
+        """Fit to the statistics of features.
 
-        ``auto`` means rows if nothing is negative and half the entries are zero, else columns.
+        Args:
+            statistics: of all entries.
+            shape: ``(N, F)``.
+            is_sparse: whether the features are stored sparse.
+            scale: ``columns``; or ``auto``, which means rows if nothing is negative and half of
+                the entries are zero, else columns.
         """
-        mean, variance, filled, negative = statistics
-        if kind == "auto" and not negative and filled <= 0.5 * shape[0] * shape[1]:
+        mean, variance, nonzero_count, has_negative = statistics
+        is_mostly_zero = nonzero_count <= 0.5 * shape[0] * shape[1]
+        if scale == "auto" and not has_negative and is_mostly_zero:
             return cls("rows")
-        # A column that is constant to float32 precision is centred, not divided: its deviation is 0 or rounding.
+
+        # A column that is constant to float32 precision is centred, not divided: its deviation is
+        # 0 or rounding.
         is_constant = variance <= 1e-14 * np.maximum(mean**2, 1e-28)
         deviation = np.where(is_constant, 1, np.sqrt(variance))
         centre = np.zeros_like(mean) if is_sparse else mean
@@ -134,42 +155,44 @@ class Scaler:
 
     def transform(self, features: Any) -> Any:
         """Scaled features ``[N, F]``; sparse features stay sparse."""
-        if self.kind == "rows":
+        if self.scale == "rows":
             row_sums = np.asarray(features.sum(axis=1)).reshape(-1, 1)
             factors = np.divide(1, row_sums, out=np.zeros_like(row_sums), where=row_sums != 0)
-            return _times(features, factors.astype(np.float32))
-        if self.kind == "columns" and self.mean is not None and self.deviation is not None:
+            return _multiply(features, factors.astype(np.float32))
+        if self.scale == "columns" and self.mean is not None and self.deviation is not None:
             if sparse.issparse(features) and self.keeps_zeros:
-                return _times(features, 1 / self.deviation[None, :])
+                return _multiply(features, 1 / self.deviation[None, :])
             dense = features.toarray() if sparse.issparse(features) else features
             return _standardised(dense, self.mean, self.deviation)
         return features
 
 
-def check_scale(kind: Scale) -> Scale:
-    """The kind of scaling; refused where it is unknown."""
-    if kind not in get_args(Scale):
-        raise InputError("scale", f"one of {', '.join(get_args(Scale))}", str(kind))
-    return kind
+def check_scale(scale: Scale) -> Scale:
+    """The name of a scaling; refused where it is unknown."""
+    if scale not in get_args(Scale):
+        raise InputError("scale", f"one of {', '.join(get_args(Scale))}", str(scale))
+    return scale
 
 
 def _standardised(
     x: NDArray[Any], mean: NDArray[np.float32], deviation: NDArray[np.float32]
 ) -> NDArray[np.float32]:
     """``(X - mean) / deviation``, ``[N, F]``, computed on all cores."""
-    if x.size <= SMALL:  # not worth the time to import torch; the bits are the same
+    # Few numbers are not worth the time to import torch; the bits are the same.
+    if x.size <= NUMBERS_WITHOUT_TORCH:
         return np.divide(x - mean, deviation, dtype=np.float32)
 
     import torch
 
-    standardised = np.empty(x.shape, np.float32)  # NumPy's allocator uses large pages
+    # NumPy's allocator uses large pages.
+    standardised = np.empty(x.shape, np.float32)
     out = torch.from_numpy(standardised)
     torch.sub(torch.from_numpy(x), torch.from_numpy(mean), out=out)
     out.div_(torch.from_numpy(deviation))
     return standardised
 
 
-def _times(features: Any, factor: NDArray[Any]) -> Any:
+def _multiply(features: Any, factors: NDArray[Any]) -> Any:
     if sparse.issparse(features):
-        return sparse.csr_array(features.multiply(factor))
-    return features * factor
+        return sparse.csr_array(features.multiply(factors))
+    return features * factors

@@ -1,4 +1,4 @@
-"""The features of nodes: in memory, mapped from disk, or either with the rows of new nodes."""
+"""The features of nodes: in memory, mapped from disk, or either of these with new nodes below."""
 
 from __future__ import annotations
 
@@ -22,18 +22,19 @@ Features = Any
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
-    """Features ``[N, F]``, a dense array or CSR in memory; indexing by rows gives them, float32.
+class FeatureTable:
+    """The features ``[N, F]`` of nodes; indexing by rows gives them as float32, dense or CSR.
 
-    Where they are ``mapped``, rows are read, checked and scaled when they are asked for. Then the values are a mapped
-    array of float32 or float16, or what gives rows like one when it is indexed.
+    A table in memory holds an array or a CSR matrix. A ``mapped`` table holds a mapped array of
+    float32 or float16, or an object that gives rows when it is indexed; its rows are read, checked
+    and scaled when they are asked for.
     """
 
     values: Features
-    stored: Statistics | None = None
-    """The statistics of the values as they are, where they are known."""
+    stored_statistics: Statistics | None = None
+    """The statistics of the values before scaling, where they are known."""
     scaler: Scaler | None = field(default=None, kw_only=True)
-    """What scales rows as they are read; those in memory are scaled already."""
+    """Scales the rows of a mapped table as they are read; rows in memory are scaled already."""
     mapped: bool = field(default=False, kw_only=True)
 
     @property
@@ -49,7 +50,8 @@ class Table:
             return self.values[rows]
         are_row_numbers = isinstance(rows, np.ndarray) and rows.dtype != bool
         if are_row_numbers and isinstance(self.values, np.ndarray):
-            stored_rows = self.values.take(rows, 0)  # indexing takes four times as long
+            # Indexing takes four times as long.
+            stored_rows = self.values.take(rows, 0)
         else:
             stored_rows = self.values[rows]
 
@@ -71,42 +73,49 @@ class Table:
     @cached_property
     def statistics(self) -> Statistics:
         """The statistics of all rows."""
-        if self.stored is not None and self.scaler is None:
-            return self.stored
+        if self.stored_statistics is not None and self.scaler is None:
+            return self.stored_statistics
         return Statistics.of(self if self.mapped else self.values)
 
-    def scaled(self, scaler: Scaler) -> Table:
-        """The same rows, scaled; mapped ones as they are read."""
-        return replace(self, scaler=scaler) if self.mapped else Table(scaler.transform(self.values))
+    def scaled(self, scaler: Scaler) -> FeatureTable:
+        """The same rows, scaled; those of a mapped table are scaled as they are read."""
+        if self.mapped:
+            return replace(self, scaler=scaler)
+        return FeatureTable(scaler.transform(self.values))
 
-    def grown(self, rows: Features) -> Table:
-        """With rows ``[M, F]`` of new nodes below; nothing is copied until rows are asked for."""
-        new = sparse.csr_array(rows) if sparse.issparse(self.values) else dense(rows)
-        return Table(Appended(self.values, new), mapped=True)
+    def grown(self, new_rows: Features) -> FeatureTable:
+        """The table with rows ``[M, F]`` of new nodes below; no row is copied before it is read."""
+        if sparse.issparse(self.values):
+            new_rows = sparse.csr_array(new_rows)
+        else:
+            new_rows = dense(new_rows)
+        return FeatureTable(AppendedRows(self.values, new_rows), mapped=True)
 
-    def to_read(self, count: int | None = None) -> int:
-        """The bytes that it takes to have so many rows, or all, in memory; 0 where they are there."""
+    def bytes_to_load(self, num_rows: int | None = None) -> int:
+        """The bytes that it takes to have so many rows, or all, in memory; 0 if they are there."""
         if not self.mapped:
             return 0
-        num_rows = len(self)
         if self.sparse:
-            bytes_per_row = 12 * self.values.filled / max(num_rows, 1)
+            bytes_per_row = 12 * self.values.nonzero_count / max(len(self), 1)
         else:
             bytes_per_row = 4 * self.shape[1]
-        return int((100 + bytes_per_row) * (num_rows if count is None else count))
+        bytes_of_annotations = 100
+        if num_rows is None:
+            num_rows = len(self)
+        return int((bytes_of_annotations + bytes_per_row) * num_rows)
 
-    def loaded(self) -> Table:
+    def loaded(self) -> FeatureTable:
         """The same rows in memory, sparse where they are stored so."""
-        require_room(self.to_read(), "read all of its features")
-        return Table(self[:]) if self.mapped else self
+        require_room(self.bytes_to_load(), "read all of its features")
+        return FeatureTable(self[:]) if self.mapped else self
 
-    def fit_scaler(self, kind: Scale = "auto", seen: NDArray[np.bool_] | None = None) -> Scaler:
+    def fit_scaler(self, scale: Scale = "auto", seen: NDArray[np.bool_] | None = None) -> Scaler:
         """The scaler of all rows, or of those of a mask ``[N]``, such as the split "seen"."""
-        if check_scale(kind) in ("rows", "none"):
-            return Scaler(kind)
+        if check_scale(scale) in ("rows", "none"):
+            return Scaler(scale)
         if seen is not None:
-            return Scaler.fit(self[seen], kind)
-        return Scaler.of(self.statistics, self.shape, self.sparse, kind)
+            return Scaler.fit(self[seen], scale)
+        return Scaler.of(self.statistics, self.shape, self.sparse, scale)
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,8 +124,8 @@ class SparseRows:
 
     Shapes:
         starts: ``[N + 1]``, where the entries of each row begin
-        columns: ``[S]``, that of each entry
-        entries: ``[S]`` float32 or float16
+        columns: ``[S]``, the column of each entry
+        entries: ``[S]`` float32 or float16, the numbers that are not zero
     """
 
     starts: NDArray[Any]
@@ -131,7 +140,7 @@ class SparseRows:
         return len(self), self.width
 
     @property
-    def filled(self) -> int:
+    def nonzero_count(self) -> int:
         """The number of entries."""
         return len(self.entries)
 
@@ -168,8 +177,11 @@ class SparseRows:
 
 
 @dataclass(frozen=True, eq=False)
-class Appended:
-    """Rows ``[N, ...]`` in memory or on disk, then new ones ``[M, ...]``: as these are, sparse or not, all are read."""
+class AppendedRows:
+    """Rows ``[N, ...]`` in memory or on disk, and new rows ``[M, ...]`` in memory below them.
+
+    All rows are read in the form of the new ones: sparse, dense, or as objects.
+    """
 
     known: Any
     new: Any
@@ -181,17 +193,17 @@ class Appended:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The dtype of the rows that are read."""
+        """The dtype of the rows that indexing gives."""
         dtype: np.dtype[Any] = self.new.dtype
         return dtype
 
     @property
     def is_sparse(self) -> bool:
-        """Whether rows are sparse: both are in memory, and sparse."""
+        """Whether rows are sparse: then known and new ones are both in memory, and sparse."""
         return bool(sparse.issparse(self.new))
 
     @property
-    def filled(self) -> int:
+    def nonzero_count(self) -> int:
         """The number of entries, where rows are sparse."""
         return int(self.known.nnz + self.new.nnz)
 
@@ -219,7 +231,7 @@ class Appended:
         if sparse.issparse(known_rows):
             known_rows = dense(known_rows)
         if self.new.dtype == object and known_rows.dtype != object:
-            # Beside new ids that are text, integers are text too.
+            # These are ids: beside new ids that are text, known integers are text, too.
             known_rows = list(map(str, known_rows.tolist()))
         both = np.empty((len(rows), *self.new.shape[1:]), self.new.dtype)
         both[~is_new] = known_rows
@@ -233,31 +245,31 @@ class Appended:
 
 
 @dataclass(frozen=True, eq=False)
-class Patched:
+class PatchedVectors:
     """Earlier vectors with some rows replaced, ``[N, d]``; rows are copied when they are asked for.
 
     Shapes:
         earlier: ``[M, d]``
-        known: ``[N]``, the row of each among the earlier ones; any where it is new
-        rows: ``[n]``, those that are new, ascending
+        earlier_rows: ``[N]``, the row of each vector among the earlier ones; any number for a new one
+        new_rows: ``[n]``, the rows of the new vectors, ascending
         new: ``[n, d]``
     """
 
     earlier: NDArray[np.float32]
-    known: NDArray[np.int64]
-    rows: NDArray[np.int64]
+    earlier_rows: NDArray[np.int64]
+    new_rows: NDArray[np.int64]
     new: NDArray[np.float32]
 
     @property
     def shape(self) -> tuple[int, int]:
         """``(N, d)``."""
-        return len(self.known), self.new.shape[1]
+        return len(self.earlier_rows), self.new.shape[1]
 
-    def __getitem__(self, some: slice) -> NDArray[np.float32]:
-        first, last, _ = some.indices(len(self.known))
-        vectors = self.earlier.take(self.known[some], 0)
-        first_new, last_new = np.searchsorted(self.rows, (first, last))
-        new_rows = self.rows[first_new:last_new]
+    def __getitem__(self, rows: slice) -> NDArray[np.float32]:
+        first, last, _ = rows.indices(len(self.earlier_rows))
+        vectors = self.earlier.take(self.earlier_rows[rows], 0)
+        first_new, last_new = np.searchsorted(self.new_rows, (first, last))
+        new_rows = self.new_rows[first_new:last_new]
         vectors[new_rows - first] = self.new[first_new:last_new]
         return vectors
 
@@ -267,30 +279,34 @@ class Patched:
 
 @dataclass(frozen=True, eq=False)
 class ComputedRows:
-    """Sparse rows of features ``[N, F]`` that are made when they are asked for, by a function of their numbers."""
+    """Sparse rows of features ``[N, F]`` that are computed when they are asked for."""
 
     shape: tuple[int, int]
-    make: Callable[[NDArray[np.int64]], sparse.csr_array]
+    make_rows: Callable[[NDArray[np.int64]], sparse.csr_array]
+    """Computes the rows of some row numbers."""
     is_sparse: ClassVar[bool] = True
 
     @property
-    def filled(self) -> int:
+    def nonzero_count(self) -> int:
         """The number of entries: each row has one at least."""
         return self.shape[0]
 
     def __getitem__(self, rows: Any) -> sparse.csr_array:
         are_row_numbers = isinstance(rows, np.ndarray) and rows.dtype != bool
-        return self.make(rows if are_row_numbers else np.arange(self.shape[0])[rows])
+        row_numbers = rows if are_row_numbers else np.arange(self.shape[0])[rows]
+        return self.make_rows(row_numbers)
 
 
-def warn_if_zero(scaled: Table, scaler: Scaler) -> None:
-    """Warn where scaled features ``[N, F]`` are all zero: so is what an encoder makes of them."""
-    in_blocks = scaled.mapped or not scaled.sparse
-    blocks = row_blocks(scaled) if in_blocks else [scaled.values]
-    if any((block.data if scaled.sparse else block).any() for block in blocks):
-        return
+def warn_if_zero(scaled: FeatureTable, scaler: Scaler) -> None:
+    """Warn where scaled features ``[N, F]`` are all zero: an encoder would make zeros of them."""
+    is_sparse_in_memory = scaled.sparse and not scaled.mapped
+    blocks = [scaled.values] if is_sparse_in_memory else row_blocks(scaled)
+    for block in blocks:
+        numbers = block.data if scaled.sparse else block
+        if numbers.any():
+            return
 
-    if scaler.kind == "columns":
+    if scaler.scale == "columns":
         reason = "every column of the features is constant, so scaling makes it zero"
         remedy = 'Leave the features out, to use positions instead, or use scale="none".'
     else:

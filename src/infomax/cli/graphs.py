@@ -137,11 +137,11 @@ def _described(graph: Graph, trained: bool, dim: int) -> dict[str, str]:
     import numpy as np
 
     from infomax.arrays.resemblance import in_words, resemblance
-    from infomax.arrays.structural_features import structural_features_in_words
+    from infomax.arrays.structural_features import describe_structural_features
     from infomax.memory import training_bytes
 
     degree = graph.degrees()
-    generated = structural_features_in_words(graph.feature_names)
+    generated = describe_structural_features(graph.feature_names)
     rows = {}
     if graph.groups is not None:
         sizes = np.unique(graph.groups, return_counts=True)[1]
@@ -154,7 +154,7 @@ def _described(graph: Graph, trained: bool, dim: int) -> dict[str, str]:
     rows["features"] = generated
     if not generated:
         stored = "sparse" if graph.table.sparse else "dense"
-        filled = graph.table.statistics.filled
+        filled = graph.table.statistics.nonzero_count
         rows["features"] = (
             f"{graph.num_features:,}, {stored}, {filled / graph.num_nodes:.1f} non-zero per node"
         )

@@ -195,9 +195,9 @@ def _without_facts(source: Graph) -> list[str]:
 
 def _training_graph(graph: Graph, run_folder: Path, user_choices: Mapping[str, Any]) -> Graph:
     """The graph to train on, without the edges that are held out; prints what was made features, and why batches."""
-    from infomax.arrays.structural_features import structural_features_in_words
+    from infomax.arrays.structural_features import describe_structural_features
 
-    made_features = structural_features_in_words(graph.feature_names)
+    made_features = describe_structural_features(graph.feature_names)
     if made_features:
         of_type = f"{graph.node_type}: " if graph.node_type else ""
         show.log.print(f"{of_type}{made_features}")

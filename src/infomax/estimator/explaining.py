@@ -247,7 +247,7 @@ def explain_node(
         node_type=graph.node_type,
         id=graph.ids[rows].tolist()[0],
         name="" if graph.node_names is None else str(graph.node_names[row]),
-        scaling=recipe.scaler.kind,
+        scaling=recipe.scaler.scale,
         columns=columns,
         paths=explain_paths(graph, recipe, row, most_senders),
         parts=parts,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from infomax.arrays.table import Patched
+from infomax.arrays.table import PatchedVectors
 from infomax.embeddings import EmbeddingParts, Embeddings
 from infomax.errors import InputError, format_count
 from infomax.estimator import run_folder
@@ -122,7 +122,7 @@ def _later_vectors(
     new_vectors = earlier_vectors.vectors[:0]
     if len(rows):
         new_vectors = later.transform(graph, device, rows=rows).vectors
-    patched = Patched(earlier_vectors.vectors, earlier_rows, rows, new_vectors)
+    patched = PatchedVectors(earlier_vectors.vectors, earlier_rows, rows, new_vectors)
     node_names = None if graph.node_names is None else graph.node_names[:]
     vectors = EmbeddingParts(patched, graph.ids[:], node_names, recipe.hash, recipe.parts)
     return vectors, len(rows)

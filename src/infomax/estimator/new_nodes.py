@@ -114,7 +114,7 @@ class KnownGraph:
             sources, targets = known_rows, new_rows
         else:
             sources, targets = new_rows, known_rows
-        if relation.within and not relation.directed:
+        if relation.within_one_type and not relation.directed:
             sources, targets = (
                 np.concatenate([sources, targets]),
                 np.concatenate([targets, sources]),

@@ -71,7 +71,7 @@ def _check_directions(graph: Graph, training_graph: Graph, remedy: str) -> None:
         if relation.edges.nnz
     }
     for relation in graph.relations:
-        if not relation.within or not relation.edges.nnz:
+        if not relation.within_one_type or not relation.edges.nnz:
             continue
         trained_direction = trained_directions.get(relation.ends, relation.directed)
         if trained_direction != relation.directed:

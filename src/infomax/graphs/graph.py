@@ -56,7 +56,7 @@ class Graph(Record):
         for step in steps(self.relations, self.node_type):
             total += (
                 step.relation.edges.degrees()
-                if step.relation.within
+                if step.relation.within_one_type
                 else np.diff(step.senders.indptr)
             )
         return total
@@ -178,9 +178,11 @@ class Graph(Record):
             )
         remedy = "Take edges out of the table before infomax prepare, and score them with your own tools."
         use = "read all of it and hold out edges"
-        edges = sum(relation.edges.to_read() for relation in self.relations)
+        edges = sum(relation.edges.bytes_to_load() for relation in self.relations)
         require_room(
-            sum(nodes.table.to_read() for nodes in self.nodes.values()) + 6 * edges, use, remedy
+            sum(nodes.table.bytes_to_load() for nodes in self.nodes.values()) + 6 * edges,
+            use,
+            remedy,
         )
         graph = self.loaded()
         first, n = graph.first_rows, sum(nodes.num_nodes for nodes in graph.nodes.values())

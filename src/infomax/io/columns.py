@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self, TypeAlias
 
-from infomax.arrays.structural_features import StructuralFeatures, asked_structural_features
+from infomax.arrays.structural_features import StructuralFeatures, requested_structural_features
 from infomax.errors import InputError, format_location, shorten, suggest
 from infomax.io.choices import Choices
 from infomax.io.column_names import (
@@ -198,7 +198,7 @@ class Columns:
             (
                 word
                 for names, *_ in types.values()
-                if names and (word := asked_structural_features(names))
+                if names and (word := requested_structural_features(names))
             ),
             None,
         )
@@ -219,7 +219,7 @@ class Columns:
     @property
     def structural_features(self) -> StructuralFeatures | None:
         """The features to make of the edges where a table has none; None: the default ones."""
-        return None if self.features is None else asked_structural_features(self.features)
+        return None if self.features is None else requested_structural_features(self.features)
 
     @property
     def typed(self) -> bool:

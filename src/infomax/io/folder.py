@@ -24,7 +24,7 @@ from infomax.arrays.hashes import file_hash
 from infomax.arrays.integrity import AGAIN, check_once
 from infomax.arrays.relations import Relation
 from infomax.arrays.scaling import Statistics
-from infomax.arrays.table import Table
+from infomax.arrays.table import FeatureTable
 from infomax.errors import InputError
 from infomax.io.array_files import GROUP, FeatureWriter, write_senders
 from infomax.io.encoding.encoding import Encoding
@@ -130,7 +130,7 @@ def finish(folder: Path, about: dict[str, Any]) -> None:
     width = len(about["feature_names"])
     if "statistics" not in about:
         features, _ = layout.map_features(folder, files, (about["nodes"], width))
-        statistics = Statistics.of(Table(features, mapped=True))
+        statistics = Statistics.of(FeatureTable(features, mapped=True))
         about = about | {"statistics": statistics.to_json()}
     description = {"format": layout.FORMAT, "infomax": __version__, **about, "files": files}
     content = (to_json(description, indent=2) + "\n").encode()

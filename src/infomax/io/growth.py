@@ -11,16 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from infomax.arrays.adjacency import Grown
+from infomax.arrays.adjacency import GrownAdjacency
 from infomax.arrays.blocks import unit
-from infomax.arrays.positions import WIDTH, attached
+from infomax.arrays.positions import POSITION_WIDTH, attached_positions
 from infomax.arrays.relations import Relation, steps
 from infomax.arrays.structural_features import (
     DEGREE_NAMES,
     degree_features,
     structural_features_named,
 )
-from infomax.arrays.table import Appended, ComputedRows, Features, Table
+from infomax.arrays.table import AppendedRows, ComputedRows, Features, FeatureTable
 from infomax.arrays.times import UNKNOWN
 from infomax.io.nodes import Nodes
 from infomax.io.record import Record
@@ -59,7 +59,7 @@ def grow(known: Record, new: Mapping[str, NewNodes], edges: Mapping[Ends, NewEdg
         shape = (sizes[relation.source], sizes[relation.target])
         no_edges = NewEdges(sparse.coo_array(shape, dtype=np.float32))
         new_edges = edges.get(relation.ends, no_edges)
-        grown_edges = Grown(relation.edges, new_edges.matrix, new_edges.binary)
+        grown_edges = GrownAdjacency(relation.edges, new_edges.matrix, new_edges.binary)
         relations.append(dataclasses.replace(relation, edges=grown_edges))
         # Without directions each edge is there twice.
         entries_per_edge = 1 if grown_edges.directed else 2
@@ -78,7 +78,7 @@ def grow(known: Record, new: Mapping[str, NewNodes], edges: Mapping[Ends, NewEdg
             # Those of known nodes change as well: all are made when they are asked for.
             make_rows = partial(_degree_rows, relations, node_type)
             rows = ComputedRows((sizes[node_type], len(DEGREE_NAMES)), make_rows)
-            table = Table(rows, mapped=True)
+            table = FeatureTable(rows, mapped=True)
         else:
             table = known_nodes.table
         nodes_by_type[node_type] = _appended(known_nodes, new_nodes, table)
@@ -114,13 +114,13 @@ def degrees(relations: Sequence[Relation], node_type: str, rows: Rows) -> Rows:
 
 
 def standing(known: Record, rows: Rows) -> NDArray[np.float32]:
-    """Where some nodes of the type that a graph is seen from stand ``[n, WIDTH]``.
+    """Where some nodes of the type that a graph is seen from stand ``[n, POSITION_WIDTH]``.
 
     It is their positions; nodes with features of their own have none, and stand between those of their neighbours.
     """
     if structural_features_named(known.feature_names) == "positions":
         return np.asarray(known.table[rows])
-    sums = np.zeros((len(rows), WIDTH), np.float32)
+    sums = np.zeros((len(rows), POSITION_WIDTH), np.float32)
     for step in steps(known.relations, known.node_type):
         sender_graph = known.target(step.sender)
         if structural_features_named(sender_graph.feature_names) != "positions":
@@ -137,7 +137,7 @@ def _degree_rows(relations: Sequence[Relation], node_type: str, rows: Rows) -> s
     return degree_features(degrees(relations, node_type, rows))
 
 
-def _appended(known: Nodes, new: NewNodes | None, table: Table) -> Nodes:
+def _appended(known: Nodes, new: NewNodes | None, table: FeatureTable) -> Nodes:
     """The nodes of a type with its new ones, if any."""
     if new is None:
         return dataclasses.replace(known, table=table, labels={}, splits={})
@@ -150,12 +150,12 @@ def _appended(known: Nodes, new: NewNodes | None, table: Table) -> Nodes:
     names: Any = known.node_names
     if names is not None:
         new_names = np.full(len(new_ids), "", object) if new.names is None else new.names
-        names = Appended(names, new_names)
+        names = AppendedRows(names, new_names)
     times: Any = known.times
     if times is not None:
         new_times = np.full(len(new_ids), UNKNOWN) if new.times is None else new.times
-        times = Appended(times, new_times)
-    ids: Any = Appended(known.ids, new_ids)
+        times = AppendedRows(times, new_times)
+    ids: Any = AppendedRows(known.ids, new_ids)
     return dataclasses.replace(
         known, table=table, ids=ids, node_names=names, times=times, labels={}, splits={}
     )
@@ -167,7 +167,7 @@ def _positions(
     edges: Mapping[Ends, NewEdges],
     sizes: Mapping[str, int],
 ) -> dict[str, NDArray[np.float32]]:
-    """Positions of the new nodes of each type that has them: means of where their neighbours stand; see `attached`."""
+    """Positions of the new nodes of each type that has positions, see `attached_positions`."""
     types_with_positions = [
         node_type
         for node_type in new
@@ -218,7 +218,7 @@ def _positions(
     link_rows = np.searchsorted(new_rows, receivers)
     shape = (len(new_rows), len(column_rows))
     links = sparse.csr_array((weights, (link_rows, columns)), shape=shape)
-    positions = attached(links, np.concatenate(standings))
+    positions = attached_positions(links, np.concatenate(standings))
 
     positions_by_type = {}
     for node_type in types_with_positions:

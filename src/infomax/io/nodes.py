@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from infomax.arrays import checks
 from infomax.arrays.scaling import Scale, Scaler
 from infomax.arrays.structural_features import structural_features_named
-from infomax.arrays.table import Table
+from infomax.arrays.table import FeatureTable
 from infomax.arrays.times import check_times
 from infomax.errors import InputError, format_count
 from infomax.io.encoding.encoding import Encoding
@@ -37,7 +37,7 @@ class Nodes:
         times: ``[N]`` int64, since when each row is there, see `infomax.arrays.times`. None: rows have no times.
     """
 
-    table: Table
+    table: FeatureTable
     ids: NDArray[Any]
     feature_names: tuple[str, ...]
     labels: Mapping[str, NDArray[Any]] = field(default_factory=dict)
@@ -81,7 +81,7 @@ class Nodes:
                 "encoding", "the features of the graph", f"{len(encoding.feature_names)} others"
             )
         return cls(
-            table=Table(values),
+            table=FeatureTable(values),
             ids=np.arange(n) if ids is None else checks.check_ids(ids, n),
             feature_names=tuple(map(str, feature_names)),
             labels=checks.check_columns("labels", labels, n, checks.check_labels),
@@ -106,13 +106,13 @@ class Nodes:
 
     def part(self, rows: NDArray[np.int64]) -> Nodes:
         """Some of the nodes, by their rows, in memory."""
-        return self._taken(Table(self.table[rows]), rows)
+        return self._taken(FeatureTable(self.table[rows]), rows)
 
     def loaded(self) -> Nodes:
         """The same nodes with all of their arrays in memory."""
         return self._taken(self.table.loaded(), slice(None))
 
-    def _taken(self, table: Table, rows: Any) -> Nodes:
+    def _taken(self, table: FeatureTable, rows: Any) -> Nodes:
         """The nodes of some rows, which have these features."""
         return dataclasses.replace(
             self,

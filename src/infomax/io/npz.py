@@ -157,7 +157,7 @@ def _edge_arrays(relation: Relation) -> Arrays:
         kept = np.flatnonzero(rows < parts[1])
         parts = [part.take(kept) for part in parts]
     arrays = {"edges": np.stack(parts[:2])} | (
-        {"directed": np.array(relation.directed)} if relation.within else {}
+        {"directed": np.array(relation.directed)} if relation.within_one_type else {}
     )
     return arrays | ({"weight": parts[2]} if (parts[2] != 1).any() else {})
 

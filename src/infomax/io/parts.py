@@ -128,13 +128,13 @@ def check_columns(schema: Any, path: Path) -> tuple[Any, Any]:
     return schema.field("id").type, schema.field("vector").type
 
 
-def told_model(file: Any) -> str:
+def stored_model_hash(file: Any) -> str:
     """The hash of the model that made the vectors, as the footer of a parquet file tells; "" where it does not."""
     content: bytes = (file.metadata.metadata or {}).get(MODEL_KEY, b"")
     return content.decode("ascii", "replace")
 
 
-def told_parts(file: Any) -> dict[str, list[str]]:
+def stored_part_columns(file: Any) -> dict[str, list[str]]:
     """The names of the columns of each part of vectors, as the footer of a parquet file tells; none: it does not."""
     try:
         parts = json.loads((file.metadata.metadata or {}).get(PARTS_KEY, b"{}"))
@@ -156,7 +156,7 @@ def _read_notes(paths: list[Path]) -> list[Note | None]:
             if types != first_types:
                 expected = f"columns of the types of {paths[0]}"
                 raise InputError(str(path), expected, " and ".join(map(str, types)))
-            model = told_model(file)
+            model = stored_model_hash(file)
             if first_model is None:
                 first_model = model
             if model != first_model:

@@ -25,7 +25,7 @@ from infomax.arrays.structural_features import (
     default_structural_features,
     structural_features_named,
 )
-from infomax.arrays.table import Features, Table
+from infomax.arrays.table import Features, FeatureTable
 from infomax.errors import InputError, format_count, shorten, within
 from infomax.io.encoding.encoding import Encoding
 from infomax.io.nodes import Nodes
@@ -81,7 +81,7 @@ class Record:
         return self.nodes[self.node_type]
 
     @property
-    def table(self) -> Table:
+    def table(self) -> FeatureTable:
         """The features ``[N, F]``, in memory or mapped."""
         return self.own.table
 
@@ -123,7 +123,7 @@ class Record:
     @property
     def edges(self) -> Adjacency:
         """The edges of a graph that has one type of nodes and one relation."""
-        if len(self.relations) != 1 or not self.relations[0].within:
+        if len(self.relations) != 1 or not self.relations[0].within_one_type:
             found = f"{len(self.types)} types and {format_count(len(self.relations), 'relation')}"
             raise InputError("edges", "a graph of one type of nodes and one relation", found)
         return self.relations[0].edges
@@ -219,7 +219,7 @@ class Record:
         """The same graph with scaled features, those of the other types as well."""
 
         def scale(node_type: str, nodes: Nodes) -> Nodes:
-            own = scaler if node_type == self.node_type else scaler.others[node_type]
+            own = scaler if node_type == self.node_type else scaler.other_types[node_type]
             return dataclasses.replace(nodes, table=nodes.table.scaled(own))
 
         return self.with_nodes(scale)
@@ -244,7 +244,7 @@ class Record:
             matrix = self.adjacency if adjacency is None else adjacency
             fields["edges"] = Adjacency(matrix, self.directed if directed is None else directed)
         if features is not None:
-            fields |= {"table": Table(features), "encoding": None}
+            fields |= {"table": FeatureTable(features), "encoding": None}
         if "edges" in fields:
             fields["relations"] = (
                 dataclasses.replace(self.relations[0], edges=fields.pop("edges")),
@@ -263,12 +263,12 @@ class Record:
         joined = [
             relation
             for relation in self.relations
-            if relation.within and relation.source == self.node_type
+            if relation.within_one_type and relation.source == self.node_type
         ]
         use = f"read {len(rows):,} of its nodes"
         remedy = "Make a graph folder of these nodes alone: infomax prepare."
-        needed = sum(relation.edges.to_read(rows) for relation in joined)
-        require_room(self.table.to_read(len(rows)) + needed, use, remedy)
+        needed = sum(relation.edges.bytes_to_load(rows) for relation in joined)
+        require_room(self.table.bytes_to_load(len(rows)) + needed, use, remedy)
         held_out = self.held_out
         if held_out is not None:
             masks = {
@@ -303,13 +303,14 @@ class Record:
             for node_type, nodes in self.nodes.items()
             if node_type != self.node_type
         }
-        return dataclasses.replace(self.own.scaler(scale), others=others)
+        return dataclasses.replace(self.own.scaler(scale), other_types=others)
 
     def loaded(self) -> Self:
         """The same graph with all of its arrays in memory."""
-        tables = sum(nodes.table.to_read() for nodes in self.nodes.values())
+        tables = sum(nodes.table.bytes_to_load() for nodes in self.nodes.values())
         require_room(
-            tables + sum(relation.edges.to_read() for relation in self.relations), "read all of it"
+            tables + sum(relation.edges.bytes_to_load() for relation in self.relations),
+            "read all of it",
         )
         relations = tuple(relation.loaded() for relation in self.relations)
         return self.with_nodes(lambda _, nodes: nodes.loaded(), relations=relations, folder=None)
@@ -462,7 +463,7 @@ class Record:
         for node_type, values in structural_features_of_types(nodes, self.relations, words).items():
             names = STRUCTURAL_FEATURE_NAMES[words[node_type]]
             nodes[node_type] = dataclasses.replace(
-                nodes[node_type], table=Table(values), feature_names=names
+                nodes[node_type], table=FeatureTable(values), feature_names=names
             )
         return dataclasses.replace(self, nodes=nodes)
 

@@ -37,7 +37,7 @@ def relation_columns(graph: Record) -> dict[tuple[str, str, str], dict[str, NDAr
     columns_of_relation = {}
     for relation in graph.relations:
         matrix = relation.edges.matrix()
-        if relation.within and not graph.directed:
+        if relation.within_one_type and not graph.directed:
             matrix = sparse.triu(matrix)
         links = sparse.coo_array(matrix)
         source_rows, target_rows = links.coords

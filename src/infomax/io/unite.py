@@ -19,7 +19,7 @@ from infomax.arrays.structural_features import (
     default_structural_features,
     structural_features_named,
 )
-from infomax.arrays.table import Table
+from infomax.arrays.table import FeatureTable
 from infomax.errors import InputError, shorten, within
 from infomax.io.nodes import Nodes
 from infomax.io.record import Record
@@ -112,4 +112,6 @@ def without_structural_features(graph: Record) -> Record:
 
 def without_features(nodes: Nodes) -> Nodes:
     """The nodes with no feature at all, as a table of nodes may be written."""
-    return replace(nodes, table=Table(np.empty((nodes.num_nodes, 0), np.float32)), feature_names=())
+    return replace(
+        nodes, table=FeatureTable(np.empty((nodes.num_nodes, 0), np.float32)), feature_names=()
+    )

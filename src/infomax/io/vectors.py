@@ -36,8 +36,8 @@ from infomax.io.parts import (
     PARTS_KEY,
     has_parts,
     parquet_files,
-    told_model,
-    told_parts,
+    stored_model_hash,
+    stored_part_columns,
 )
 from infomax.io.prepare.in_memory import read_node_table
 from infomax.io.schema.schema import TableSchema, Use
@@ -175,7 +175,13 @@ def _read_parquet(
         if first != len(ids):
             raise ValueError(f"{len(ids) - first} vectors fewer than ids, or null")
         with within(path), parquet.opened(files[0]) as file:
-            return check_ids(ids[:], len(ids)), vectors, names, told_model(file), told_parts(file)
+            return (
+                check_ids(ids[:], len(ids)),
+                vectors,
+                names,
+                stored_model_hash(file),
+                stored_part_columns(file),
+            )
 
 
 def _read_npy(path: Path) -> tuple[Any, NDArray[Any], None]:

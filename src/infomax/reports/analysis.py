@@ -17,7 +17,7 @@ from infomax.analysis.pictures import sample_rows, tsne, umap
 from infomax.analysis.projections import projections
 from infomax.analysis.report import Chapter, write_report
 from infomax.analysis.scores import Pairs, scores
-from infomax.arrays.structural_features import structural_features_in_words
+from infomax.arrays.structural_features import describe_structural_features
 from infomax.errors import InputError, format_count
 from infomax.estimator import DGI
 from infomax.evaluation.probes import choose_probe, score_splits
@@ -50,7 +50,7 @@ def write_analysis(
     lead = (
         f"{words(model.health_['verdict'])} "
         f"{drawn}{format_count(graph.num_nodes, 'node')}, {format_count(graph.num_edges, 'edge')}, "
-        f"{structural_features_in_words(graph.feature_names) or format_count(graph.num_features, 'feature')}. "
+        f"{describe_structural_features(graph.feature_names) or format_count(graph.num_features, 'feature')}. "
         f"{parts['encoder']['part']} encoder of {format_count(model.model_.encoder.out_dim, 'dimension')}, corruption "
         f"{parts['corruption']['part']}, seed {model.seed_}; infomax {__version__}."
     )

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from infomax.arrays.table import Table
+from infomax.arrays.table import FeatureTable
 from infomax.errors import InputError
 from infomax.io.array_files import ArrayWriter
 from infomax.io.atomic import replacing
@@ -308,7 +308,7 @@ class Embedder:
                         writer.append(_rounded(rows(start, stop), half).cpu().numpy())
         array = np.load(path, mmap_mode="c", allow_pickle=False)
         if self.device.type == "cpu":
-            return StoredTable(Table(array, mapped=True))
+            return StoredTable(FeatureTable(array, mapped=True))
         return to_device(array, self.device)
 
     def _collected(self, rows: Rows, half: bool = False) -> Tensor:

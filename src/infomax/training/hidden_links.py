@@ -202,7 +202,7 @@ def _without(
             sources, targets = hidden_edges[relation.ends]
             keys = entries.row.astype(np.int64) * matrix.shape[1] + entries.col
             is_hidden |= np.isin(keys, sources * matrix.shape[1] + targets)
-            if relation.within:  # one direction would give away the other
+            if relation.within_one_type:  # one direction would give away the other
                 is_hidden |= np.isin(keys, targets * matrix.shape[1] + sources)
         kept = (entries.row[~is_hidden], entries.col[~is_hidden])
         left = sparse.csr_array((entries.data[~is_hidden], kept), shape=matrix.shape)

@@ -77,10 +77,10 @@ def finish(
         **kept,
     }
     scalers = {"scaler": run.scaler} | {
-        f"scaler:{kind}": one for kind, one in run.scaler.others.items()
+        f"scaler:{kind}": one for kind, one in run.scaler.other_types.items()
     }
     for name, one in scalers.items():
-        values[name] = one.kind
+        values[name] = one.scale
         fitted = {f"{name}.mean": one.mean, f"{name}.deviation": one.deviation}
         tensors |= {
             key: torch.from_numpy(array) for key, array in fitted.items() if array is not None
@@ -95,8 +95,8 @@ def read(folder: Path) -> Run:
     """Read a finished run folder; raise InputError if its files do not belong together."""
     config, tensors, values = runs.load_model(folder)
     kinds = [name.removeprefix("scaler:") for name in values if name.startswith("scaler:")]
-    others = {kind: _scaler(values, tensors, f"scaler:{kind}") for kind in kinds}
-    scaler = replace(_scaler(values, tensors, "scaler"), others=others)
+    other_types = {kind: _scaler(values, tensors, f"scaler:{kind}") for kind in kinds}
+    scaler = replace(_scaler(values, tensors, "scaler"), other_types=other_types)
     names = tuple(values["feature_names"])
     return Run(folder, config, tensors, scaler, names, read_report(folder / runs.HEALTH), values)
 

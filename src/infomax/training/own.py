@@ -12,7 +12,7 @@ from scipy import sparse
 from torch import Tensor
 
 from infomax.arrays.blocks import BLOCK_BYTES
-from infomax.arrays.table import Features, Table
+from infomax.arrays.table import Features, FeatureTable
 from infomax.kernels import Backend
 from infomax.kernels.host import leading
 from infomax.kernels.spectrum import make_orthonormal
@@ -37,7 +37,7 @@ SPARSE_ROWS = 1 << 16
 """Rows of sparse features at a time."""
 
 
-def own_projection(table: Table, nodes: NDArray[np.int64], backend: Backend) -> Tensor:
+def own_projection(table: FeatureTable, nodes: NDArray[np.int64], backend: Backend) -> Tensor:
     """What makes the own part ``[n, K]`` of scaled features ``[n, F]``, fitted to some nodes; see `COUNT`."""
     feature_sum = np.zeros(table.shape[1])
     square_sum = np.zeros(table.shape[1])
@@ -73,7 +73,7 @@ def project(features: Features, projection: Tensor, backend: Backend) -> Tensor:
     return multiply(operand(features, backend), projection.to(backend.device), backend)
 
 
-def with_features(table: Table, nodes: NDArray[np.int64]) -> NDArray[np.bool_]:
+def with_features(table: FeatureTable, nodes: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Which of some nodes ``[n]`` have scaled features other than zero."""
     has_features = [np.zeros(0, bool)]
     for rows in blocks(table, nodes):
@@ -85,7 +85,7 @@ def with_features(table: Table, nodes: NDArray[np.int64]) -> NDArray[np.bool_]:
 
 
 def directions(
-    table: Table,
+    table: FeatureTable,
     nodes: NDArray[np.int64],
     count: int,
     backend: Backend,
@@ -133,7 +133,7 @@ def directions(
     return np.ascontiguousarray((leading_directions * signs).cpu().numpy(), np.float32)
 
 
-def blocks(table: Table, nodes: NDArray[np.int64]) -> Iterator[Features]:
+def blocks(table: FeatureTable, nodes: NDArray[np.int64]) -> Iterator[Features]:
     """The features of some nodes, some at a time."""
     rows_per_block = SPARSE_ROWS
     if not table.sparse:

@@ -237,10 +237,10 @@ class Recipe:
     def hash(self) -> str:
         """The hash by which vectors are known as those of one model."""
         # A run is read in another order than it is written, so all that has names is sorted by them.
-        other_scalers = [scaler for _, scaler in sorted(self.scaler.others.items())]
+        other_scalers = [scaler for _, scaler in sorted(self.scaler.other_types.items())]
         content = hashlib.sha256()
         for scaler in (self.scaler, *other_scalers):
-            content.update(to_json([scaler.kind, scaler.mean, scaler.deviation]).encode())
+            content.update(to_json([scaler.scale, scaler.mean, scaler.deviation]).encode())
         column_names = {name: list(columns) for name, columns in self.parts.items()}
         content.update(to_json([self.smooth, column_names]).encode())
         tensors = self.encoder.state_dict() | dict(sorted(self.tensors().items()))

@@ -23,7 +23,7 @@ from scipy import sparse
 from torch import Tensor
 
 from infomax.arrays.adjacency import Senders
-from infomax.arrays.positions import ROUNDS
+from infomax.arrays.positions import ATTACHING_ROUNDS
 from infomax.arrays.relations import steps
 from infomax.io.changes import rows_before
 from infomax.io.record import Record
@@ -186,7 +186,7 @@ class SpectralPositions:
 
     def settle(self, types: Mapping[str, Record], placed: dict[str, NDArray[np.bool_]]) -> None:
         """Fill in the positions of nodes that have none, each once, from neighbours that have one."""
-        for _ in range(ROUNDS):
+        for _ in range(ATTACHING_ROUNDS):
             new: dict[str, NDArray[np.int64]] = {}
             for node_type, graph in types.items():
                 rows = np.flatnonzero(~placed[node_type])
@@ -370,7 +370,7 @@ def _edge_lists(graph: Record, rows_of_type: Mapping[str, slice]) -> list[EdgeLi
     for relation in graph.relations:
         sources, targets = rows_of_type[relation.source], rows_of_type[relation.target]
         lists.append(EdgeList(targets, sources, relation.edges.senders, mirrors=False))
-        if relation.directed or not relation.within:
+        if relation.directed or not relation.within_one_type:
             lists.append(EdgeList(sources, targets, relation.edges.receivers, mirrors=True))
     return lists
 

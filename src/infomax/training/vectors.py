@@ -76,7 +76,7 @@ def embed_some(
     is_read_directly = graph.folder is not None and not needs_passes
     if len(rows) < graph.num_nodes and not is_read_directly and not recipe.encoder.whole:
         node_count = sum(nodes.num_nodes for nodes in graph.nodes.values())
-        bytes_per_node = max(nodes.table.to_read(1) for nodes in graph.nodes.values())
+        bytes_per_node = max(nodes.table.bytes_to_load(1) for nodes in graph.nodes.values())
         most_nodes = min(SHARE * node_count, 4 * memory.BYTES / max(bytes_per_node, 1))
         backend = Backend.of_embedding(choose_device(device), len(rows) * recipe.encoder.out_dim)
         given_rows = {name: part[rows] for name, part in (given or {}).items()}

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from infomax.arrays.relations import Relation, Step
-from infomax.arrays.table import Table
+from infomax.arrays.table import FeatureTable
 from infomax.io.nodes import Nodes
 from infomax.io.record import Record
 
@@ -90,7 +90,7 @@ def _relation(
     to_source = Step(relation, relation.source)
     no_edges = (NO_ROWS, NO_ROWS, np.empty(0, np.float32))
     parts = [no_edges, *edges_by_step.get(to_target, ())]
-    if not relation.within:
+    if not relation.within_one_type:
         # Edges by which sources receive; those of complete targets are there already.
         complete_targets = complete_rows.get(to_target, NO_ROWS)
         for sources, targets, weights in edges_by_step.get(to_source, ()):
@@ -102,7 +102,7 @@ def _relation(
 
     # One more node of each type, which sends in place of those that are not there.
     shape = (len(source_rows) + 1, len(target_rows) + 1)
-    if relation.within and senders_weigh:
+    if relation.within_one_type and senders_weigh:
         incomplete = np.setdiff1d(target_rows, complete_rows.get(to_target, NO_ROWS))
         last_source = np.full(len(incomplete), shape[0] - 1)
         source_positions = np.concatenate([source_positions, last_source])
@@ -130,4 +130,4 @@ def _nodes(nodes: Nodes, rows: Rows) -> Nodes:
         features = nodes.table[rows_with_last]
     else:
         features = np.zeros((1, nodes.num_features), np.float32)
-    return Nodes(Table(features), rows_with_last, nodes.feature_names)
+    return Nodes(FeatureTable(features), rows_with_last, nodes.feature_names)

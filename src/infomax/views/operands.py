@@ -15,7 +15,7 @@ from torch.nn.functional import pad
 
 from infomax.arrays.integrity import refuse_not_finite
 from infomax.arrays.sparsity import dense
-from infomax.arrays.table import Features, SparseRows, Table
+from infomax.arrays.table import Features, FeatureTable, SparseRows
 from infomax.kernels import Backend
 from infomax.kernels.host import row_product, transposed_product
 from infomax.kernels.plain import linear
@@ -160,14 +160,14 @@ DENSE_SHARE, DENSE_BYTES = 0.03, 1 << 30
 """Sparse features become dense on a GPU above this share of non-zeros and up to these bytes, since that is faster."""
 
 
-def to_multiply(table: Table, backend: Backend) -> Operand:
+def to_multiply(table: FeatureTable, backend: Backend) -> Operand:
     """Put features on the device for products; on a GPU dense rows are zero-padded to 32 bytes for tensor cores."""
     x = operand(_laid_out(table.loaded().values, backend.device, DENSE_SHARE, DENSE_BYTES), backend)
     return pad(x, (0, -x.shape[1] % 8)) if isinstance(x, Tensor) and x.is_cuda else x
 
 
 def to_gather(
-    table: Table,
+    table: FeatureTable,
     backend: Backend,
     *,
     dense_share: float = DENSE_SHARE,
@@ -180,7 +180,9 @@ def to_gather(
     than half of the free GPU memory, they stay in page-locked host memory, and the GPU reads them from there.
     """
     if not table.mapped:
-        table = Table(_laid_out(table.loaded().values, backend.device, dense_share, dense_bytes))
+        table = FeatureTable(
+            _laid_out(table.loaded().values, backend.device, dense_share, dense_bytes)
+        )
     large = not table.mapped or 4 * table.shape[0] * table.shape[1] > dense_bytes
     if backend.device.type != "cuda" or (table.sparse and large):
         return operand(table.loaded().values, backend)
@@ -188,7 +190,7 @@ def to_gather(
     return half if close else _table(table, backend, torch.float32)[0]
 
 
-def _table(features: Table, backend: Backend, dtype: torch.dtype) -> tuple[Tensor, bool]:
+def _table(features: FeatureTable, backend: Backend, dtype: torch.dtype) -> tuple[Tensor, bool]:
     """Return a table ``[N, F]`` of a dtype, padded as in `to_multiply`, and whether rounding changed it little."""
     n, width, device = len(features), features.shape[1] + -features.shape[1] % 8, backend.device
     fits = n * width * dtype.itemsize <= available_bytes(device) / 2 or backend.triton is None
@@ -209,7 +211,7 @@ def _table(features: Table, backend: Backend, dtype: torch.dtype) -> tuple[Tenso
     return out, bool((error <= 2.0**-10 * largest).all())
 
 
-def _blocks(features: Table, device: torch.device) -> Iterator[tuple[int, Tensor]]:
+def _blocks(features: FeatureTable, device: torch.device) -> Iterator[tuple[int, Tensor]]:
     """Yield blocks of dense features on a GPU, float32, each with its first row.
 
     Mapped ones are scaled there, and those that are stored sparse become dense there.
@@ -235,9 +237,9 @@ def _blocks(features: Table, device: torch.device) -> Iterator[tuple[int, Tensor
 def scaled(x: Tensor, scaler: Any) -> Tensor:
     """As `Scaler.transform`, for rows ``[n, F]`` on a device; returns float32."""
     x = x.float()
-    if scaler is None or scaler.kind == "none":
+    if scaler is None or scaler.scale == "none":
         return x
-    if scaler.kind == "rows":
+    if scaler.scale == "rows":
         total = x.sum(1, keepdim=True)
         return x * torch.where(total == 0, 0, 1 / total)
     mean, deviation = (

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import cast
 
 from infomax.arrays.relations import Step, named_path, steps
-from infomax.arrays.table import Table
+from infomax.arrays.table import FeatureTable
 from infomax.errors import InputError
 from infomax.io.record import Record
 from infomax.views.propagation import Normalisation, Rule
@@ -33,7 +33,7 @@ def paths_of(graph: Record, rule: Rule) -> Paths:
     return {name: named_path(graph.relations, name) for name in rule}
 
 
-def tables_of(graph: Record, paths: Paths) -> dict[str, Table]:
+def tables_of(graph: Record, paths: Paths) -> dict[str, FeatureTable]:
     """The features of the types at which paths end, and of the type of the graph."""
     ends = sorted({path[-1].sender for path in paths.values()} | {graph.node_type})
     return {node_type: graph.nodes[node_type].table for node_type in ends}

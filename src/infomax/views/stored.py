@@ -14,7 +14,7 @@ from infomax import memory
 from infomax.arrays.integrity import refuse_not_finite
 from infomax.arrays.scaling import Scaler
 from infomax.arrays.sparsity import dense
-from infomax.arrays.table import SparseRows, Table
+from infomax.arrays.table import FeatureTable, SparseRows
 from infomax.kernels import Backend
 from infomax.kernels.host import on_one_thread
 from infomax.kernels.random import Permutation
@@ -33,7 +33,7 @@ SHARE_OF_FREE_MEMORY = 0.8
 class StoredTable:
     """A table ``[N, F]`` on disk whose rows are read when a batch needs them."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: FeatureTable) -> None:
         self.table = table
         self.raw = table.values
         self.scaler = table.scaler or Scaler("none")
@@ -94,7 +94,7 @@ class StoredTable:
         else:
             table = torch.from_numpy(self.raw)
         scaler = self.scaler
-        scales_rows = scaler.kind == "rows"
+        scales_rows = scaler.scale == "rows"
         pooled = pool_rows(
             graph, nodes, offsets, table, permutation, kept, scaler.mean, scales_rows
         )
@@ -138,7 +138,7 @@ class StoredTable:
         )
 
 
-def rows_of(table: Table, backend: Backend) -> Any:
+def rows_of(table: FeatureTable, backend: Backend) -> Any:
     """A table whose rows batches gather: on the device, or for a CPU on disk if they are there."""
     if table.mapped and backend.device.type == "cpu":
         return StoredTable(table)

@@ -14,7 +14,7 @@ from infomax.arrays import folder as layout
 from infomax.arrays.adjacency import MappedAdjacency
 from infomax.arrays.blocks import row_blocks
 from infomax.arrays.parquet_columns import StoredColumns, stored_ids
-from infomax.arrays.positions import WIDTH, fill_positions
+from infomax.arrays.positions import POSITION_WIDTH, fill_positions
 from infomax.arrays.relations import Relation
 from infomax.arrays.sparsity import dense
 from infomax.arrays.structural_features import (
@@ -69,7 +69,7 @@ class EdgeFeaturesOnDisk:
         if word == "positions":
             paths, shape = (
                 [self.work / f"positions-{name}" for name in ("total", "now", "then")],
-                (edges.n, WIDTH),
+                (edges.n, POSITION_WIDTH),
             )
             features, now, then = (np.memmap(path, np.float32, "w+", shape=shape) for path in paths)
             fill_positions(features, now, then, edges, self.ids, self._seen())
