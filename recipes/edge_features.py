@@ -43,7 +43,7 @@ class EdgeWeightedMean(Encoder):
 
     rule = NEIGHBOURS
     depth = 1
-    whole = True  # it reads the edges, so it needs the whole graph at once
+    needs_whole_graph = True  # since it reads the edges
 
     def __init__(
         self,

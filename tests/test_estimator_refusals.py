@@ -77,7 +77,7 @@ def test_auto_takes_batches_where_they_need_less_memory_than_the_whole_graph(
 class Attention(GCN):
     """An encoder that needs the whole graph at once."""
 
-    whole = True
+    needs_whole_graph = True
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ from infomax.errors import InputError, check_whole_number, format_count
 from infomax.io.record import Record
 from infomax.kernels import Backend
 from infomax.kernels.ranks import Portion
-from infomax.parts.corruptions import SAME_SHAPES
+from infomax.parts.corruptions import SAME_SHAPE_CORRUPTIONS
 from infomax.parts.encoders import SkipMeanPool
 from infomax.training.part_names import register_parts
 from infomax.training.presets import Preset
@@ -338,7 +338,7 @@ def shuffle_within_patches(view: PatchView, generator: torch.Generator) -> Patch
 
 
 # So that a GPU replays a step of patches, and a run folder that names these parts can be read.
-SAME_SHAPES.add(shuffle_within_patches)
+SAME_SHAPE_CORRUPTIONS.add(shuffle_within_patches)
 register_parts(Patches, shuffle_within_patches)
 
 PATCHES = Preset(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
@@ -11,7 +13,6 @@ from torch.autograd import gradcheck
 from infomax import InputError
 from infomax.graphs.graph import Graph
 from infomax.kernels import Backend
-from infomax.parts import corruptions
 from infomax.parts.corruptions import (
     DenseFlips,
     drop_features,
@@ -32,6 +33,10 @@ def adjacency(propagation: Propagation) -> np.ndarray:
     return matrix
 
 
+def weights_by_key(propagation: Propagation) -> dict[int, float]:
+    return dict(zip(propagation.keys.tolist(), propagation.weights.tolist(), strict=True))
+
+
 def view_of(graph: Graph):
     return WholeView.of(graph, MEAN, Backend(CPU))
 
@@ -44,20 +49,25 @@ def test_shuffle_keeps_the_rows(graph, generator):
 
 @pytest.mark.parametrize("directed", [False, True])
 @pytest.mark.parametrize(
-    "way", [(-1.0, 0), (-1.0, 1 << 24), (2.0, 0)], ids=["in blocks", "stored", "sparse"]
+    "way_of_drawing",
+    [
+        {"largest_sparse_rate": -1.0, "stored_entries": 0},
+        {"largest_sparse_rate": -1.0, "stored_entries": 1 << 24},
+        {"largest_sparse_rate": 2.0},
+    ],
+    ids=["in blocks", "stored", "sparse"],
 )
 class TestFlips:
     """The same laws for all ways of drawing."""
 
     @pytest.fixture(autouse=True)
-    def _way(self, monkeypatch, way, directed):
-        monkeypatch.setattr(corruptions, "DENSE_RATE", way[0])
-        monkeypatch.setattr(corruptions, "STORED", way[1])
+    def _setup(self, way_of_drawing, directed):
+        self.flip_edges = partial(flip_edges, **way_of_drawing)
         self.graph = random_graph(60, directed=directed)
         self.before = adjacency(view_of(self.graph).propagation)
 
     def after(self, rho, generator):
-        return adjacency(flip_edges(view_of(self.graph), generator, rho=rho).propagation)
+        return adjacency(self.flip_edges(view_of(self.graph), generator, rho=rho).propagation)
 
     def test_rate_zero_is_the_identity(self, generator):
         assert (self.after(0.0, generator) == self.before).all()
@@ -74,51 +84,52 @@ class TestFlips:
         rho, draws = 0.2, 60
         flips = np.stack([self.after(rho, generator) ^ self.before for _ in range(draws)])
         pairs = ~np.eye(60, dtype=bool) if directed else np.tri(60, k=-1, dtype=bool)
-        for among in (pairs & self.before, pairs & ~self.before):
-            tries = draws * among.sum()
-            assert abs(flips[:, among].sum() - tries * rho) < 4 * np.sqrt(tries * rho * (1 - rho))
+        for some_pairs in (pairs & self.before, pairs & ~self.before):
+            tries = draws * some_pairs.sum()
+            standard_error = np.sqrt(tries * rho * (1 - rho))
+            assert abs(flips[:, some_pairs].sum() - tries * rho) < 4 * standard_error
         per_pair = flips[:, pairs].mean(0)
         assert np.isclose(per_pair.var(), rho * (1 - rho) / draws, rtol=0.2)
 
     def test_gradient_is_the_transpose(self, generator):
         small = random_graph(8, directed=self.graph.directed)
-        flipped = flip_edges(
-            WholeView.of(small, SYMMETRIC, Backend(CPU)), generator, rho=0.4
-        ).propagation
-        flipped = _double(flipped)
+        view = WholeView.of(small, SYMMETRIC, Backend(CPU))
+        flipped = _double(self.flip_edges(view, generator, rho=0.4).propagation)
         y = torch.randn(8, 2, dtype=torch.float64, requires_grad=True)
         assert gradcheck(lambda y: flipped @ y, (y,))
 
 
 def _double(propagation):
-    weights = propagation.weights.double()
-    if isinstance(propagation, DenseFlips):
-        base = Propagation(
-            propagation.keys,
-            weights,
-            propagation.n,
-            propagation.rule,
-            propagation.backend,
-            directed=propagation.directed,
-        )
-        return DenseFlips(base, propagation.rho, propagation.seed, block=17)
-    return Propagation(
+    """The same messages in float64, drawn in blocks of a few rows if they were dense."""
+    double = Propagation(
         propagation.keys,
-        weights,
+        propagation.weights.double(),
         propagation.n,
         propagation.rule,
         propagation.backend,
         directed=propagation.directed,
     )
+    if not isinstance(propagation, DenseFlips):
+        return double
+    stored_entries = 0 if propagation.stored_blocks is None else double.n**2
+    return DenseFlips(
+        double,
+        propagation.rho,
+        propagation.seed,
+        entries_per_block=17,
+        stored_entries=stored_entries,
+    )
 
 
-def test_blocks_of_any_height_draw_the_same_graph(graph, monkeypatch):
-    base = view_of(graph).propagation
+def test_blocks_of_any_height_draw_the_same_graph(graph):
+    messages = view_of(graph).propagation
     seed = torch.tensor(5)
-    stored = adjacency(DenseFlips(base, 0.4, seed))
-    monkeypatch.setattr(corruptions, "STORED", 0)
-    for block in (1 << 20, 100, 1):
-        assert (adjacency(DenseFlips(base, 0.4, seed, block=block)) == stored).all()
+    stored = adjacency(DenseFlips(messages, 0.4, seed))
+    for entries_per_block in (1 << 20, 100, 1):
+        in_blocks = DenseFlips(
+            messages, 0.4, seed, entries_per_block=entries_per_block, stored_entries=0
+        )
+        assert (adjacency(in_blocks) == stored).all()
 
 
 def test_small_rates_never_need_an_n_by_n_matrix(generator):
@@ -133,16 +144,11 @@ def test_small_rates_never_need_an_n_by_n_matrix(generator):
 def test_weights_survive_and_new_edges_weigh_one(generator):
     graph = random_graph(30, weighted=True)
     view = flip_edges(view_of(graph), generator, rho=0.01)
-    old = dict(
-        zip(
-            view_of(graph).propagation.keys.tolist(),
-            view_of(graph).propagation.weights.tolist(),
-            strict=True,
-        )
-    )
-    new = dict(zip(view.propagation.keys.tolist(), view.propagation.weights.tolist(), strict=True))
-    assert set(old) != set(new)
-    assert all(weight == old.get(key, 1.0) for key, weight in new.items())
+    weights_before = weights_by_key(view_of(graph).propagation)
+    weights_after = weights_by_key(view.propagation)
+    assert set(weights_before) != set(weights_after)
+    for key, weight in weights_after.items():
+        assert weight == weights_before.get(key, 1.0)
 
 
 def test_both_does_both(graph, generator):

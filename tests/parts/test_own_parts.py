@@ -301,7 +301,7 @@ def test_an_encoder_is_made_of_the_features_that_there_are():
 class Attention(Linear):
     """Attention over neighbours (Veličković et al., 2018), one head."""
 
-    whole = True
+    needs_whole_graph = True
 
     def __init__(self, in_dim, dim, *, generator=None):
         super().__init__(in_dim, dim, generator=generator)
@@ -368,7 +368,7 @@ def test_a_layer_of_pytorch_geometric_is_an_encoder():
     convolutions = pytest.importorskip("torch_geometric.nn")
 
     class Borrowed(GCN):
-        whole = True
+        needs_whole_graph = True
 
         def __init__(self, in_dim, dim, *, generator=None):
             super().__init__(in_dim, dim, generator=generator)

@@ -12,7 +12,7 @@ from infomax.graphs.graph import Graph
 from infomax.kernels import Backend, room
 from infomax.kernels.initialisation import generators
 from infomax.kernels.ranks import Ranks
-from infomax.parts.corruptions import is_replayable, watched
+from infomax.parts.corruptions import is_replayable, with_checks
 from infomax.parts.fused import accelerate
 from infomax.parts.methods import Method, Model
 from infomax.training.loop import Training
@@ -51,7 +51,7 @@ def assemble(
 
     weights_generator, _ = generators(seed, device)
     model = build(preset, graph.num_features, weights_generator).to(device)
-    if model.encoder.whole and in_batches:
+    if model.encoder.needs_whole_graph and in_batches:
         location = f"encoder {type(model.encoder).__name__}"
         expected, found = "views of the whole graph, which it needs", preset.regime.__name__
         raise InputError(location, expected, found, 'Pass preset="whole-graph".')
@@ -73,7 +73,7 @@ def assemble(
     work = preset.work(seen.num_nodes) if numbers is None else numbers
     work_per_step = preset.work_per_step(seen.num_nodes, seen.num_features)
     backend = Backend.of_training(device, work, work_per_step)
-    views = preset.views(scaled, model.encoder.rule, watched(preset.corruption), backend)
+    views = preset.views(scaled, model.encoder.rule, with_checks(preset.corruption), backend)
     views.prepare(model.encoder.depth)
     if ranks.count > 1:
         views.divide(ranks)

@@ -107,7 +107,7 @@ def choose_preset(
     can_use_batches = (
         parameters.get("views") is None
         and parameters.get("corruption") in (None, shuffle_features)
-        and not getattr(partial(whole_graph.encoder).func, "whole", False)
+        and not getattr(partial(whole_graph.encoder).func, "needs_whole_graph", False)
     )
     if process_count > 1 and can_use_batches:
         return "batches", f"{process_count} processes share every step"

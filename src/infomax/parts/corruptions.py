@@ -1,4 +1,9 @@
-"""Corruptions: shuffled features, flipped edges, or both; dropout on features."""
+"""Corruptions C: how the negative view (X~, A~) is made from the graph (X, A), step 1 of the paper.
+
+A regime calls the corruption in ``Views.pair``; see ``deep_graph_infomax.py``. The paper's is
+`shuffle_features`; flipped edges, both at once, and dropout on features are its Appendix C and its
+PPI experiment.
+"""
 
 from __future__ import annotations
 
@@ -16,39 +21,57 @@ from infomax.views import BatchView, Corruption, PaddedView, View, WholeView
 from infomax.views.operands import SparseOperand
 from infomax.views.propagation import Messages, Propagation
 
-V = TypeVar("V", WholeView, PaddedView, BatchView)
-W = TypeVar("W", WholeView, PaddedView)
+AnyView = TypeVar("AnyView", WholeView, PaddedView, BatchView)
+ViewInMemory = TypeVar("ViewInMemory", WholeView, PaddedView)
 
-DENSE_RATE = 0.02
-"""Above this rate the negative graph is treated as dense: drawn in row blocks, and stored only if it is small."""
-STORED = 1 << 24
-"""Entries of a dense negative graph that are stored for the step, at most: 4,096 nodes."""
+LARGEST_SPARSE_RATE = 0.02
+"""Up to this rate the flipped pairs are drawn one by one; above it, a hash decides about each pair."""
+STORED_ENTRIES = 1 << 24
+"""Entries N x N of a dense negative graph that are stored for the step, at most: 4,096 nodes."""
+ENTRIES_PER_BLOCK = 1 << 22
+"""Entries of a dense negative graph that are drawn at a time."""
 
 
-def shuffle_features(view: V, generator: torch.Generator) -> V:
-    """The same graph with the rows of X shuffled."""
+def shuffle_features(view: AnyView, generator: torch.Generator) -> AnyView:
+    """The same graph with the rows of X shuffled: A~ = A, and X~ a permutation of the rows of X."""
     return view.shuffled(generator)
 
 
-def flip_edges(view: WholeView, generator: torch.Generator, *, rho: float) -> WholeView:
+def flip_edges(
+    view: WholeView,
+    generator: torch.Generator,
+    *,
+    rho: float,
+    largest_sparse_rate: float = LARGEST_SPARSE_RATE,
+    stored_entries: int = STORED_ENTRIES,
+) -> WholeView:
     """The same features on ``A xor Bernoulli(rho)``: every pair of nodes is flipped with
     probability rho.
 
     An undirected graph stays undirected: its unordered pairs are flipped. A new edge has weight 1.
-    Up to `DENSE_RATE` memory is proportional to the edges of the negative graph. Above it, the
-    graph is drawn in row blocks, in forward and again in backward from the same seed, so that no N
-    x N matrix is stored, unless it has few entries (`STORED`).
+
+    Args:
+        view: the graph.
+        generator: for the draws.
+        rho: the rate of flipped pairs.
+        largest_sparse_rate: up to this rate memory is proportional to the edges of the negative
+            graph. Above it the graph is drawn in row blocks, in forward and again in backward from
+            the same seed, so that no N x N matrix is stored.
+        stored_entries: a negative graph of at most so many entries, N x N, is stored all the same.
     """
     if not 0 <= rho <= 1:
         raise InputError("rho", "a rate from 0 to 1", repr(rho))
     graph = view.propagation
-    if rho > DENSE_RATE:
+    if rho > largest_sparse_rate:
         seed = torch.randint(2**62, (), generator=generator, device=generator.device)
-        return view.with_propagation(DenseFlips(graph, rho, seed))
+        return view.with_propagation(DenseFlips(graph, rho, seed, stored_entries=stored_entries))
+
     flipped = _draw_pairs(graph.n, rho, graph.directed, generator)
-    edges = _xor(graph.keys, graph.weights, flipped)
-    flips = Propagation(*edges, graph.n, graph.rule, graph.backend, directed=graph.directed)
-    return view.with_propagation(flips)
+    keys, weights = _xor(graph.keys, graph.weights, flipped)
+    negative = Propagation(
+        keys, weights, graph.n, graph.rule, graph.backend, directed=graph.directed
+    )
+    return view.with_propagation(negative)
 
 
 def flip_and_shuffle(view: WholeView, generator: torch.Generator, *, rho: float) -> WholeView:
@@ -56,7 +79,7 @@ def flip_and_shuffle(view: WholeView, generator: torch.Generator, *, rho: float)
     return shuffle_features(flip_edges(view, generator, rho=rho), generator)
 
 
-def drop_features(view: W, generator: torch.Generator, *, rate: float) -> W:
+def drop_features(view: ViewInMemory, generator: torch.Generator, *, rate: float) -> ViewInMemory:
     """The same graph with dropout on its features; the remaining ones are scaled by 1 / (1 - rate).
 
     Sparse features stay sparse, but N x F random numbers are drawn, so that the result is the same
@@ -64,72 +87,86 @@ def drop_features(view: W, generator: torch.Generator, *, rate: float) -> W:
     """
     if not 0 <= rate < 1:
         raise InputError("rate", "a rate from 0 to below 1", repr(rate))
-    x = view.features if isinstance(view.features, Tensor) else view.features.matrix.to_sparse_coo()
-    kept = torch.rand(x.shape, generator=generator, device=generator.device) >= rate
-    left = x * kept / (1 - rate)
-    features: Any = SparseOperand(left.to_sparse_csr(), view.backend) if left.is_sparse else left
+    if isinstance(view.features, Tensor):
+        x = view.features
+    else:
+        x = view.features.matrix.to_sparse_coo()
+
+    is_kept = torch.rand(x.shape, generator=generator, device=generator.device) >= rate
+    remaining = x * is_kept / (1 - rate)
+    if not remaining.is_sparse:
+        return view.with_features(remaining)
+    # A PaddedView has dense features only, so this is a WholeView.
+    features: Any = SparseOperand(remaining.to_sparse_csr(), view.backend)
     return view.with_features(features)
 
 
-def watched(corruption: Corruption) -> Corruption:
-    """A corruption that raises InputError for a mistake: no view, features changed in place, half an edge dropped."""
-    if partial(corruption).func.__module__ == __name__:
-        return corruption
-
-    def changes(view: Any) -> int | None:
-        return getattr(getattr(view, "features", None), "_version", None)
-
-    def checked(view: View, generator: torch.Generator) -> View:
-        before, negative = changes(view), corruption(view, generator)
-        if not hasattr(negative, "at"):
-            remedy = "Return view.with_features(...), or view.shuffled(generator)."
-            raise InputError(
-                "corruption", "a view", f"one of type {type(negative).__name__}", remedy
-            )
-        if changes(view) != before:
-            remedy = "Compute new ones, and return view.with_features(...)."
-            raise InputError(
-                "corruption", "a new view", "the features of the graph changed in place", remedy
-            )
-        edges = getattr(negative, "propagation", None)
-        if isinstance(edges, Propagation) and edges is not getattr(view, "propagation", None):
-            _check_edges(edges)
-        return negative
-
-    return checked
-
-
-def _check_edges(edges: Messages) -> None:
-    """Raise InputError unless keys ascend and, in an undirected graph, both directions of an edge are the same."""
-    if not (edges.keys.diff() > 0).all():
-        raise InputError(
-            "corruption, keys of the propagation",
-            "ascending ones, each once",
-            "others",
-            "Sort them.",
-        )
-    back, order = torch.sort(edges.keys % edges.n * edges.n + edges.keys // edges.n)
-    if not edges.directed and not (
-        torch.equal(back, edges.keys) and torch.equal(edges.weights[order], edges.weights)
-    ):
-        remedy = (
-            "Keep both directions of an edge or none, or make the propagation with directed=True."
-        )
-        raise InputError(
-            "corruption", "an undirected graph", "edges that differ in their two directions", remedy
-        )
-
-
-SAME_SHAPES: set[Callable[..., Any]] = {shuffle_features}
+SAME_SHAPE_CORRUPTIONS: set[Callable[..., Any]] = {shuffle_features}
 """Corruptions whose negatives of a graph all have the same shape."""
 
 
 def is_replayable(corruption: Any, sparse_features: bool) -> bool:
-    """Whether all negatives of a graph with such features have the same shape, so that a GPU can replay the step."""
-    function = partial(corruption).func  # that of a partial is its function, too
+    """Whether all negatives of a graph have the same shape, so that a GPU can replay the step."""
+    function = partial(corruption).func  # of a partial, the function that it binds
     if function is drop_features:
+        # Of sparse features each draw keeps another number of entries.
         return not sparse_features
-    return function in SAME_SHAPES
+    return function in SAME_SHAPE_CORRUPTIONS
+
+
+def with_checks(corruption: Corruption) -> Corruption:
+    """A corruption of your own, with an InputError for a mistake; infomax's own as they are.
+
+    Mistakes are: something that is no view, features that are changed in place, and an undirected
+    graph of which one direction of an edge is dropped.
+    """
+    if partial(corruption).func.__module__ == __name__:
+        return corruption
+
+    def checked_corruption(view: View, generator: torch.Generator) -> View:
+        version_before = _version_of_features(view)
+        negative = corruption(view, generator)
+        if not hasattr(negative, "at"):
+            found = f"one of type {type(negative).__name__}"
+            remedy = "Return view.with_features(...), or view.shuffled(generator)."
+            raise InputError("corruption", "a view", found, remedy)
+        if _version_of_features(view) != version_before:
+            found = "the features of the graph changed in place"
+            remedy = "Compute new ones, and return view.with_features(...)."
+            raise InputError("corruption", "a new view", found, remedy)
+
+        messages = getattr(negative, "propagation", None)
+        is_new = messages is not getattr(view, "propagation", None)
+        if isinstance(messages, Propagation) and is_new:
+            _check_messages(messages)
+        return negative
+
+    return checked_corruption
+
+
+def _version_of_features(view: Any) -> int | None:
+    """A number by which torch counts changes in place; None where features are not one tensor."""
+    return getattr(getattr(view, "features", None), "_version", None)
+
+
+def _check_messages(messages: Messages) -> None:
+    """Raise InputError unless keys ascend and, in an undirected graph, both directions of an edge
+    are the same."""
+    if not (messages.keys.diff() > 0).all():
+        location = "corruption, keys of the propagation"
+        raise InputError(location, "ascending ones, each once", "others", "Sort them.")
+    if messages.directed:
+        return
+
+    n = messages.n
+    reversed_keys, order = torch.sort(messages.keys % n * n + messages.keys // n)
+    same_edges = torch.equal(reversed_keys, messages.keys)
+    if not same_edges or not torch.equal(messages.weights[order], messages.weights):
+        found = "edges that differ in their two directions"
+        remedy = (
+            "Keep both directions of an edge or none, or make the propagation with directed=True."
+        )
+        raise InputError("corruption", "an undirected graph", found, remedy)
 
 
 def _draw_pairs(n: int, rho: float, directed: bool, generator: torch.Generator) -> Tensor:
@@ -141,16 +178,25 @@ def _draw_pairs(n: int, rho: float, directed: bool, generator: torch.Generator) 
     """
     total = n * (n - 1) // (1 if directed else 2)
     device = generator.device
-    mean = torch.tensor([float(total), rho], dtype=torch.float64, device=device)
-    count = int(torch.binomial(mean[:1], mean[1:], generator=generator)) if total else 0
+    count = 0
+    if total:
+        trials_and_rate = torch.tensor([float(total), rho], dtype=torch.float64, device=device)
+        count = int(torch.binomial(trials_and_rate[:1], trials_and_rate[1:], generator=generator))
+
+    # Draw until there are so many different ones.
     pairs = torch.empty(0, dtype=torch.int64, device=device)
-    while len(pairs) < count:  # replace duplicate draws
+    while len(pairs) < count:
         more = torch.randint(total, (count - len(pairs),), generator=generator, device=device)
         pairs = torch.unique(torch.cat([pairs, more]))
+
     if directed:
-        i, j = pairs // max(n - 1, 1), pairs % max(n - 1, 1)
-        return i * n + j + (j >= i)  # skip the diagonal
-    # Pair p of the strict lower triangle: row i holds the pairs from i (i - 1) / 2 on.
+        # A row has n - 1 pairs, for it has none on the diagonal.
+        i = pairs // max(n - 1, 1)
+        j = pairs % max(n - 1, 1)
+        return i * n + j + (j >= i)
+
+    # Pair p of the strict lower triangle: row i holds the pairs from i (i - 1) / 2 on. The root is
+    # rounded, so that i may be one too large or too small.
     i = ((1 + (1 + 8 * pairs.double()).sqrt()) / 2).long()
     i = i - (i * (i - 1) // 2 > pairs).long()
     i = i + (i * (i + 1) // 2 <= pairs).long()
@@ -159,11 +205,13 @@ def _draw_pairs(n: int, rho: float, directed: bool, generator: torch.Generator) 
 
 
 def _xor(keys: Tensor, weights: Tensor, flipped: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the edges in exactly one of the two sets: old edges keep their weight, new ones have weight 1."""
-    survivors = ~torch.isin(keys, flipped, assume_unique=True)
-    born = flipped[~torch.isin(flipped, keys, assume_unique=True)]
-    merged, order = torch.sort(torch.cat([keys[survivors], born]))
-    return merged, torch.cat([weights[survivors], weights.new_ones(len(born))])[order]
+    """Return the edges in exactly one of the two sets: old edges keep their weight, new ones have
+    weight 1."""
+    survives = ~torch.isin(keys, flipped, assume_unique=True)
+    new_keys = flipped[~torch.isin(flipped, keys, assume_unique=True)]
+    all_keys, order = torch.sort(torch.cat([keys[survives], new_keys]))
+    all_weights = torch.cat([weights[survives], weights.new_ones(len(new_keys))])
+    return all_keys, all_weights[order]
 
 
 class DenseFlips(Messages):
@@ -172,16 +220,36 @@ class DenseFlips(Messages):
 
     Whether a pair is flipped is a hash of the pair and the seed, so that every use has the same
     graph.
+
+    Args:
+        graph: A.
+        rho: the rate of flipped pairs.
+        seed: ``[]``, of the hash.
+        entries_per_block: entries, of N per row, that are drawn at a time.
+        stored_entries: a graph of at most so many entries, N x N, is drawn once and stored.
     """
 
-    def __init__(self, base: Messages, rho: float, seed: Tensor, block: int = 1 << 22) -> None:
+    def __init__(
+        self,
+        graph: Messages,
+        rho: float,
+        seed: Tensor,
+        *,
+        entries_per_block: int = ENTRIES_PER_BLOCK,
+        stored_entries: int = STORED_ENTRIES,
+    ) -> None:
         super().__init__(
-            base.keys, base.weights, base.n, base.rule, base.backend, directed=base.directed
+            graph.keys, graph.weights, graph.n, graph.rule, graph.backend, directed=graph.directed
         )
-        self.rho, self.seed = rho, seed
-        self.height = max(1, block // self.n)
-        self.stored: list[Tensor] | None = [] if self.n**2 <= STORED else None
-        degree = torch.cat([self._rows(start).sum(1) for start in range(0, self.n, self.height)])
+        self.rho = rho
+        self.seed = seed
+        self.rows_per_block = max(1, entries_per_block // self.n)
+        self.block_starts = range(0, self.n, self.rows_per_block)
+        self.stored_blocks: list[Tensor] | None = None
+        if self.n**2 <= stored_entries:
+            self.stored_blocks = [self._draw_block(start) for start in self.block_starts]
+
+        degree = torch.cat([self._block(start).sum(1) for start in self.block_starts])
         self.left, self.right = self.rule.factors(degree, degree.dtype)
 
     def __matmul__(self, y: Tensor) -> Tensor:
@@ -191,34 +259,43 @@ class DenseFlips(Messages):
     def product(self, y: Tensor) -> Tensor:
         """Compute ``P y``, block by block."""
         y = self.right[:, None] * y
-        blocks = [self._rows(start) @ y for start in range(0, self.n, self.height)]
-        return self.left[:, None] * torch.cat(blocks)
+        rows = torch.cat([self._block(start) @ y for start in self.block_starts])
+        return self.left[:, None] * rows
 
     def transposed_product(self, g: Tensor) -> Tensor:
         """Compute ``P^T g``, block by block."""
         g = self.left[:, None] * g
-        out = torch.zeros_like(g)
-        for start in range(0, self.n, self.height):
-            out += self._rows(start).T @ g[start : start + self.height]
-        return self.right[:, None] * out
+        total = torch.zeros_like(g)
+        for start in self.block_starts:
+            total += self._block(start).T @ g[start : start + self.rows_per_block]
+        return self.right[:, None] * total
 
-    def _rows(self, start: int) -> Tensor:
-        """Rows start to start + height of ``A xor Sigma``, with any self-loops, ``[height, N]``: drawn or stored."""
-        at = start // self.height
-        if self.stored is not None and at < len(self.stored):
-            return self.stored[at]
-        stop = min(start + self.height, self.n)
-        i = torch.arange(start, stop, device=self.keys.device)[:, None]
-        j = torch.arange(self.n, device=self.keys.device)[None, :]
-        low, high = (i, j) if self.directed else (torch.minimum(i, j), torch.maximum(i, j))
-        switched = uniform(low * self.n + high, self.seed) < self.rho
-        first, last = torch.searchsorted(
-            self.keys, torch.tensor([start * self.n, stop * self.n], device=i.device)
-        )
-        block = torch.zeros(stop - start, self.n, dtype=self.weights.dtype, device=i.device)
-        block.view(-1)[self.keys[first:last] - start * self.n] = self.weights[first:last]
-        block = torch.where(switched, (block == 0).to(block.dtype), block)
+    def _block(self, start: int) -> Tensor:
+        """Rows of ``A xor Bernoulli``, with any self-loops, ``[rows_per_block, N]``: stored or
+        drawn."""
+        if self.stored_blocks is not None:
+            return self.stored_blocks[start // self.rows_per_block]
+        return self._draw_block(start)
+
+    def _draw_block(self, start: int) -> Tensor:
+        n, device = self.n, self.keys.device
+        stop = min(start + self.rows_per_block, n)
+        i = torch.arange(start, stop, device=device)[:, None]
+        j = torch.arange(n, device=device)[None, :]
+
+        # In an undirected graph (i, j) and (j, i) have the same hash.
+        if self.directed:
+            pair = i * n + j
+        else:
+            pair = torch.minimum(i, j) * n + torch.maximum(i, j)
+        is_flipped = uniform(pair, self.seed) < self.rho
+
+        # The rows of A; keys ascend, so those of these rows follow each other.
+        bounds = torch.tensor([start * n, stop * n], device=device)
+        first, last = torch.searchsorted(self.keys, bounds)
+        block = torch.zeros(stop - start, n, dtype=self.weights.dtype, device=device)
+        block.view(-1)[self.keys[first:last] - start * n] = self.weights[first:last]
+
+        block = torch.where(is_flipped, (block == 0).to(block.dtype), block)
         block[i == j] = int(self.rule.loops)
-        if self.stored is not None:
-            self.stored.append(block)
         return block

@@ -1,8 +1,5 @@
 """Deep Graph Infomax (Veličković et al., 2019), in the paper's order and notation.
 
-`train_step` runs in every training. Where all parts are the paper's, as they are by default, an
-equivalent in closed form takes the place of `DeepGraphInfomax.loss`: see ``fused.py``.
-
 Section 3.4 of the paper, for one graph (X, A):
 
 1. Sample a negative example by the corruption: (X~, A~) ~ C(X, A).
@@ -13,12 +10,30 @@ Section 3.4 of the paper, for one graph (X, A):
 
        L = 1 / (N + M) ( sum_i log D(h_i, s) + sum_j log (1 - D(h~_j, s)) )
 
-`train_step` is a step of every training. `DeepGraphInfomax.loss` is what the paper does in it
-between 1 and 5. The parts stand one by one in ``corruptions.py``, ``encoders.py``, ``readouts.py``,
-``discriminators.py`` and ``objectives.py`` beside this file; ``training/loop.py`` repeats the step,
-and ``training/early_stopping.py`` ends it where a patience is given, as in the paper. ``accelerate``
-of ``fused.py`` chooses the equivalent before the training begins; tests/laws/test_step.py holds both
-to the same numbers.
+The parts stand one by one in the files beside this one:
+
+=====  ==================  =========================================================
+C      corruptions.py      by default `shuffle_features`
+E      encoders.py         by default `GCN`; the preset of a regime names its own
+R      readouts.py         by default `SigmoidMean`
+D      discriminators.py   by default `Bilinear`; gives logits, the sigmoid is in L
+-L     objectives.py       by default `binary_cross_entropy`
+=====  ==================  =========================================================
+
+What runs, and who calls it:
+
+- `train_step` is every step of every training: ``Training.step`` in training/loop.py calls it. The
+  loop ends after a number of epochs; with a patience, as in the paper, training/early_stopping.py
+  ends it earlier.
+- Steps 1 and 5 are `train_step` itself. Step 1 calls the corruption, through ``views.pair``.
+- Steps 2 to 4 and the loss are ``method.loss``. Where at least one part is your own, or an
+  alternative such as `Set2Set`, that is `DeepGraphInfomax.loss` below.
+- Where all parts are the paper's, which is the default, ``method.loss`` is
+  `FusedDeepGraphInfomax.loss` in fused.py: the same record and the same gradients, in closed form.
+  ``assemble`` in estimator/assembly.py asks `accelerate` in fused.py for it, once, before the
+  training begins.
+- tests/laws/test_step.py holds `DeepGraphInfomax.loss`, its equivalent and the paper's formulas,
+  written a second time with torch's own parts, to the same numbers in float64.
 """
 
 from __future__ import annotations
@@ -49,26 +64,26 @@ def train_step(
     """Do one step of a training.
 
     Args:
-        method: Deep Graph Infomax, or another one.
-        model: the encoder, and what the method trains beside it.
+        method: Deep Graph Infomax, its equivalent in closed form, or another method.
+        model: the encoder, and what the method trains beside the encoder.
         views: draws the graph and its negative, by the corruption.
-        batch: what `Views.batches` gave for this step.
+        batch: the nodes or graphs of this step, as `Views.batches` gave them.
         generator: for all random draws.
-        weights: those that are trained.
+        weights: the weights that are trained.
         descend: takes the record of the loss and the gradients, and changes the weights.
     """
     # 1. Sample a negative example of the graph.
     positive, negative = views.pair(batch, generator)
 
-    # 2. to 4. Encode both, summarise the graph, and score all nodes beside the summary: Equation
-    # (1).
+    # 2. to 4. Encode both, summarise the graph, and score all nodes beside the summary: minus
+    # Equation (1).
     record = method.loss(model, (positive, negative))
     _check_record(record, method)
 
-    # 5. Descend along the gradient of the loss.
-    # Of one number: for the gradient of several, torch first imports a library of symbols, which
-    # takes 0.5 to 3 s.
-    gradients = torch.autograd.grad(record[0], weights, materialize_grads=True)
+    # 5. Descend along the gradient of the loss. It is taken of one number: for the gradient of
+    # several, torch first imports a library of symbols, which takes 0.5 to 3 s.
+    loss = record[0]
+    gradients = torch.autograd.grad(loss, weights, materialize_grads=True)
     descend(record, gradients)
     method.after_step(model)
 
@@ -95,7 +110,8 @@ class DeepGraphInfomax(Method):
         self.discriminator = discriminator
         self.objective = objective
         self.score_counts = 2, 2
-        """How many positives and negatives an objective of your own was last given."""
+        """N and M of the last step. `guessing_loss` needs them, since an objective of your own may
+        not be a mean. The equivalent in closed form leaves them: the paper's objective is one."""
 
     def build(self, encoder: Any, generator: torch.Generator | None) -> Model:
         """Return encoder, readout and discriminator, with weights from the generator."""
@@ -104,20 +120,20 @@ class DeepGraphInfomax(Method):
         return Model(encoder, readout=readout, discriminator=discriminator)
 
     def loss(self, model: Model, pair: tuple[View, View]) -> Tensor:
-        """Return ``[3]``: loss, accuracy of the discriminator, deviation of the summary's entries."""
+        """Return ``[3]``: -L, the accuracy of the discriminator, the deviation of the entries of s."""
         positive, negative = pair
 
-        # 2. and 3. H = E(X, A) and H~ = E(X~, A~).
+        # 2. and 3. H = E(X, A) and H~ = E(X~, A~), [N, d] and [M, d].
         h, h_negative = model.encoder(positive, negative)
         _check_vectors(h, positive, model)
         _check_vectors(h_negative, negative, model)
 
-        # 4. s = R(H).
-        summary = model.readout(h, positive)
+        # 4. s = R(H), [d].
+        s = model.readout(h, positive)
 
-        # D(h_i, s) and D(h~_j, s), as logits.
-        scores = model.discriminator(h, summary)
-        scores_negative = model.discriminator(h_negative, summary)
+        # D(h_i, s) and D(h~_j, s) before the sigmoid, [N] and [M].
+        scores = model.discriminator(h, s)
+        scores_negative = model.discriminator(h_negative, s)
         self._check_scores(scores, h)
         self._check_scores(scores_negative, h_negative)
         self.score_counts = len(scores), len(scores_negative)
@@ -126,9 +142,10 @@ class DeepGraphInfomax(Method):
         loss = self.objective(scores, scores_negative)
         _check_loss(loss)
 
+        # For the history and the health of the training; neither has a gradient.
         right_count = (scores > 0).sum() + (scores_negative < 0).sum()
         accuracy = right_count / (len(scores) + len(scores_negative))
-        summary_spread = summary.detach().std(correction=0)
+        summary_spread = s.detach().std(correction=0)
         return torch.stack([loss, accuracy, summary_spread])
 
     def guessing_loss(self, device: torch.device) -> float:
@@ -148,8 +165,10 @@ class DeepGraphInfomax(Method):
 
 
 def _check_vectors(vectors: Tensor, view: View, model: Model) -> None:
-    """Raise InputError unless there is a vector for each node: others would be broadcast."""
-    shape = [getattr(view, "n", len(vectors)), model.encoder.out_dim]
+    """Raise InputError unless there is a vector for each node: torch would broadcast others."""
+    # A view of your own need not say how many nodes it has.
+    node_count = getattr(view, "n", len(vectors))
+    shape = [node_count, model.encoder.out_dim]
     if list(vectors.shape) != shape:
         raise InputError("encoder", f"numbers of shape {shape}", describe_output(vectors))
 

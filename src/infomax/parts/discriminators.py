@@ -1,4 +1,4 @@
-"""Discriminators: score each patch representation against a summary."""
+"""Discriminators D: score each patch representation h_i against a summary s."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from infomax.kernels.initialisation import glorot
 
 
 class Bilinear(nn.Module):
-    """Logits ``h^T W s + b``, computed as H (W s): N d + d^2 operations instead of N d^2.
+    """The paper's discriminator before its sigmoid: logits ``h_i^T W s + b``.
+
+    Computed as H (W s): N d + d^2 operations instead of N d^2. The scalar b is not in the paper, but
+    in the code of its authors.
 
     Shapes:
         h: ``[N, d]``; s: ``[d]``
@@ -22,6 +25,6 @@ class Bilinear(nn.Module):
         self.weight = glorot((dim, dim), fans=(dim * dim, dim), generator=generator)
         self.bias = nn.Parameter(torch.zeros(()))
 
-    def forward(self, h: Tensor, summary: Tensor) -> Tensor:
+    def forward(self, h: Tensor, s: Tensor) -> Tensor:
         """Return logits ``[N]``."""
-        return h @ (self.weight @ summary) + self.bias
+        return h @ (self.weight @ s) + self.bias

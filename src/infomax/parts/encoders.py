@@ -1,4 +1,9 @@
-"""Encoders: from views of a graph to one vector per node, its patch representation."""
+"""Encoders E: from views of a graph to one vector per node, its patch representation h_i.
+
+H = E(X, A), steps 2 and 3 of the paper. Equation (3) is `GCN`, Equation (4) `MeanPool`, the encoder
+for Reddit `SkipMeanPool` and that for PPI `DenseSkipMeanPool`. An encoder does not see A: it asks
+its view for products with the normalised adjacency matrix, P; see `LayerView` in views/view.py.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +24,7 @@ class Encoder(nn.Module):
 
     A layer may mix nodes only through the view: `DGI.transform` computes vectors in blocks of
     nodes, so a mean over the rows of H, for example, would be the mean of a block, unless the
-    encoder is ``whole``.
+    encoder has ``needs_whole_graph``.
 
     Shapes:
         in: views of ``[N, F]``
@@ -27,18 +32,23 @@ class Encoder(nn.Module):
     """
 
     rule: Rule
-    """The normalisation with which it pools."""
+    """The normalisation of the adjacency matrix with which it pools."""
     depth: int
+    """The number of layers."""
     out_dim: int
-    whole: bool = False
-    """Whether a layer needs the whole graph at once, in memory: a `WholeView`, whose ``edges`` attention reads."""
+    """The width of the vectors."""
+    needs_whole_graph: bool = False
+    """Whether a layer needs the whole graph at once, in memory: a `WholeView`, whose ``edges``
+    attention reads."""
 
     def layer(self, k: int, view: LayerView, h: Tensor | None) -> Tensor:
-        """Return the output of layer k, from 0, given h, the output of the layer before; None
-        stands for the features.
+        """Return the output of layer k, from 0.
 
-        The view is that of layer k: its ``own`` and ``pooled`` read the features, too, in every
-        layer.
+        Args:
+            k: the number of the layer.
+            view: the view of layer k. Its ``own`` and ``pooled`` can read the features in every
+                layer, where None is passed for h.
+            h: the output of the layer before; None in the first layer.
         """
         raise NotImplementedError
 
@@ -48,22 +58,29 @@ class Encoder(nn.Module):
 
     def forward(self, *views: View) -> tuple[Tensor, ...]:
         """Return H of each view."""
-        return tuple(self._through(self.depth, view) for view in views)
+        return tuple(self._run_layers(self.depth, view) for view in views)
 
     def before_activation(self, *views: View) -> tuple[Tensor, ...]:
-        """Return H of each view without the last bias and activation."""
+        """Return H of each view without the last bias and activation; the step in closed form
+        (``fused.py``) goes on from here."""
         last = self.depth - 1
-        return tuple(self.linear(last, view.at(last), self._through(last, view)) for view in views)
+        results = []
+        for view in views:
+            h = self._run_layers(last, view)
+            results.append(self.linear(last, view.at(last), h))
+        return tuple(results)
 
-    def _through(self, layers: int, view: View) -> Any:
+    def _run_layers(self, layer_count: int, view: View) -> Any:
+        """The output of the first layers; None of no layer, which stands for the features."""
         h = None
-        for k in range(layers):
+        for k in range(layer_count):
             h = self.layer(k, view.at(k), h)
         return h
 
 
 class GCN(Encoder):
-    """One or more graph convolutions, ``H = PReLU(D^-1/2 Â D^-1/2 X Θ + b)``. For citation graphs."""
+    """One or more graph convolutions, ``H = PReLU(D^-1/2 Â D^-1/2 X Θ + b)``, Equation (3). For
+    citation graphs."""
 
     rule: Rule = SYMMETRIC
 
@@ -71,9 +88,11 @@ class GCN(Encoder):
         self, in_dim: int, dim: int, *, layers: int = 1, generator: torch.Generator | None = None
     ) -> None:
         super().__init__()
-        self.depth, self.out_dim = check_whole_number("layers", layers, 1), dim
+        self.depth = check_whole_number("layers", layers, 1)
+        self.out_dim = dim
+        widths = [in_dim] + [dim] * (layers - 1)
         self.weights = nn.ParameterList(
-            glorot((dim if k else in_dim, dim), generator=generator) for k in range(layers)
+            glorot((width, dim), generator=generator) for width in widths
         )
         self.biases, self.slopes = _activations(layers, dim)
 
@@ -87,7 +106,8 @@ class GCN(Encoder):
 
 
 class MeanPool(GCN):
-    """As `GCN` with mean pooling, ``H = PReLU(D^-1 Â X Θ + b)``; it can be applied to graphs with other degrees."""
+    """As `GCN` with mean pooling, ``H = PReLU(D^-1 Â X Θ + b)``, Equation (4); can be applied to
+    graphs with other degrees."""
 
     rule: Rule = MEAN
 
@@ -105,7 +125,8 @@ class SkipMeanPool(Encoder):
         self, in_dim: int, dim: int, *, layers: int = 3, generator: torch.Generator | None = None
     ) -> None:
         super().__init__()
-        self.depth, self.out_dim = check_whole_number("layers", layers, 1), 2 * dim
+        self.depth = check_whole_number("layers", layers, 1)
+        self.out_dim = 2 * dim
         widths = [in_dim] + [2 * dim] * (layers - 1)
         self.own = nn.ParameterList(glorot((width, dim), generator=generator) for width in widths)
         self.pooled = nn.ParameterList(
@@ -137,11 +158,13 @@ class DenseSkipMeanPool(MeanPool):
         self.skip = glorot((in_dim, dim), generator=generator)
 
     def layer(self, k: int, view: LayerView, h: Tensor | None) -> Tensor:
-        """Return the running sum including this layer's output; for the last layer, only its output."""
-        outcome = super().layer(k, view, h)
+        """Return the running sum including this layer's output; of the last layer, only its
+        output."""
+        output = super().layer(k, view, h)
         if k == self.depth - 1:
-            return outcome
-        return outcome + (view.own(None, self.skip) if h is None else view.carry(h))
+            return output
+        running_sum = view.own(None, self.skip) if h is None else view.carry(h)
+        return output + running_sum
 
 
 class TwoHops(Encoder):
@@ -166,17 +189,18 @@ class TwoHops(Encoder):
 
     def layer(self, k: int, view: LayerView, h: Tensor | None) -> Tensor:
         """P X Θ2 without bias or activation; then all three sides."""
-        out = self.linear(k, view, h)
-        return view.backend.bias_prelu(self.biases[0], self.slopes[0], out) if k else out
+        z = self.linear(k, view, h)
+        if k == 0:
+            return z
+        return view.backend.bias_prelu(self.biases[0], self.slopes[0], z)
 
     def linear(self, k: int, view: LayerView, h: Tensor | None) -> Tensor:
         """P X Θ2; then X Θ0 || P X Θ1 || P H Θ3."""
-        own, near, far, further = self.weights
+        theta_0, theta_1, theta_2, theta_3 = self.weights
         if k == 0:
-            return view.pooled(None, far)
-        return torch.cat(
-            [view.own(None, own), view.pooled(None, near), view.pooled(h, further)], dim=1
-        )
+            return view.pooled(None, theta_2)
+        sides = [view.own(None, theta_0), view.pooled(None, theta_1), view.pooled(h, theta_3)]
+        return torch.cat(sides, dim=1)
 
 
 class PathMean(Encoder):
@@ -191,7 +215,7 @@ class PathMean(Encoder):
         in_dim: not used.
         dim: the width of the vectors.
         paths: the names of the paths, each with the number of features at its end; `DGI.fit` adds
-        these numbers.
+            these numbers.
         hops: not used: the number of steps up to which paths were found.
         generator: for the initial weights.
     """
@@ -208,25 +232,30 @@ class PathMean(Encoder):
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
-        paths = paths if isinstance(paths, Mapping) else dict.fromkeys(paths or ("",), in_dim)
-        self.rule = self.paths = tuple(paths)
+        if isinstance(paths, Mapping):
+            width_of_path = paths
+        else:
+            # The paper's graph has one path, whose name is empty.
+            width_of_path = dict.fromkeys(paths or ("",), in_dim)
+        self.paths = tuple(width_of_path)
+        self.rule = self.paths
         self.out_dim = dim
         self.weights = nn.ParameterList(
-            glorot((width, dim), generator=generator) for width in paths.values()
+            glorot((width, dim), generator=generator) for width in width_of_path.values()
         )
-        self.biases, self.slopes = _activations(len(paths), dim)
+        self.biases, self.slopes = _activations(len(width_of_path), dim)
 
     def layer(self, k: int, view: Any, h: Tensor | None) -> Tensor:
         """The mean over the paths."""
-        parts = [
+        messages = [
             view.pooled(None, weight, path)
             for path, weight in zip(self.paths, self.weights, strict=True)
         ]
-        return view.backend.mean_prelu(self.biases, self.slopes, parts)  # type: ignore[no-any-return]
+        return view.backend.mean_prelu(self.biases, self.slopes, messages)  # type: ignore[no-any-return]
 
 
-def _activations(layers: int, dim: int) -> tuple[nn.ParameterList, nn.ParameterList]:
-    """Biases of zero and PReLU slopes of 0.25, one slope per layer."""
-    biases = nn.ParameterList(torch.zeros(dim, dtype=torch.float32) for _ in range(layers))
-    slopes = nn.ParameterList(torch.full((1,), 0.25, dtype=torch.float32) for _ in range(layers))
+def _activations(count: int, dim: int) -> tuple[nn.ParameterList, nn.ParameterList]:
+    """Biases of zero and PReLU slopes of 0.25, for so many activations of this width."""
+    biases = nn.ParameterList(torch.zeros(dim, dtype=torch.float32) for _ in range(count))
+    slopes = nn.ParameterList(torch.full((1,), 0.25, dtype=torch.float32) for _ in range(count))
     return biases, slopes

@@ -1,9 +1,24 @@
-"""Deep Graph Infomax in closed form: an equivalent of `DeepGraphInfomax.loss` for the paper's
+"""Deep Graph Infomax in closed form: the equivalent of `DeepGraphInfomax.loss` for the paper's
 parts.
 
-Readout, scores, loss and the gradient of everything after the last linear map are computed in a few
-passes over the data; autograd does what comes before it. tests/laws/test_step.py holds the
-equivalent to the written loss and to the formulas of the paper.
+When: ``assemble`` in estimator/assembly.py calls `accelerate` once, before a training begins. If
+encoder, readout, discriminator and objective are all the paper's, as they are by default, the
+training runs with a `FusedDeepGraphInfomax`; with any other part it runs with the method as written.
+
+What is exchanged: ``method.loss`` in `train_step`, and nothing else. The parts keep their weights;
+``model.readout`` and ``model.discriminator`` are not called in such a step, and the encoder is
+called for everything but its last bias and PReLU. What follows has a formula, and so has its
+gradient::
+
+    H = PReLU(Z + b),  s = sigmoid(mean_i h_i),  v = W s,  scores h_i . v + o,  cross-entropy
+
+``pair_loss`` in kernels/plain.py is these formulas in torch, line by line. `Backend.pair_loss` runs
+that, or the same in numba (kernels/cpu.py) or Triton (kernels/gpu/loss.py).
+
+Which laws hold it: tests/laws/test_step.py compares this loss and all its gradients with
+`DeepGraphInfomax.loss` for each of `FUSED_ENCODERS` but `PathMean`, in float64, and both with the
+formulas of the paper; tests/laws/test_paths.py does so for `PathMean`. tests/kernels compares numba
+and Triton with plain torch.
 """
 
 from __future__ import annotations
@@ -28,51 +43,23 @@ from infomax.views.whole import shuffle_of
 FUSED_ENCODERS = (GCN, MeanPool, SkipMeanPool, DenseSkipMeanPool, TwoHops, PathMean)
 """Encoders whose last bias and activation the kernels know; a subclass may do something else."""
 
+Kernel = Callable[..., tuple[Tensor, tuple[Tensor, ...]]]
+"""A function of some arrays that returns the record of a step ``[3]``, and for each of the arrays
+the gradient of the loss, which is the first number of the record."""
+
 
 def accelerate(method: Method, model: Model) -> Method:
     """Return the registered equivalent of a method for the parts of a model, else the method."""
-    equivalent = EQUIVALENTS.get(type(method))
-    accelerated = None if equivalent is None else equivalent(method, model)
-    return method if accelerated is None else accelerated
-
-
-class FusedDeepGraphInfomax(DeepGraphInfomax):
-    """`DeepGraphInfomax` with the paper's parts, and an encoder of `FUSED_ENCODERS`."""
-
-    repeats_the_same_work = True
-
-    def loss(self, model: Model, pair: tuple[View, View]) -> Tensor:
-        """As `DeepGraphInfomax.loss`."""
-        positive, negative = pair
-        encoder, discriminator = model.encoder, model.discriminator
-        portion = getattr(positive, "portion", None)
-        kernel: Callable[..., Any] = partial(positive.backend.pair_loss, portion=portion)
-        if type(encoder) is PathMean:
-            return _loss_of_vectors(kernel, model, positive, negative)
-
-        last = encoder.biases[-1], encoder.slopes[-1], discriminator.weight, discriminator.bias
-
-        # A shuffle of one graph by one layer: X Θ is computed once, for both.
-        shuffle = shuffle_of(positive, negative)
-        if shuffle is not None and type(encoder) in (GCN, MeanPool) and encoder.depth == 1:
-            propagation, rows = shuffle
-            matrix = propagation.operand
-            x_theta = positive.at(0).own(None, encoder.weights[0])
-            kernel = partial(
-                positive.backend.shuffle_loss, matrix.prepared, matrix.transpose.prepared, rows
-            )
-            return _closed_form(kernel, x_theta, *last)
-
-        both = side_by_side(positive, negative)
-        if both is not None:
-            z, z_negative = encoder.before_activation(both)[0].chunk(2)
-        else:
-            z, z_negative = encoder.before_activation(positive, negative)
-        return _closed_form(kernel, z, z_negative, *last)
+    make_equivalent = EQUIVALENTS.get(type(method))
+    if make_equivalent is None:
+        return method
+    equivalent = make_equivalent(method, model)
+    return method if equivalent is None else equivalent
 
 
 def fused_deep_graph_infomax(method: Any, model: Model) -> FusedDeepGraphInfomax | None:
-    """The equivalent of Deep Graph Infomax, where all parts are the paper's, not subclasses."""
+    """The equivalent of Deep Graph Infomax where all parts are the paper's, not subclasses; else
+    None."""
     has_papers_parts = (
         type(model.encoder) in FUSED_ENCODERS
         and type(model.readout) is SigmoidMean
@@ -90,41 +77,107 @@ EQUIVALENTS: dict[type[Method], Callable[[Any, Model], Method | None]] = {
 """By method, the function that makes its equivalent for a model; None for other parts."""
 
 
-def _loss_of_vectors(
-    kernel: Callable[..., Any], model: Model, positive: View, negative: View
-) -> Tensor:
-    """The loss from H on, of an encoder whose activation is not the last thing that it does."""
+class FusedDeepGraphInfomax(DeepGraphInfomax):
+    """`DeepGraphInfomax` with the paper's parts, and an encoder of `FUSED_ENCODERS`."""
+
+    repeats_the_same_work = True
+
+    def loss(self, model: Model, pair: tuple[View, View]) -> Tensor:
+        """As `DeepGraphInfomax.loss`."""
+        positive, negative = pair
+        if type(model.encoder) is PathMean:
+            return _loss_from_vectors(model, positive, negative)
+
+        # The paper's own case, one layer and a shuffle: H~ is made of the same rows as H.
+        shuffle = shuffle_of(positive, negative)
+        has_one_convolution = type(model.encoder) in (GCN, MeanPool) and model.encoder.depth == 1
+        if shuffle is not None and has_one_convolution:
+            propagation, rows = shuffle
+            return _loss_of_shuffle(model, positive, propagation.operand, rows)
+
+        return _loss_from_last_map(model, positive, negative)
+
+
+def _loss_of_shuffle(model: Model, positive: View, matrix: Any, rows: Tensor) -> Tensor:
+    """The loss of one convolution and a shuffle of its features.
+
+    X Θ ``[N, d]`` is computed once: the graph has Z = P X Θ, the negative Z~ = P (X Θ)[rows], with
+    P the ``matrix``. So autograd gets one gradient, by X Θ, in place of two.
+    """
+    x_theta = positive.at(0).own(None, model.encoder.weights[0])
+    kernel = partial(
+        positive.backend.shuffle_loss, matrix.prepared, matrix.transpose.prepared, rows
+    )
+    return _closed_form(kernel, x_theta, *_last_weights(model))
+
+
+def _loss_from_last_map(model: Model, positive: View, negative: View) -> Tensor:
+    """The loss of a pair, from the last linear map Z of the encoder on."""
+    # Views of one shape go through the encoder side by side, in half as many operations.
     both = side_by_side(positive, negative)
-    vectors = model.encoder(positive, negative) if both is None else model.encoder(both)
-    # No bias, and a slope of 1: no activation.
-    no_activation = vectors[0].new_zeros(model.encoder.out_dim), vectors[0].new_ones(1)
-    scorer = model.discriminator.weight, model.discriminator.bias
     if both is not None:
-        kernel = partial(_pair_in_one_matrix, kernel)
-    return _closed_form(kernel, *vectors, *no_activation, *scorer)
+        z, z_negative = model.encoder.before_activation(both)[0].chunk(2)
+    else:
+        z, z_negative = model.encoder.before_activation(positive, negative)
+    return _closed_form(_pair_loss_of(positive), z, z_negative, *_last_weights(model))
 
 
-def _pair_in_one_matrix(
-    pair_loss: Callable[..., Any], h: Tensor, *last: Tensor
+def _loss_from_vectors(model: Model, positive: View, negative: View) -> Tensor:
+    """The loss of a pair from H on: the mean over paths comes after the activation of `PathMean`."""
+    both = side_by_side(positive, negative)
+    if both is None:
+        vectors = model.encoder(positive, negative)
+        kernel = _pair_loss_of(positive)
+    else:
+        vectors = model.encoder(both)
+        kernel = partial(_pair_loss_of_one_matrix, _pair_loss_of(positive))
+
+    # A bias of 0 and a slope of 1: the PReLU of the kernel then changes nothing.
+    no_bias = vectors[0].new_zeros(model.encoder.out_dim)
+    slope_of_one = vectors[0].new_ones(1)
+    scorer = model.discriminator.weight, model.discriminator.bias
+    return _closed_form(kernel, *vectors, no_bias, slope_of_one, *scorer)
+
+
+def _last_weights(model: Model) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The weights after the last linear map: bias b, slope of the PReLU, W and its offset o."""
+    encoder, discriminator = model.encoder, model.discriminator
+    return encoder.biases[-1], encoder.slopes[-1], discriminator.weight, discriminator.bias
+
+
+def _pair_loss_of(view: View) -> Kernel:
+    """The kernel of a pair; where several processes share a step, for the nodes of this process."""
+    return partial(view.backend.pair_loss, portion=getattr(view, "portion", None))
+
+
+def _pair_loss_of_one_matrix(
+    pair_loss: Kernel, h_of_both: Tensor, *last_weights: Tensor
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
-    """As ``pair_loss``, from ``[2 N, d]``: the nodes of the positive, then of the negative."""
-    record, (gradient, gradient_negative, *other_gradients) = pair_loss(*h.chunk(2), *last)
-    is_overwritten = gradient.data_ptr() == h.data_ptr()
-    both = h if is_overwritten else torch.cat([gradient, gradient_negative])
-    return record, (both, *other_gradients)
+    """As ``pair_loss``, from ``[2 N, d]``: the nodes of the positive, then those of the negative."""
+    record, gradients = pair_loss(*h_of_both.chunk(2), *last_weights)
+    gradient, gradient_negative, *other_gradients = gradients
+
+    # Most kernels overwrite both halves by their gradients: then nothing needs to be copied.
+    if gradient.data_ptr() == h_of_both.data_ptr():
+        gradient_of_both = h_of_both
+    else:
+        gradient_of_both = torch.cat([gradient, gradient_negative])
+    return record, (gradient_of_both, *other_gradients)
 
 
-def _closed_form(kernel: Callable[..., Any], *arguments: Tensor) -> Tensor:
-    """The record that a kernel computes, with the gradients that it computes beside it."""
-    return _ClosedForm.apply(kernel, *arguments)  # type: ignore[no-any-return, no-untyped-call]
+def _closed_form(kernel: Kernel, *arrays: Tensor) -> Tensor:
+    """The record that a kernel computes, with the gradients that the kernel computes beside it."""
+    return _ClosedForm.apply(kernel, *arrays)  # type: ignore[no-any-return, no-untyped-call]
 
 
 class _ClosedForm(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, kernel: Callable[..., Any], *arguments: Tensor) -> Tensor:
-        record, ctx.gradients = kernel(*arguments)
-        return record  # type: ignore[no-any-return]
+    def forward(ctx: Any, kernel: Kernel, *arrays: Tensor) -> Tensor:
+        record, ctx.gradients = kernel(*arrays)
+        return record
 
     @staticmethod
     def backward(ctx: Any, *_: Tensor) -> tuple[Tensor | None, ...]:
-        return None, *ctx.gradients  # of the loss; accuracy and spread have none
+        # The gradients are those of the loss alone, and `train_step` asks for no others: accuracy
+        # and spread of the summary have none.
+        return None, *ctx.gradients

@@ -1,6 +1,6 @@
-"""What a method is: a loss of a pair of views, and what is trained beside the encoder.
+"""What a method is: the loss of a pair of views, and the parts that are trained beside the encoder.
 
-Deep Graph Infomax is one, in ``deep_graph_infomax.py``; ``recipes/bgrl.py`` is another.
+Deep Graph Infomax is a method, in ``deep_graph_infomax.py``; ``recipes/bgrl.py`` is another.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from infomax.views import View
 
 Part = Callable[..., Any]
+"""A class or a function that makes or is a part: an encoder, a corruption, a readout, ..."""
 
 
 class Model(nn.Module):
@@ -31,12 +32,14 @@ class Model(nn.Module):
 
 
 class Method:
-    """What is trained, and by which loss. Your own method defines `loss`, and what else differs."""
+    """The parts that are trained, and their loss. Your own method defines `loss`, and overrides
+    whatever else differs."""
 
     metrics: tuple[str, ...] = ("loss",)
     """The names of what `loss` returns, in history, log and report of a training."""
     repeats_the_same_work: bool = False
-    """Whether all steps run the same kernels: a GPU can replay them, processes can share them."""
+    """Whether all steps run the same kernels, so that a GPU can replay a recorded step, and several
+    processes can share a step."""
 
     def build(self, encoder: nn.Module, generator: torch.Generator | None) -> Model:
         """Return the encoder with the other parts of the method, initialised by the generator."""
@@ -55,7 +58,7 @@ class Method:
 
 
 def describe_output(value: Any) -> str:
-    """What a part has returned, in words."""
+    """What a part has returned, for a message: type and shape."""
     if not isinstance(value, Tensor):
         return f"one of type {type(value).__name__}"
     without_gradient = "" if value.requires_grad else " without a gradient"

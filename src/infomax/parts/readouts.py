@@ -1,4 +1,5 @@
-"""Readouts: summarise the patch representations of a graph in one vector."""
+"""Readouts R: summarise the patch representations H of a graph in one vector s, step 4 of the
+paper."""
 
 from __future__ import annotations
 
@@ -41,10 +42,13 @@ class Set2Set(nn.Module):
     ) -> None:
         super().__init__()
         self.steps = check_whole_number("steps", steps, 1)
-        empty = nn.LSTMCell(2 * dim, dim, device="meta", dtype=torch.float32)
-        self.cell = empty.to_empty(device="cpu")  # all weights come from the generator
+
+        # Made without weights: torch would draw them from its global state, not from the generator.
+        cell_without_weights = nn.LSTMCell(2 * dim, dim, device="meta", dtype=torch.float32)
+        self.cell = cell_without_weights.to_empty(device="cpu")
+        bound = dim**-0.5
         for parameter in self.cell.parameters():
-            nn.init.uniform_(parameter, -(dim**-0.5), dim**-0.5, generator=generator)
+            nn.init.uniform_(parameter, -bound, bound, generator=generator)
         self.weight = glorot((2 * dim, dim), generator=generator)
 
     def forward(self, h: Tensor, view: View) -> Tensor:
@@ -63,7 +67,7 @@ class DiffPool(nn.Module):
     et al., 2018).
 
     Shapes:
-        h: ``[N, d]``; S: ``[N, K]`` assignments; pooled ``[K, d]`` nodes, ``[K, K]`` propagation
+        h: ``[N, d]``; assignment ``[N, K]``; cluster_features ``[K, d]``; messages ``[K, K]``
         out: ``[d]``
     """
 
@@ -71,17 +75,21 @@ class DiffPool(nn.Module):
         self, dim: int, *, clusters: int = 16, generator: torch.Generator | None = None
     ) -> None:
         super().__init__()
-        self.assign = glorot(
-            (dim, check_whole_number("clusters", clusters, 1)), generator=generator
-        )
+        cluster_count = check_whole_number("clusters", clusters, 1)
+        self.assign = glorot((dim, cluster_count), generator=generator)
         self.weight = glorot((dim, dim), generator=generator)
 
     def forward(self, h: Tensor, view: View) -> Tensor:
         """Return the summary ``[d]``."""
         if not isinstance(view, WholeView):
             raise InputError("DiffPool", "a whole graph", "patches", "Use SigmoidMean or Set2Set.")
+        # A graph of clusters: their features, and how much its clusters send to each other.
         assignment = torch.softmax(view.propagation @ (h @ self.assign), dim=1)
-        nodes = assignment.T @ h
-        links = assignment.T @ (view.propagation @ assignment)
-        pooled = links / links.sum(1, keepdim=True) @ (nodes @ self.weight)
-        return torch.sigmoid(torch.relu(pooled / column_sum(assignment)[:, None]).mean(0))
+        cluster_features = assignment.T @ h
+        messages = assignment.T @ (view.propagation @ assignment)
+
+        # A convolution on this graph; a cluster of many nodes is a sum of many rows.
+        propagation = messages / messages.sum(1, keepdim=True)
+        pooled = propagation @ (cluster_features @ self.weight)
+        cluster_sizes = column_sum(assignment)[:, None]
+        return torch.sigmoid(torch.relu(pooled / cluster_sizes).mean(0))

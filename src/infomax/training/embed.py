@@ -264,7 +264,7 @@ class Embedder:
 
     def _layer(self, k: int, before: Any) -> Rows:
         """A function that computes rows of layer k from the layer before; the first layer reads the features."""
-        if self.encoder.whole:
+        if self.encoder.needs_whole_graph:
             if not isinstance(self.view, WholeView):
                 remedy = "Read it into memory: graph.loaded()."
                 raise InputError(

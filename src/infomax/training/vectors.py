@@ -74,7 +74,11 @@ def embed_some(
     # A graph on disk whose vectors need no pass over all nodes is read as it is.
     needs_passes = recipe.hops > 0 or "pooled" in recipe.parts
     is_read_directly = graph.folder is not None and not needs_passes
-    if len(rows) < graph.num_nodes and not is_read_directly and not recipe.encoder.whole:
+    if (
+        len(rows) < graph.num_nodes
+        and not is_read_directly
+        and not recipe.encoder.needs_whole_graph
+    ):
         node_count = sum(nodes.num_nodes for nodes in graph.nodes.values())
         bytes_per_node = max(nodes.table.bytes_to_load(1) for nodes in graph.nodes.values())
         most_nodes = min(SHARE * node_count, 4 * memory.BYTES / max(bytes_per_node, 1))
