@@ -68,7 +68,7 @@ def test_a_batch_of_all_nodes_is_the_whole_graph(encoder, kind, place, generator
     )
     whole = WholeView.of(graph, model.encoder.rule, place)
     shuffled = whole.shuffled(generator)
-    shuffled.rows[""].copy_(negative.permutations[""](torch.arange(40)))
+    shuffled.shuffled_rows[""].copy_(negative.permutations[""](torch.arange(40)))
     found, expected = (
         accelerate(DeepGraphInfomax(), model).loss(model, pair)
         for pair in ((view, negative), (whole, shuffled))

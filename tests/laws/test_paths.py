@@ -139,9 +139,12 @@ def test_the_whole_graph_and_blocks(graph, encoder, generator):
     torch.testing.assert_close(encoder(view)[0], by_hand(encoder, graph))
     torch.testing.assert_close(embed(encoder, view, block=7), by_hand(encoder, graph).detach())
     negative = shuffle_features(view, generator)
-    torch.testing.assert_close(encoder(negative)[0], by_hand(encoder, graph, negative.rows))
+    torch.testing.assert_close(
+        encoder(negative)[0], by_hand(encoder, graph, negative.shuffled_rows)
+    )
     assert all(
-        sorted(rows.tolist()) == list(range(SIZES[kind])) for kind, rows in negative.rows.items()
+        sorted(rows.tolist()) == list(range(SIZES[kind]))
+        for kind, rows in negative.shuffled_rows.items()
     )
 
 
@@ -215,13 +218,15 @@ def test_a_step_has_the_loss_and_the_gradients_of_dense_matrices(
     graph, encoder, generator, monkeypatch, compiled, first
 ):
     monkeypatch.setattr(kernels, "LARGE", 0 if compiled else 1 << 62)
-    monkeypatch.setattr(whole, "pooled_first", lambda chain, *_: min(first, len(chain)))
+    monkeypatch.setattr(
+        whole, "count_factors_before_weight", lambda factors, *_: min(first, len(factors))
+    )
     model = DeepGraphInfomax().build(encoder, generator)
     views = WholeGraph(graph, encoder.rule, shuffle_features, Backend(CPU))
     for _ in range(2):  # the second step finds what the first one keeps
         positive, negative = views.pair(torch.zeros(1), generator)
         record = accelerate(DeepGraphInfomax(), model).loss(model, (positive, negative))
-        h, h_negative = by_hand(encoder, graph), by_hand(encoder, graph, negative.rows)
+        h, h_negative = by_hand(encoder, graph), by_hand(encoder, graph, negative.shuffled_rows)
         summary = torch.sigmoid(h.mean(0))
         loss = binary_cross_entropy(
             model.discriminator(h, summary), model.discriminator(h_negative, summary)
@@ -233,20 +238,20 @@ def test_a_step_has_the_loss_and_the_gradients_of_dense_matrices(
             torch.testing.assert_close(one, other)
 
 
-@pytest.mark.parametrize("slower", [4, 10])
-def test_features_are_pooled_first_where_that_is_less_work(monkeypatch, slower):
-    monkeypatch.setattr(whole, "SPARSE", slower)
+@pytest.mark.parametrize("sparse_entry_cost", [4, 10])
+def test_features_are_pooled_first_where_that_is_less_work(sparse_entry_cost):
+    count = partial(whole.count_factors_before_weight, sparse_entry_cost=sparse_entry_cost)
     few, many = (
         SparseOperand.of_rows(torch.arange(m + 1), torch.arange(m), torch.ones(m), 400)
         for m in (3, 300)
     )
     weight = torch.ones(50, 32)
     for x in (torch.ones(400, 50), SparseOperand(torch.ones(400, 50).to_sparse_csr())):
-        assert whole.pooled_first([few], x, weight) == 1
-        assert whole.pooled_first([many, few], x, weight) == 1
-    assert whole.pooled_first([many], torch.ones(400, 50), weight) == 0
+        assert count([few], x, weight) == 1
+        assert count([many, few], x, weight) == 1
+    assert count([many], torch.ones(400, 50), weight) == 0
     full = SparseOperand(torch.ones(30, 400).to_sparse_csr())
-    assert whole.pooled_first([full, many], torch.ones(400, 50), weight) == 2
+    assert count([full, many], torch.ones(400, 50), weight) == 2
 
 
 def test_factors_are_merged_only_where_that_leaves_no_more_entries():
@@ -256,7 +261,7 @@ def test_factors_are_merged_only_where_that_leaves_no_more_entries():
     )
     single = sparse.eye_array(90, format="csr")
     chain = [single, to_few.tocsr(), to_many.tocsr(), single]
-    merged = whole.merged(chain)
+    merged = whole.merge_factors(chain)
     assert [one.shape for one in merged] == [(90, 3), (3, 90)]
     assert sum(one.nnz for one in merged) <= sum(one.nnz for one in chain)
     product, parts = chain[0] @ chain[1] @ chain[2] @ chain[3], merged[0] @ merged[1]

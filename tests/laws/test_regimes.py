@@ -293,7 +293,7 @@ def test_shuffled_whole_view_shares_the_product(generator):
     view = WholeView.of(random_graph(), SYMMETRIC, Backend(CPU))
     weight = torch.randn(12, 4, generator=generator)
     negative = shuffle_features(view, generator)
-    expected = view.own(None, weight)[negative.rows[""]]
+    expected = view.own(None, weight)[negative.shuffled_rows[""]]
     assert torch.equal(negative.own(None, weight), expected)
     assert negative.products is view.products
     assert view.products[""].of(None, weight, view.backend) is view.own(None, weight)

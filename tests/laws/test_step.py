@@ -83,7 +83,7 @@ def test_equals_the_paper(layers, weighted, is_accelerated, generator):
 
     ours = method_for(model, is_accelerated).loss(model, (view, negative))[0]
     found = torch.autograd.grad(ours, list(model.parameters()))
-    papers = papers_loss(model, graph, negative.rows[""])
+    papers = papers_loss(model, graph, negative.shuffled_rows[""])
     expected = torch.autograd.grad(papers, list(model.parameters()))
     torch.testing.assert_close(ours, papers)
     for a, b in zip(found, expected, strict=True):

@@ -43,8 +43,8 @@ def view_of(graph: Graph):
 
 def test_shuffle_keeps_the_rows(graph, generator):
     view = shuffle_features(view_of(graph), generator)
-    assert sorted(view.rows[""].tolist()) == list(range(graph.num_nodes))
-    assert view.rows[""].tolist() != list(range(graph.num_nodes))
+    assert sorted(view.shuffled_rows[""].tolist()) == list(range(graph.num_nodes))
+    assert view.shuffled_rows[""].tolist() != list(range(graph.num_nodes))
 
 
 @pytest.mark.parametrize("directed", [False, True])
@@ -153,7 +153,7 @@ def test_weights_survive_and_new_edges_weigh_one(generator):
 
 def test_both_does_both(graph, generator):
     view = flip_and_shuffle(view_of(graph), generator, rho=0.01)
-    assert view.rows is not None
+    assert view.shuffled_rows is not None
     assert (adjacency(view.propagation) != adjacency(view_of(graph).propagation)).any()
 
 

@@ -91,7 +91,7 @@ def test_rows_that_are_stored_sparse_are_read_as_dense_ones(
     monkeypatch.setattr(
         operands, "available_bytes", lambda device: 1 << 30
     )  # the table for a GPU, made here
-    for_gpu = [operands._table(table.table, PLAIN, torch.float32)[0] for table in tables]
+    for_gpu = [operands.dense_table(table.table, PLAIN, torch.float32)[0] for table in tables]
     torch.testing.assert_close(*for_gpu)
 
 
@@ -114,13 +114,13 @@ def test_rows_without_a_sample_are_kept(mapped, generator):
         StoredTable(FeatureTable(mapped, mapped=True)),
         read_neighbourhoods(random_graph(60), MEAN, COMPILED, 3),
     )
-    kept = KnownRows.none(60, 7)
+    known_rows = KnownRows.none(60, 7)
     for nodes in torch.randperm(60, generator=generator).repeat(2).split(40):
         offsets = torch.rand(len(nodes), generator=generator)
         expected = table.pool(hoods, nodes, offsets)
-        assert torch.equal(table.pool(hoods, nodes, offsets, kept=kept), expected)
-    assert kept.known.tolist() == (hoods.starts.diff() <= 3).tolist()
-    assert 0 < kept.known.sum() < 60
+        assert torch.equal(table.pool(hoods, nodes, offsets, known_rows=known_rows), expected)
+    assert known_rows.is_known.tolist() == (hoods.starts.diff() <= 3).tolist()
+    assert 0 < known_rows.is_known.sum() < 60
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,7 @@ def test_what_is_not_finite_is_refused_where_it_is_read(
     )  # the table for a GPU, made here
     ways = {
         "numba": lambda: StoredTable(features).pool(hoods, torch.arange(60), torch.zeros(60)),
-        "for a GPU": lambda: operands._table(features, PLAIN, torch.half),
+        "for a GPU": lambda: operands.dense_table(features, PLAIN, torch.half),
         "rows": lambda: features[15:20],
     }
     for read in ways.values():

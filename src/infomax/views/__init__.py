@@ -1,4 +1,4 @@
-"""Where the pairs of views come from: one regime per file. docs/explanation/architecture.md has a table of them."""
+"""Where the pairs of views come from: one regime per file, and the views that encoders read."""
 
 from infomax.views.batch_view import BatchView
 from infomax.views.batches import Batches

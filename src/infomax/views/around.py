@@ -25,22 +25,30 @@ def around(
     rows: Rows,
     paths: Iterable[Sequence[Step]],
     senders_weigh: bool,
-    most: float = inf,
+    most_nodes: float = inf,
 ) -> Record | None:
-    """A small graph in memory in which some nodes have the vectors that they have in a graph; they come first.
+    """A small graph in memory in which some nodes have the vectors that they have in a graph.
 
-    Only what is around the nodes is read. Nodes where paths end have lost their senders. Where messages are weighted by
-    the sender's degree, one more node sends to each of these as much as all of them did; it is the last of its type.
-    For ``paths`` and ``senders_weigh`` see `walks`; None is returned where there are more than ``most`` nodes.
+    These nodes come first. Only the rows and edges around them are read. Nodes where paths end have
+    lost their senders. Where messages are weighted by the sender's degree, one more node sends to
+    each of these as much as all of its senders did; it is the last of its type.
+
+    Args:
+        graph: the graph, in memory or on disk.
+        rows: the nodes whose vectors are asked for.
+        paths: the paths from a node on which its vector depends, see `walks`.
+        senders_weigh: whether messages are weighted by the sender's degree.
+        most_nodes: None is returned where the small graph would have more.
     """
-    if len(rows) > most:
+    if len(rows) > most_nodes:
         return None
     # By the beginning of a path, the nodes where it leads.
     nodes_reached: dict[tuple[Step, ...], Rows] = {(): rows}
     # By type, the nodes of the small graph.
     rows_by_type = dict.fromkeys(graph.nodes, NO_ROWS)
     rows_by_type[graph.node_type] = rows
-    # By step, the nodes all of whose senders are in the small graph; and the edges by which they receive.
+    # By step, the nodes all of whose senders are in the small graph; and the edges by which they
+    # receive.
     complete_rows: dict[Step, Rows] = {}
     edges_by_step: dict[Step, list[Edges]] = {}
     for path in paths:
@@ -60,7 +68,7 @@ def around(
             rows_by_type[step.sender] = np.union1d(
                 rows_by_type[step.sender], nodes_reached[beginning]
             )
-            if sum(map(len, rows_by_type.values())) > most:
+            if sum(map(len, rows_by_type.values())) > most_nodes:
                 return None
 
     further_rows = np.setdiff1d(rows_by_type[graph.node_type], rows)
@@ -91,7 +99,7 @@ def _relation(
     no_edges = (NO_ROWS, NO_ROWS, np.empty(0, np.float32))
     parts = [no_edges, *edges_by_step.get(to_target, ())]
     if not relation.within_one_type:
-        # Edges by which sources receive; those of complete targets are there already.
+        # Edges by which sources receive; edges to complete targets are among the parts already.
         complete_targets = complete_rows.get(to_target, NO_ROWS)
         for sources, targets, weights in edges_by_step.get(to_source, ()):
             is_new = ~np.isin(targets, complete_targets)
@@ -100,7 +108,7 @@ def _relation(
     source_positions = _positions_among(source_rows, sources)
     target_positions = _positions_among(target_rows, targets)
 
-    # One more node of each type, which sends in place of those that are not there.
+    # One more node of each type, which sends in place of the senders that were not read.
     shape = (len(source_rows) + 1, len(target_rows) + 1)
     if relation.within_one_type and senders_weigh:
         incomplete = np.setdiff1d(target_rows, complete_rows.get(to_target, NO_ROWS))
@@ -116,10 +124,10 @@ def _relation(
     return Relation.of(*relation.ends, matrix, directed=True)
 
 
-def _positions_among(different_rows: Rows, rows: Rows) -> Rows:
-    """The position of each of some rows among others, each of which is there once."""
-    order = np.argsort(different_rows)
-    return order[np.searchsorted(different_rows[order], rows)]
+def _positions_among(unique_rows: Rows, rows: Rows) -> Rows:
+    """The position of each row among rows that differ."""
+    order = np.argsort(unique_rows)
+    return order[np.searchsorted(unique_rows[order], rows)]
 
 
 def _nodes(nodes: Nodes, rows: Rows) -> Nodes:

@@ -30,38 +30,47 @@ Rows = Callable[[int, int], Tensor]
 
 @dataclass(frozen=True, eq=False)
 class BatchSource:
-    """Where batches of nodes come from: neighbourhoods along each path, and the features at their ends.
+    """Where batches of nodes come from: neighbourhoods along paths, and features at their ends.
 
-    The paper's graph has one path, whose name is empty: one step, with the normalisation that the encoder asks for.
+    The paper's graph has one path, whose name is empty: one step, with the normalisation that the
+    encoder asks for.
     """
 
     node_type: str
     chains: Mapping[str, Sequence[Neighbourhoods]]
-    ends: Mapping[str, str]
+    """By path, the neighbourhoods of each of its steps."""
+    end_types: Mapping[str, str]
     """By path, the type at its end."""
     features: Mapping[str, Any]
     """By type, a table of rows in memory or on disk."""
     backend: Backend
-    kept: Mapping[str, KnownRows]
-    """By path, what is known of the means of its last step, of features in their own order; not of all paths."""
+    known_means: Mapping[str, KnownRows]
+    """By path, the means of its last step, of features in their own order; not of all paths."""
 
     @classmethod
     def of(cls, graph: Record, rule: Rule, backend: Backend, cap: int | None = None) -> BatchSource:
         """Put neighbourhoods and features on the device; without a cap all neighbours are taken."""
         paths = paths_of(graph, rule)
-        weights = NEIGHBOURS if graph.node_type else cast(Normalisation, rule)
-        most = cap or max(1, *(nodes.num_nodes for nodes in graph.nodes.values()))
-        hoods = cache(lambda step: neighbourhoods(step.senders, weights, backend, most))
+        normalisation = NEIGHBOURS if graph.node_type else cast(Normalisation, rule)
+        most_nodes = max(1, *(nodes.num_nodes for nodes in graph.nodes.values()))
+        neighbour_cap = most_nodes if cap is None else cap
+
+        @cache
+        def neighbourhoods_of(step: Step) -> Neighbourhoods:
+            return neighbourhoods(step.senders, normalisation, backend, neighbour_cap)
+
         tables = tables_of(graph, paths)
+        known_means: dict[str, KnownRows] = {}
+        if graph.node_type:
+            widths = {node_type: table.shape[1] for node_type, table in tables.items()}
+            known_means = _room_for_means(graph, paths, widths)
         return cls(
             graph.node_type,
-            {name: [hoods(step) for step in path] for name, path in paths.items()},
+            {name: [neighbourhoods_of(step) for step in path] for name, path in paths.items()},
             {name: path[-1].sender for name, path in paths.items()},
             {node_type: rows_of(table, backend) for node_type, table in tables.items()},
             backend,
-            _room(graph, paths, {node_type: table.shape[1] for node_type, table in tables.items()})
-            if graph.node_type
-            else {},
+            known_means,
         )
 
     @property
@@ -78,38 +87,53 @@ class BatchSource:
     def view(
         self, nodes: Tensor, depth: int, seed: Tensor, portion: Portion | None = None
     ) -> BatchView:
-        """The view of a batch of nodes; among several types an encoder reads the features in every layer."""
-        hops = Hops(self.chains, nodes, 1 if self.node_type else depth, seed)
-        return BatchView(
-            self,
-            hops,
-            {node_type: Products(x) for node_type, x in self.features.items()},
-            portion=portion,
-        )
+        """The view of a batch of nodes.
+
+        Args:
+            nodes: ``[B]``.
+            depth: the layers of the encoder.
+            seed: decides which neighbours are sampled.
+            portion: which part of a batch the nodes are, where ranks share it.
+        """
+        # Among several types an encoder reads the features in every layer, so one hop is enough.
+        hop_count = 1 if self.node_type else depth
+        hops = Hops(self.chains, nodes, hop_count, seed)
+        products = {node_type: Products(x) for node_type, x in self.features.items()}
+        return BatchView(self, hops, products, portion=portion)
 
     def blocks(self, keep: Callable[[str, int, Rows], Any]) -> Callable[[int, int], RowsView]:
-        """A function of (start, stop) that returns the view of these nodes; ``keep`` keeps rows that all need."""
-        tables = {}
-        for path, (_, *others) in self.chains.items():
-            table = self.features[self.ends[path]]
-            for place, hoods in reversed(list(enumerate(others))):
-                table = keep(f"{path}-{place}", len(hoods.left), partial(_mean_rows, table, hoods))
+        """A function of (start, stop) that returns the view of these nodes.
+
+        Args:
+            keep: keeps rows that all blocks need, by a name, their number and a function that
+                computes some of them; returns a table.
+        """
+        tables: dict[str, Any] = {}
+        for path, (_, *further_steps) in self.chains.items():
+            # From the end of the path: the means of each step are the table of the one before.
+            table = self.features[self.end_types[path]]
+            for number, step in reversed(list(enumerate(further_steps))):
+                rows = partial(_mean_rows, table, step)
+                table = keep(f"{path}-{number}", len(step.left), rows)
             tables[path] = table
-        return lambda start, stop: RowsView(
-            self, tables, torch.arange(start, stop, device=self.backend.device)
-        )
+
+        def view_of(start: int, stop: int) -> RowsView:
+            nodes = torch.arange(start, stop, device=self.backend.device)
+            return RowsView(self, tables, nodes)
+
+        return view_of
 
 
 @dataclass(frozen=True, eq=False)
 class BatchView:
-    """A batch of B nodes with their complete neighbourhoods, or with all that is on the paths from them."""
+    """A batch of B nodes with their complete neighbourhoods, or with all nodes on their paths."""
 
     source: BatchSource
     hops: Hops
     products: Mapping[str, Products]
     """By type, products with the features of all nodes, which a view and its negative share."""
     permutations: Mapping[str, Permutation] = field(default_factory=dict)
-    """By type, node i has the features of node ``permutation(i)``; none: its own."""
+    """By type: node i has the features of node ``permutation(i)``; without one, its own."""
     portion: Portion | None = None
     """Where these nodes are one rank's part of a batch: which part."""
     inputs: dict[tuple[str, int], Tensor] = field(default_factory=dict, init=False)
@@ -117,7 +141,7 @@ class BatchView:
 
     @property
     def backend(self) -> Backend:
-        """What computes it."""
+        """The kernels that compute products of the view."""
         return self.source.backend
 
     def is_sparse(self, node_type: str) -> bool:
@@ -126,103 +150,137 @@ class BatchView:
         return isinstance(x, SparseOperand) or (isinstance(x, StoredTable) and x.sparse)
 
     def read(self) -> None:
-        """Pool the features of the outermost hop, which may read from disk; of sparse ones, read what it needs."""
-        level = self.hops.depth - 1
-        for path, end in self.source.ends.items():
-            x = self.source.features[end]
-            if not self.is_sparse(end):
-                self.pool(path, level)
+        """Read from disk what the step needs: dense features are pooled, of sparse ones read."""
+        outermost = self.hops.depth - 1
+        for path, end_type in self.source.end_types.items():
+            x = self.source.features[end_type]
+            if not self.is_sparse(end_type):
+                self.pool(path, outermost)
             elif isinstance(x, StoredTable):
-                _, senders, _ = self.hops.rows(level, path)
-                x.gather_sparse(torch.unique(self.carried(end, senders)), self.backend)
+                _, senders, _ = self.hops.rows(outermost, path)
+                feature_rows = torch.unique(self.feature_rows(end_type, senders))
+                x.gather_sparse(feature_rows, self.backend)
 
     def shuffled(self, generator: torch.Generator) -> BatchView:
-        """The same neighbourhoods with the features of all nodes of the graph in random order, within each type."""
-        sizes = {node_type: table.shape[0] for node_type, table in self.source.features.items()}
-        drawn = {
-            node_type: Permutation.draw(n, generator, self.backend)
-            for node_type, n in sizes.items()
+        """The same neighbourhoods, the features of all nodes in random order within each type."""
+        permutations = {
+            node_type: Permutation.draw(table.shape[0], generator, self.backend)
+            for node_type, table in self.source.features.items()
         }
-        return dataclasses.replace(self, permutations=drawn)
+        return dataclasses.replace(self, permutations=permutations)
 
     def at(self, k: int) -> BatchLayer:
-        """The hop that layer k computes: the outermost one for the first, the batch itself for the last."""
+        """The hop that layer k computes: the outermost for the first, the batch for the last."""
         return BatchLayer(self, max(self.hops.depth - 1 - k, 0))
 
     def pool(self, path: str, level: int) -> Tensor:
-        """Return P X of the nodes of a hop along a path, for dense features; the next hop is never stored."""
-        if (path, level) not in self.inputs:
-            factors, nodes = self.hops.along(path, level)
-            hoods, end = self.source.chains[path][-1], self.source.ends[path]
-            drawn = self.permutations.get(end)
-            kept = None if drawn else self.source.kept.get(path)
-            offsets = hoods.offsets(nodes, self.hops.seed)
-            pooled = hoods.pool(nodes, offsets, self.source.features[end], drawn, kept)
-            self.inputs[path, level] = through(factors, pooled)
+        """Return P X of the nodes of a hop along a path, for dense features.
+
+        The features of the next hop are never stored.
+        """
+        if (path, level) in self.inputs:
+            return self.inputs[path, level]
+
+        factors, nodes = self.hops.along(path, level)
+        last_step = self.source.chains[path][-1]
+        end_type = self.source.end_types[path]
+        permutation = self.permutations.get(end_type)
+        # Known means are those of features in their own order.
+        known_means = None if permutation else self.source.known_means.get(path)
+        offsets = last_step.offsets(nodes, self.hops.seed)
+        features = self.source.features[end_type]
+        pooled = last_step.pool(nodes, offsets, features, permutation, known_means)
+        self.inputs[path, level] = through(factors, pooled)
         return self.inputs[path, level]
 
-    def carried(self, node_type: str, nodes: Tensor) -> Tensor:
-        """The rows of X that belong to nodes of a type, after the shuffle."""
-        return self.permutations[node_type](nodes) if node_type in self.permutations else nodes
+    def feature_rows(self, node_type: str, nodes: Tensor) -> Tensor:
+        """The rows of X that nodes of a type have, after the shuffle."""
+        if node_type not in self.permutations:
+            return nodes
+        return self.permutations[node_type](nodes)
 
 
 class BatchLayer:
     """One hop of a batch, which a layer computes from the next one."""
 
     def __init__(self, view: BatchView, level: int) -> None:
-        self.view, self.hops, self.level, self.backend = view, view.hops, level, view.backend
+        self.view = view
+        self.hops = view.hops
+        self.level = level
+        self.backend = view.backend
 
     def carry(self, h: Tensor) -> Tensor:
         """H of this hop."""
-        return h[self.hops.positions[self.level]] if self.level < len(self.hops.positions) else h
+        if self.level < len(self.hops.positions):
+            return h[self.hops.positions[self.level]]
+        return h
 
     def own(self, h: Tensor | None, weight: Tensor) -> Tensor:
         """H Θ of this hop."""
         if h is not None:
             return self.carry(h) @ weight
-        nodes, node_type = self.hops.levels[self.level], self.view.source.node_type
+        nodes = self.hops.levels[self.level]
+        node_type = self.view.source.node_type
         if not self.view.is_sparse(node_type):
-            x = gather_rows(
-                self.view.source.features[node_type], self.view.carried(node_type, nodes)
-            )
+            features = self.view.source.features[node_type]
+            x = gather_rows(features, self.view.feature_rows(node_type, nodes))
             return multiply(x.to(weight.dtype), weight, self.backend)
+
+        # As a product with a matrix that has one 1 per row, at the node itself.
         starts = torch.arange(len(nodes) + 1, device=nodes.device)
-        return self._sparse(node_type, starts, nodes, weight.new_ones(len(nodes)), weight)
+        values = weight.new_ones(len(nodes))
+        return self._pool_sparse(node_type, starts, nodes, values, weight)
 
     def pooled(self, h: Tensor | None, weight: Tensor, path: str = "") -> Tensor:
         """P H Θ of this hop, or along a path the mean of means of X Θ of the type at its end."""
-        if path not in self.view.source.ends:
+        if path not in self.view.source.end_types:
             raise no_path()
         if h is not None and not path:
             return self.hops.matrix(self.level) @ (h @ weight)
-        end = self.view.source.ends[path]
-        if not self.view.is_sparse(end):
+        end_type = self.view.source.end_types[path]
+        if not self.view.is_sparse(end_type):
             return multiply(self.view.pool(path, self.level), weight, self.backend)
         factors, _ = self.hops.along(path, self.level)
-        return through(factors, self._sparse(end, *self.hops.rows(self.level, path), weight))
+        rows_of_step = self.hops.rows(self.level, path)
+        return through(factors, self._pool_sparse(end_type, *rows_of_step, weight))
 
-    def _sparse(
+    def _pool_sparse(
         self, node_type: str, starts: Tensor, senders: Tensor, values: Tensor, weight: Tensor
     ) -> Tensor:
-        """Multiply rows of a matrix by X Θ, for sparse X: X Θ of the nodes needed, or of all if that is little more."""
-        carried, x = self.view.carried(node_type, senders), self.view.source.features[node_type]
-        n, stored = x.shape[0], isinstance(x, StoredTable)
-        if n <= len(senders) and not stored:
-            product = self.view.products[node_type].of(None, weight, self.backend)
-            return as_matrix(starts, carried, values, n, self.backend) @ product
-        needed = torch.unique(carried)
-        rows: SparseOperand = x.gather_sparse(needed, self.backend) if stored else x.gather(needed)
-        return as_matrix(starts, carried, values, needed, self.backend) @ (rows @ weight)
+        """Multiply rows of a matrix by X Θ, for sparse X.
+
+        X Θ is computed of the nodes needed, or of all nodes if that is little more.
+        """
+        x = self.view.source.features[node_type]
+        feature_rows = self.view.feature_rows(node_type, senders)
+        row_count = x.shape[0]
+        is_stored = isinstance(x, StoredTable)
+        if row_count <= len(senders) and not is_stored:
+            x_theta = self.view.products[node_type].of(None, weight, self.backend)
+            return as_matrix(starts, feature_rows, values, row_count, self.backend) @ x_theta
+
+        needed_rows = torch.unique(feature_rows)
+        rows: SparseOperand
+        rows = x.gather_sparse(needed_rows, self.backend) if is_stored else x.gather(needed_rows)
+        matrix = as_matrix(starts, feature_rows, values, needed_rows, self.backend)
+        return matrix @ (rows @ weight)
 
 
 class RowsView:
-    """Some nodes of a graph folder, as a layer reads them: from a table of the layer before, or from the features.
+    """Some nodes of a graph folder, as a layer reads them.
 
-    ``tables`` are by path what its first step pools: features, or their means by all other steps, which were kept.
+    Args:
+        source: the graph.
+        tables: by path the table that its first step pools: features, or their means by all other
+            steps, which were kept.
+        nodes: ``[B]``.
     """
 
     def __init__(self, source: BatchSource, tables: Mapping[str, Any], nodes: Tensor) -> None:
-        self.source, self.tables, self.nodes, self.backend = source, tables, nodes, source.backend
+        self.source = source
+        self.tables = tables
+        self.nodes = nodes
+        self.backend = source.backend
 
     def carry(self, h: Tensor | StoredTable) -> Tensor:
         """H of these nodes."""
@@ -231,27 +289,40 @@ class RowsView:
     def own(self, h: Tensor | StoredTable | None, weight: Tensor) -> Tensor:
         """H Θ of these nodes."""
         table = self.source.features[self.source.node_type] if h is None else h
-        return multiply(gather_rows(table, self.nodes).to(weight.dtype), weight, self.backend)
+        rows = gather_rows(table, self.nodes)
+        return multiply(rows.to(weight.dtype), weight, self.backend)
 
     def pooled(self, h: Tensor | StoredTable | None, weight: Tensor, path: str = "") -> Tensor:
         """P H Θ of these nodes, or along a path the mean of means of X Θ of the type at its end."""
         if path not in self.tables:
             raise no_path()
         table = self.tables[path] if h is None or path else h
-        return multiply(
-            self.source.chains[path][0].pool(self.nodes, None, table), weight, self.backend
-        )
+        pooled_rows = self.source.chains[path][0].pool(self.nodes, None, table)
+        return multiply(pooled_rows, weight, self.backend)
 
 
-def _room(graph: Record, paths: Paths, widths: Mapping[str, int]) -> dict[str, KnownRows]:
-    """Memory for means of the last steps of paths, at most `BYTES`; of long paths first, whose batches need more."""
-    room, found = BYTES, dict[Step, KnownRows]()
-    for step in (path[-1] for path in sorted(paths.values(), key=len, reverse=True)):
-        n, width = graph.nodes[step.node_type].num_nodes, widths[step.sender]
-        if step not in found and 4 * n * width <= room:
-            room, found[step] = room - 4 * n * width, KnownRows.none(n, width)
-    return {name: found[path[-1]] for name, path in paths.items() if path[-1] in found}
+def _room_for_means(
+    graph: Record, paths: Paths, widths: Mapping[str, int], most_bytes: int = BYTES
+) -> dict[str, KnownRows]:
+    """Memory for means of the last steps of paths, at most so many bytes.
+
+    Long paths come first: their batches need more of these means.
+    """
+    remaining_bytes = most_bytes
+    means_of_step: dict[Step, KnownRows] = {}
+    for path in sorted(paths.values(), key=len, reverse=True):
+        step = path[-1]
+        row_count = graph.nodes[step.node_type].num_nodes
+        width = widths[step.sender]
+        needed_bytes = 4 * row_count * width
+        if step not in means_of_step and needed_bytes <= remaining_bytes:
+            remaining_bytes -= needed_bytes
+            means_of_step[step] = KnownRows.none(row_count, width)
+    return {
+        name: means_of_step[path[-1]] for name, path in paths.items() if path[-1] in means_of_step
+    }
 
 
-def _mean_rows(table: Any, hoods: Neighbourhoods, start: int, stop: int) -> Tensor:
-    return hoods.pool(torch.arange(start, stop, device=hoods.left.device), None, table)
+def _mean_rows(table: Any, step: Neighbourhoods, start: int, stop: int) -> Tensor:
+    """Rows start to stop of the means of a step, of a table ``[n, d]``."""
+    return step.pool(torch.arange(start, stop, device=step.left.device), None, table)

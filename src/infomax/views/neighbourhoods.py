@@ -23,14 +23,19 @@ from infomax.views.operands import SparseOperand, csr, tensors
 from infomax.views.propagation import Normalisation
 
 NODES_PER_SENDER = 16
-"""Nodes per sender up to which it is faster on a CPU to mark the senders among all nodes than to sort them."""
+"""Nodes per sender up to which a CPU marks senders among all nodes faster than it sorts them."""
 
 
 class KnownRows(NamedTuple):
-    """Rows of P X ``[N, F]`` that are the same in every step, and whether each is known yet, ``[N]``."""
+    """Rows of P X that are the same in every step, each computed when a batch first needs it.
+
+    Shapes:
+        rows: ``[N, F]``
+        is_known: ``[N]``, whether each row is computed yet
+    """
 
     rows: NDArray[np.float32]
-    known: NDArray[np.bool_]
+    is_known: NDArray[np.bool_]
 
     @classmethod
     def none(cls, n: int, width: int) -> KnownRows:
@@ -40,10 +45,11 @@ class KnownRows(NamedTuple):
 
 @dataclass(frozen=True)
 class Neighbourhoods:
-    """Any rows of the normalised adjacency P = diag(left) (A + I) diag(right), or with A alone, without self-loops.
+    """Any rows of the normalised adjacency P = diag(left) (A + I) diag(right).
 
-    Of a node with more than ``cap`` neighbours, ``cap`` are sampled, each with equal probability and none twice, and
-    weighted by degree / cap: the expectation of P X is unchanged.
+    Without self-loops it has A alone. Of a node with more than ``cap`` neighbours, ``cap`` are
+    sampled, each with equal probability and none twice, and weighted by degree / cap: the
+    expectation of P X is unchanged.
 
     Shapes:
         starts: ``[N + 1]``, node i receives from ``senders[starts[i] : starts[i + 1]]``
@@ -69,14 +75,22 @@ class Neighbourhoods:
         return count * (1 + min(len(self.senders) // len(self.left), self.cap))
 
     def offsets(self, nodes: Tensor, seed: Tensor) -> Tensor:
-        """Return a number from 0 to 1 for each node ``[B]``, by which `rows` samples: always the same for a seed."""
-        return uniform(nodes, seed) if self.capped else torch.zeros(len(nodes), device=nodes.device)
+        """Return a number from 0 to 1 for each node ``[B]``, by which `rows` samples.
+
+        A node and a seed always give the same number.
+        """
+        if not self.capped:
+            return torch.zeros(len(nodes), device=nodes.device)
+        return uniform(nodes, seed)
 
     def rows(self, nodes: Tensor, offsets: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Return rows of P, a node itself first: starts ``[B + 1]``, senders ``[e]`` and values ``[e]``.
+        """Return rows of P: starts ``[B + 1]``, senders ``[e]`` and values ``[e]``.
 
-        Shapes:
-            nodes, offsets: ``[B]``; an offset from 0 to 1 decides which neighbours are taken if there are too many.
+        With self-loops the first entry of a row is the node itself.
+
+        Args:
+            nodes: ``[B]``.
+            offsets: ``[B]``, from 0 to 1; they decide which neighbours are taken of too many.
         """
         device = nodes.device
         first_entries = self.starts[nodes]
@@ -85,13 +99,15 @@ class Neighbourhoods:
         row_lengths = taken_counts + int(self.loops)
         starts = torch.cat([taken_counts.new_zeros(1), row_lengths.cumsum(0)])
 
-        # For each entry of these rows: the row, and its number among the neighbours; -1 is the node itself.
+        # For each entry of these rows: the row, and its number among the neighbours. With
+        # self-loops -1 is the node itself.
         row_of_entry = torch.repeat_interleave(torch.arange(len(nodes), device=device), row_lengths)
         numbers = torch.arange(len(row_of_entry), device=device) - starts[row_of_entry]
         numbers = numbers - int(self.loops)
         is_itself = numbers < 0
 
-        # Of a node with too many neighbours: one from each of `cap` intervals of equal length, all at the same offset.
+        # Of a node with too many neighbours, one is taken from each of `cap` intervals of equal
+        # length, all at the same offset.
         interval = (degrees.double() / taken_counts.clamp(min=1))[row_of_entry]
         sampled = ((offsets.double()[row_of_entry] + numbers) * interval).long()
         neighbour_numbers = torch.where(interval > 1, sampled, numbers)
@@ -114,27 +130,37 @@ class Neighbourhoods:
         offsets: Tensor | None,
         table: Any,
         permutation: Permutation | None = None,
-        kept: KnownRows | None = None,
+        known_rows: KnownRows | None = None,
     ) -> Tensor:
-        """Multiply rows of P by a constant table, ``[N, F] -> [B, F]``; node i has row ``permutation(i)``, or its own.
+        """Multiply rows of P by a constant table, ``[N, F] -> [B, F]``.
 
-        The table may be on disk, in half precision, and for a GPU in page-locked host memory. Without offsets the first
-        neighbours are taken. What is ``kept`` of the products with the same table, without a permutation, is not
-        computed again.
+        Args:
+            nodes: ``[B]``, the rows of P.
+            offsets: as in `rows`; None: the first neighbours are taken.
+            table: ``[N, F]``; it may be on disk, in half precision, and for a GPU in page-locked
+                host memory.
+            permutation: node i has row ``permutation(i)`` of the table; None: its own.
+            known_rows: products with the same table, without a permutation; those that are known
+                are not computed again.
         """
-        offsets = torch.zeros(len(nodes), device=nodes.device) if offsets is None else offsets
+        if offsets is None:
+            offsets = torch.zeros(len(nodes), device=nodes.device)
+        pooled: Tensor
         if not isinstance(table, Tensor):
-            return table.pool(self, nodes, offsets, permutation, kept)  # type: ignore[no-any-return]
-        if kernels := self.backend.triton:
-            return kernels.pool_rows(self, nodes, offsets, table, permutation)  # type: ignore[no-any-return]
+            pooled = table.pool(self, nodes, offsets, permutation, known_rows)
+            return pooled
+        if self.backend.triton is not None:
+            pooled = self.backend.triton.pool_rows(self, nodes, offsets, table, permutation)
+            return pooled
         if self.backend.numba(self.entries(len(nodes)) * table.shape[1]):
             from infomax.kernels.cpu_neighbourhoods import pool_rows
 
-            return pool_rows(self, nodes, offsets, table, permutation, kept)
+            return pool_rows(self, nodes, offsets, table, permutation, known_rows)
+
         starts, senders, values = self.rows(nodes, offsets)
         if permutation is not None:
             senders = permutation(senders)
-        rows = embedding_bag(
+        pooled = embedding_bag(
             senders,
             table,
             starts,
@@ -142,7 +168,7 @@ class Neighbourhoods:
             per_sample_weights=values.to(table.dtype),
             include_last_offset=True,
         )
-        return rows.to(self.left.dtype)
+        return pooled.to(self.left.dtype)
 
 
 def _look_up(column: Tensor, entries: Tensor) -> Tensor:
@@ -155,18 +181,24 @@ def _look_up(column: Tensor, entries: Tensor) -> Tensor:
 def neighbourhoods(
     senders: Senders, rule: Normalisation, backend: Backend, cap: int
 ) -> Neighbourhoods:
-    """Put the senders of each of N nodes on the device: some of these nodes, or nodes of another type."""
+    """Put the senders of each of N nodes on the device.
+
+    Senders are some of these nodes, or nodes of another type.
+    """
     device = backend.device
-    starts = to_device(np.asanyarray(senders.indptr, dtype=np.int64), device)  # mapped where it is
+    # `asanyarray`, so that a mapped array stays mapped.
+    starts = to_device(np.asanyarray(senders.indptr, dtype=np.int64), device)
     counts = starts.diff()
-    received = (
-        counts.double() if senders.data is None else torch.from_numpy(senders.sums()).to(device)
-    )
-    left, right = rule.factors(int(rule.loops) + received, torch.float32)
+    weights: Tensor | None = None
+    received_sums = counts.double()
+    if senders.data is not None:
+        weights = to_device(senders.data, device)
+        received_sums = torch.from_numpy(senders.sums()).to(device)
+    left, right = rule.factors(int(rule.loops) + received_sums, torch.float32)
     return Neighbourhoods(
         starts,
         to_device(senders.indices, device),
-        None if senders.data is None else to_device(senders.data, device),
+        weights,
         left,
         right if rule.right else None,
         cap,
@@ -178,10 +210,11 @@ def neighbourhoods(
 
 @dataclass(frozen=True, eq=False)
 class Hops:
-    """The neighbourhoods of one batch, hop by hop, and along paths; a view and its negative share them.
+    """The neighbourhoods of one batch, hop by hop, and along paths.
 
-    Hop 0 is the batch itself; hop l + 1 has every node that sends to hop l or is in it. A layer computes a hop from
-    the next one. Among several types there is hop 0 only, and paths from it.
+    A view and its negative share them. Hop 0 is the batch itself; hop l + 1 has every node that
+    sends to hop l or is in it. A layer computes a hop from the next one. Among several types there
+    is hop 0 only, and paths from it.
     """
 
     chains: Mapping[str, Sequence[Neighbourhoods]]
@@ -189,20 +222,24 @@ class Hops:
     nodes: Tensor
     depth: int
     seed: Tensor
-    """Decides which neighbours are sampled for a node with more than the cap, in all hops the same."""
+    """Decides which neighbours are sampled of too many: in all hops the same."""
     _rows: dict[tuple[str, int], tuple[Tensor, Tensor, Tensor]] = field(default_factory=dict)
     _along: dict[tuple[str, int], tuple[list[SparseOperand], Tensor]] = field(default_factory=dict)
     _matrices: dict[int, SparseOperand] = field(default_factory=dict)
 
     @cached_property
     def levels(self) -> list[Tensor]:
-        """The nodes of each hop that a layer computes, the batch first; the outermost hop is not included."""
+        """The nodes of each hop that a layer computes, the batch first.
+
+        The outermost hop is not included: no layer computes it.
+        """
         levels = [self.nodes]
         for level in range(self.depth - 1):
             (neighbourhoods_of_step,) = self.chains[""]
             inner_nodes = levels[-1]
             _, senders, _ = self._read("", level, inner_nodes)
             if not neighbourhoods_of_step.loops:
+                # A hop has the nodes of the one before also where they do not send to themselves.
                 senders = torch.cat([inner_nodes, senders])
             levels.append(torch.unique(senders))
         return levels
@@ -210,7 +247,7 @@ class Hops:
     def along(self, path: str, level: int) -> tuple[list[SparseOperand], Tensor]:
         """All factors of a path from a hop but the last one, and the nodes before its last step."""
         if (path, level) not in self._along:
-            factors = []
+            factors: list[SparseOperand] = []
             nodes = self.levels[level]
             for step, next_step in pairwise(self.chains[path]):
                 starts, senders, values = step.rows(nodes, step.offsets(nodes, self.seed))
@@ -221,7 +258,8 @@ class Hops:
 
     def rows(self, level: int, path: str = "") -> tuple[Tensor, Tensor, Tensor]:
         """The rows of P of the last step of a path from a hop; see `Neighbourhoods.rows`."""
-        return self._read(path, level, self.along(path, level)[1])
+        _, nodes = self.along(path, level)
+        return self._read(path, level, nodes)
 
     def _read(self, path: str, level: int, nodes: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         if (path, level) not in self._rows:
@@ -244,7 +282,7 @@ class Hops:
 
 
 def distinct(senders: Tensor, n: int) -> tuple[Tensor, Tensor]:
-    """Return which of n nodes send, ascending, and the place of each of the ``senders`` ``[e]`` among them."""
+    """Return which of n nodes send, ascending, and each sender's position ``[e]`` among them."""
     if senders.is_cuda or n > NODES_PER_SENDER * len(senders):
         return torch.unique(senders, return_inverse=True)  # type: ignore[no-any-return]
     sends = np.zeros(n, np.bool_)
@@ -254,17 +292,34 @@ def distinct(senders: Tensor, n: int) -> tuple[Tensor, Tensor]:
 
 
 def as_matrix(
-    starts: Tensor, senders: Tensor, values: Tensor, among: Tensor | int, backend: Backend
+    starts: Tensor, senders: Tensor, values: Tensor, column_nodes: Tensor | int, backend: Backend
 ) -> SparseOperand:
-    """Build rows of P as a matrix ``[n, m]`` whose columns are the nodes ``among``, ascending, or 0 to m - 1."""
-    n, m = len(starts) - 1, among if isinstance(among, int) else len(among)
-    columns = senders if isinstance(among, int) else torch.searchsorted(among, senders)
+    """Build rows of P as a matrix ``[n, m]``.
+
+    Args:
+        starts: ``[n + 1]``.
+        senders: ``[e]``.
+        values: ``[e]``.
+        column_nodes: the nodes of the columns, ascending; a number m: nodes 0 to m - 1.
+        backend: the kernels.
+    """
+    row_count = len(starts) - 1
+    if isinstance(column_nodes, int):
+        width = column_nodes
+        columns = senders
+    else:
+        width = len(column_nodes)
+        columns = torch.searchsorted(column_nodes, senders)
+
     if starts.is_cuda:
-        owner = torch.repeat_interleave(torch.arange(n, device=starts.device), starts.diff())
-        keys, order = torch.sort(owner * m + columns)
-        return SparseOperand(csr(keys, values[order], (n, m)), backend)
-    rows = sparse.csr_array(
-        (values.numpy(), columns.numpy(), starts.numpy()), shape=(n, m), copy=True
+        row_numbers = torch.arange(row_count, device=starts.device)
+        rows = torch.repeat_interleave(row_numbers, starts.diff())
+        keys, order = torch.sort(rows * width + columns)
+        return SparseOperand(csr(keys, values[order], (row_count, width)), backend)
+
+    # A copy, since sorting changes the arrays, which the view keeps.
+    matrix = sparse.csr_array(
+        (values.numpy(), columns.numpy(), starts.numpy()), shape=(row_count, width), copy=True
     )
-    rows.sort_indices()
-    return SparseOperand.of_rows(*tensors(rows), m, backend)
+    matrix.sort_indices()
+    return SparseOperand.of_rows(*tensors(matrix), width, backend)

@@ -15,9 +15,10 @@ from infomax.views.operands import SparseOperand, csr, keyed
 
 @dataclass(frozen=True)
 class Normalisation:
-    """How the messages to a node are weighted: ``P = D^-left Â D^-right``, with ``Â = A + I``, or A without self-loops.
+    """How the messages to a node are weighted: ``P = D^-left Â D^-right``.
 
-    A_ij is the weight of the message that node i receives from node j, and ``D_ii = sum_j Â_ij``.
+    A_ij is the weight of the message that node i receives from node j, ``Â = A + I``, or A without
+    self-loops, and ``D_ii = sum_j Â_ij``.
     """
 
     loops: bool
@@ -25,9 +26,14 @@ class Normalisation:
     right: float
 
     def factors(self, degree: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-        """Return ``D^-left`` and ``D^-right``, ``[N]``, from the diagonal of D; 0 for a node that receives nothing."""
-        left = _power(degree, self.left, dtype)
-        return left, left if self.left == self.right else _power(degree, self.right, dtype)
+        """Return ``D^-left`` and ``D^-right``, ``[N]``, from the diagonal of D.
+
+        A node that receives nothing has 0.
+        """
+        left = _negative_power(degree, self.left, dtype)
+        if self.left == self.right:
+            return left, left
+        return left, _negative_power(degree, self.right, dtype)
 
 
 Rule = Normalisation | tuple[str, ...]
@@ -41,7 +47,8 @@ NEIGHBOURS = Normalisation(loops=False, left=1, right=0)
 """The mean over the neighbours alone; zero for a node that has none."""
 
 
-def _power(degree: Tensor, power: float, dtype: torch.dtype) -> Tensor:
+def _negative_power(degree: Tensor, power: float, dtype: torch.dtype) -> Tensor:
+    """``degree^-power``; 0 where the degree is 0."""
     if power == 0:
         return torch.ones_like(degree, dtype=dtype)
     return degree.pow(-power).masked_fill_(degree == 0, 0).to(dtype)
@@ -51,7 +58,8 @@ def _power(degree: Tensor, power: float, dtype: torch.dtype) -> Tensor:
 class Messages:
     """The edges of a view, with a normalisation.
 
-    In a directed graph messages follow the edges, so A is the transpose of the graph's adjacency matrix.
+    In a directed graph messages follow the edges, so A is the transpose of the graph's adjacency
+    matrix.
 
     Shapes:
         keys: ``[E]`` i * N + j, ascending, no self-loops
@@ -83,16 +91,20 @@ class Propagation(Messages):
         weights = self.weights
         rule = self.rule
         n = self.n
-        rows = keys // n
-        degree = weights.new_full((n,), float(rule.loops)).index_add_(0, rows, weights)
+        receivers = keys // n
+        senders = keys % n
+
+        degree = weights.new_full((n,), float(rule.loops)).index_add_(0, receivers, weights)
         left, right = rule.factors(degree, weights.dtype)
         if (rule.left, rule.right) == (1, 0):
-            values = weights / degree[rows]  # a quotient is rounded once
+            # A mean is a quotient, which is rounded once.
+            values = weights / degree[receivers]
         else:
-            values = left[rows] * weights * right[keys % n]
+            values = left[receivers] * weights * right[senders]
+
         if rule.loops:
-            loops = torch.arange(n, device=keys.device) * (n + 1)
-            keys, order = torch.sort(torch.cat([keys, loops]))
+            loop_keys = torch.arange(n, device=keys.device) * (n + 1)
+            keys, order = torch.sort(torch.cat([keys, loop_keys]))
             values = torch.cat([values, left * right])[order]
         symmetric = rule.left == rule.right and not self.directed
         self.operand = SparseOperand(csr(keys, values, (n, n)), self.backend, symmetric=symmetric)

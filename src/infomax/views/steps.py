@@ -12,35 +12,36 @@ from infomax.io.record import Record
 from infomax.views.propagation import Normalisation, Rule
 
 Paths = Mapping[str, Sequence[Step]]
+"""Paths by name."""
 
 
 def no_path() -> InputError:
-    """The error for several types of nodes and no path: it is not said over which neighbours to pool."""
+    """The error for several types and no path: nothing says over which neighbours to pool."""
     return InputError("encoder", "one that pools along paths", "one that pools over all neighbours")
 
 
 def paths_of(graph: Record, rule: Rule) -> Paths:
-    """The paths that an encoder asks for; of the paper's graph one, whose name is empty, of one step.
+    """The paths that an encoder asks for.
 
-    Raise InputError if it asks for none, or the graph does not have them.
+    The paper's graph has one, whose name is empty, of one step. Raise InputError if the encoder
+    asks for none, or the graph does not have them.
     """
     if not graph.node_type:
         return {"": steps(graph.relations, "")}
     if not isinstance(rule, tuple):
-        raise InputError(
-            "encoder", "PathMean, for a graph of several types of nodes", "one for a single type"
-        )
+        expected = "PathMean, for a graph of several types of nodes"
+        raise InputError("encoder", expected, "one for a single type")
     return {name: named_path(graph.relations, name) for name in rule}
 
 
 def tables_of(graph: Record, paths: Paths) -> dict[str, FeatureTable]:
     """The features of the types at which paths end, and of the type of the graph."""
-    ends = sorted({path[-1].sender for path in paths.values()} | {graph.node_type})
-    return {node_type: graph.nodes[node_type].table for node_type in ends}
+    node_types = {path[-1].sender for path in paths.values()} | {graph.node_type}
+    return {node_type: graph.nodes[node_type].table for node_type in sorted(node_types)}
 
 
 def walks(graph: Record, rule: Rule, passes: int) -> tuple[list[Sequence[Step]], bool]:
-    """All that vectors depend on: the paths from a node, and whether messages are weighted by the sender's degree.
+    """All that vectors depend on: paths, and whether messages are weighted by the sender's degree.
 
     In a graph of one type a pass is a step from a node, and its own vector stays part of it.
     """
@@ -48,6 +49,5 @@ def walks(graph: Record, rule: Rule, passes: int) -> tuple[list[Sequence[Step]],
     if graph.node_type:
         return paths, False
     ((step,),) = paths
-    return [[step] * length for length in range(1, passes + 1)], cast(
-        Normalisation, rule
-    ).right != 0
+    weighs_senders = cast(Normalisation, rule).right != 0
+    return [[step] * length for length in range(1, passes + 1)], weighs_senders

@@ -20,8 +20,9 @@ from infomax.kernels.ranks import ALONE, Ranks
 class LayerView(Protocol):
     """Features and edges as one layer of an encoder reads them.
 
-    H is ``[n, d]``, the output of the layer before. The layer computes m of these n nodes: all of them on a whole
-    graph, all but the outermost level in patches. In every layer, None stands for the features X.
+    H is ``[n, d]``, the output of the layer before. The layer computes m of these n nodes: all of
+    them on a whole graph, all but the outermost level in patches. In every layer, None stands for
+    the features X.
     """
 
     @property
@@ -35,9 +36,10 @@ class LayerView(Protocol):
         """H Θ of those nodes, ``[m, d']``."""
 
     def pooled(self, h: Tensor | None, weight: Tensor, path: str = "") -> Tensor:
-        """P H Θ of those nodes, ``[m, d']``: pooled over their neighbourhoods; for P see `Normalisation`.
+        """P H Θ of those nodes, ``[m, d']``, pooled over their neighbourhoods.
 
-        Between several types of nodes, along a path: the mean of means of X Θ of the type at its end.
+        For P see `Normalisation`. Between several types of nodes, along a path: the mean of means
+        of X Θ of the type at its end.
         """
 
 
@@ -77,34 +79,45 @@ class Sizes(NamedTuple):
 
 
 class Views:
-    """Base class of regimes: the pairs of views that one epoch trains on. A regime is made once per training.
+    """Base class of regimes: the pairs of views that one epoch trains on.
 
-    A regime of your own defines ``__init__(graph, rule, corruption, backend)``, `steps`, `batches` and `pair`.
+    A regime is made once per training. A regime of your own defines
+    ``__init__(graph, rule, corruption, backend)``, `steps`, `batches` and `pair`.
     """
 
     steps: int
     """Steps per epoch."""
     uniform: bool = False
-    """Whether batches of equal length give pairs of equal shape, so that a GPU can replay a recorded step."""
+    """Whether all pairs have one shape, so that a GPU can replay a recorded step."""
     corruptions: ClassVar[tuple[str, ...]] = ()
     """The names of infomax's corruptions that fit its views; empty: any."""
     reads_folders: ClassVar[bool] = False
-    """Whether it reads the rows of a graph folder when a step needs them; else the graph is first loaded."""
+    """Whether steps read the rows of a graph folder; other regimes load the graph first."""
     needs_kernels: ClassVar[bool] = False
     """Whether a GPU uses compiled kernels even in a short training."""
     takes_batches: ClassVar[bool] = False
-    """Whether a step has some of the nodes, not all: smaller batches then take less memory."""
+    """Whether a step has some of the nodes: smaller batches then take less memory."""
     pools_along_paths: ClassVar[bool] = True
     """Whether its views pool along the paths of a graph of several types."""
     divisible: ClassVar[bool] = False
-    """Whether several processes can share its steps: each computes ``ranks.rows(batch)`` of the nodes of a batch."""
+    """Whether several processes can share its steps.
+
+    Each computes ``ranks.rows(batch)`` of the nodes of a batch.
+    """
     batch: Any
     """Nodes per step, if it is divisible."""
     ranks: Ranks = ALONE
 
     @classmethod
     def bytes(cls, graph: Record, sizes: Sizes, device: torch.device, **bound: Any) -> int:
-        """Estimate the peak bytes of a training, given the bound arguments; by default those of a whole graph."""
+        """Estimate the peak bytes of a training; by default those of a whole graph.
+
+        Args:
+            graph: the graph.
+            sizes: those of the encoder.
+            device: where it is trained.
+            bound: the arguments that are bound to the regime, such as the size of a batch.
+        """
         return memory.training_bytes(graph, *sizes)
 
     def prepare(self, layers: int) -> None:
@@ -115,27 +128,26 @@ class Views:
         if not self.divisible:
             found = f"{type(self).__name__}, which runs in one process"
             remedy = "Start it without torchrun, or use the preset batches."
-            raise InputError(
-                f"training in {ranks.count} processes",
-                "the preset batches",
-                found,
-                remedy,
-            )
+            location = f"training in {ranks.count} processes"
+            raise InputError(location, "the preset batches", found, remedy)
         if self.batch < ranks.count:
+            expected = f"{ranks.count} nodes or more, one for each process"
             remedy = "Use a larger batch, or fewer processes."
-            raise InputError(
-                "batch",
-                f"{ranks.count} nodes or more, one for each process",
-                str(self.batch),
-                remedy,
-            )
+            raise InputError("batch", expected, str(self.batch), remedy)
         self.ranks = ranks
 
     def pad(self) -> None:
-        """Make all pairs equal in shape where that pays, and set `uniform`: a GPU is about to record a step."""
+        """Make all pairs equal in shape where that pays, and set `uniform`.
+
+        It is called before a GPU records a step.
+        """
 
     def batches(self, generator: torch.Generator) -> Iterable[Tensor]:
-        """Return the batches of an epoch, one per step; the call itself makes all random draws for them."""
+        """Return the batches of an epoch, one per step.
+
+        The call itself makes all random draws for them, so that an interrupted epoch can be drawn
+        again.
+        """
         raise NotImplementedError
 
     def pair(self, batch: Tensor, generator: torch.Generator) -> tuple[View, View]:
@@ -145,7 +157,10 @@ class Views:
     def nodes(
         self, batch: Tensor, positive: View
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
-        """Return the nodes of the rows of H and of H~; None: all nodes, in the order of the graph."""
+        """Return the nodes of the rows of H and of H~.
+
+        None stands for all nodes, in the order of the graph.
+        """
         return None
 
     def choose(self, nodes: Tensor) -> None:

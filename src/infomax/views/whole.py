@@ -1,4 +1,7 @@
-"""The whole graph and a corruption of it, the paper's regime for citation graphs; and blocks of nodes."""
+"""The whole graph and a corruption of it, the paper's regime for citation graphs.
+
+A step sees all nodes (`WholeView`). Vectors are computed for blocks of nodes (`BlockView`).
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,7 @@ from torch import Tensor
 
 from infomax.arrays.adjacency import Senders
 from infomax.arrays.edge_features import EdgeFeatures
+from infomax.arrays.relations import Step
 from infomax.errors import InputError
 from infomax.io.record import Record
 from infomax.kernels import Backend
@@ -26,148 +30,90 @@ from infomax.views.view import AllNodes, Corruption, View, Views
 
 Factor = Messages | SparseOperand
 """One step of a path as a matrix ``[N_1, N_2]``."""
-SPARSE = 10 if torch.backends.cpu.get_cpu_capability() == "AVX512" else 4
+SPARSE_ENTRY_COST = 10 if torch.backends.cpu.get_cpu_capability() == "AVX512" else 4
 """How many times as long a product with a sparse matrix takes per entry as one with a dense matrix.
 
-The one waits for memory, the other for arithmetic, of which wide vector units do more. So machines may multiply in
-another order; the vectors are equal up to rounding.
+A sparse product waits for memory, a dense one for arithmetic, of which wide vector units do more.
+So machines may multiply in another order; the vectors are equal up to rounding.
 """
+MOST_TERMS_PER_ENTRY = 2
+"""Factors are multiplied with each other only where that adds up so few terms for each entry."""
 
 
-def pooled_first(chain: Sequence[SparseOperand], x: Operand, weight: Tensor) -> int:
-    """How many factors, from the last, are best applied to X before Θ in a step: P (Q (X Θ)), P ((Q X) Θ), (P Q X) Θ.
+class WholeGraph(Views):
+    """Pairs of the graph and a corruption of it; one step per epoch."""
 
-    X Θ is computed for both views together, with a gradient; Q X needs no gradient, and that of a view without a
-    shuffle is known.
-    """
-    features, dim = weight.shape
+    steps = 1
+    uniform = True
+    corruptions = ("shuffle_features", "flip_edges", "flip_and_shuffle", "drop_features")
 
-    def work(count: int) -> int:
-        later = len(chain) - count
-        own = x.numel() if isinstance(x, Tensor) else SPARSE * x.entries
-        product = 4 * dim * chain[later].shape[0] * features if count else 2 * dim * own
-        widths = [4 * dim] * later + [features] * count
-        return product + SPARSE * sum(
-            one.entries * width for one, width in zip(chain, widths, strict=True)
-        )
+    def __init__(self, graph: Record, rule: Rule, corruption: Corruption, backend: Backend) -> None:
+        self.view = WholeView.of(graph, rule, backend)
+        self.corruption = corruption
+        device = self.view.backend.device
+        self.only_batch = torch.zeros(1, dtype=torch.int64, device=device)
 
-    return min(range(len(chain) + 1), key=work)
+    def batches(self, generator: torch.Generator) -> Iterable[Tensor]:
+        """One batch: the graph."""
+        return [self.only_batch]
 
-
-def pool_features(
-    factors: Sequence[SparseOperand], x: Operand, dim: int, rows: Tensor | None = None
-) -> Tensor:
-    """P Q X, dense, ``[M, F]``; with ``rows``, of these rows of X. It replaces a product of width ``dim``."""
-    *others, last = factors
-    if isinstance(x, Tensor):
-        return through(factors, x if rows is None else x[rows])
-    if kernels := last.backend.numba(x.shape[0] * dim):
-        return through(others, kernels.sparse_product(last.matrix, x.matrix, rows))
-    shuffled = x if rows is None else x.gather(rows)
-    return through(others, torch.from_numpy((last.scipy @ shuffled.scipy).toarray()))
-
-
-def through(factors: Sequence[Factor], y: Tensor) -> Tensor:
-    """P Q Y."""
-    for factor in reversed(factors):
-        y = factor @ y
-    return y
-
-
-def features_of_messages(propagation: Messages, known_features: EdgeFeatures) -> Tensor:
-    """The features ``[E, F]`` of the messages of a graph, in the order of their keys."""
-    keys = propagation.keys.cpu().numpy()
-    receivers, senders = np.divmod(keys, propagation.n)
-    features = known_features.of_messages(senders, receivers)
-    return torch.from_numpy(features).to(propagation.keys.device)
-
-
-def mean_over(senders: Senders, width: int) -> sparse.csr_array:
-    """The mean over those that send to each node, as a matrix ``[N, width]``; zero where nobody does."""
-    matrix = senders.matrix(width).astype("float32")
-    total = matrix.sum(axis=1)
-    matrix.data = matrix.data / total.repeat(matrix.indptr[1:] - matrix.indptr[:-1])
-    return matrix
-
-
-def merged(factors: Iterable[sparse.csr_array]) -> list[sparse.csr_array]:
-    """Multiply adjacent factors whose product has no more entries than they have together, so it is less work."""
-    first, *others = factors
-    found = [first]
-    for right in others:
-        left = found[-1]
-        together = found[-1].nnz + right.nnz
-        # Only where the product takes little time and memory is it computed at all.
-        few = (
-            np.bincount(left.indices, minlength=left.shape[1]) @ np.diff(right.indptr)
-            <= 2 * together
-        )
-        if few and (both := left @ right).nnz <= together:
-            found[-1] = both
-        else:
-            found.append(right)
-    return found
+    def pair(self, batch: Tensor, generator: torch.Generator) -> tuple[View, View]:
+        """The graph, and a new corruption of it."""
+        view = self.view.fresh()
+        return view, self.corruption(view, generator)
 
 
 @dataclass(frozen=True, eq=False)
 class WholeView(AllNodes):
     """The view of all nodes of a graph, or of those of one of its types.
 
-    Messages run along paths. The paper's graph has one, whose name is empty: one step, with the normalisation that the
-    encoder asks for. Between several types each step is the mean over the neighbours.
+    Messages run along paths. The paper's graph has one, whose name is empty: one step, with the
+    normalisation that the encoder asks for. Between several types each step is the mean over the
+    neighbours.
 
     Shapes:
         products: by type, with its features ``[N, F]``
-        chains: by path, its factors ``[N, N_1]``, ``[N_1, N_2]``...
-        rows: by type, a permutation: the row of the features for each node; none: its own
+        factors: by path, its factors ``[N, N_1]``, ``[N_1, N_2]``...
+        shuffled_rows: by type, a permutation ``[N]``: the row of the features for each node; a type
+            that is missing has its own order
+        edge_features: ``[E, F]``
     """
 
     node_type: str
     products: Mapping[str, Products]
-    chains: Mapping[str, Sequence[Factor]]
-    ends: Mapping[str, str]
+    factors: Mapping[str, Sequence[Factor]]
+    end_types: Mapping[str, str]
     """By path, the type at its end."""
-    rows: Mapping[str, Tensor] = field(default_factory=dict)
-    known: dict[str, Tensor] = field(default_factory=dict)
-    """By path, its features pooled by the last factors, in their own order, which all steps share."""
-    both: bool = False
-    """Whether it stands for two views: all features in their own order, then shuffled; ``[2 N, d]``, not ``[N, d]``."""
+    shuffled_rows: Mapping[str, Tensor] = field(default_factory=dict)
+    pooled_features: dict[str, Tensor] = field(default_factory=dict)
+    """By path, its features pooled by the last factors, in their own order.
+
+    They do not depend on weights, so all steps share them.
+    """
+    is_pair: bool = False
+    """Whether it stands for two views, ``[2 N, d]``: with features in order, then shuffled."""
     edge_features: Tensor | None = None
-    """``[E, F]``, the features of the messages in ``edges``, in their order. None: the graph's edges have none."""
-    known_edge_features: EdgeFeatures | None = None
-    """The features of all edges of the graph, by which a corruption's edges get theirs; zeros for new ones."""
-    passed: dict[str, tuple[Tensor, Tensor]] = field(default_factory=dict, init=False)
+    """The features of the messages in ``edges``, in their order; None: edges have none."""
+    graph_edge_features: EdgeFeatures | None = None
+    """The features of all edges of the graph: a corruption takes them, new edges get 0."""
+    passed_products: dict[str, tuple[Tensor, Tensor]] = field(default_factory=dict, init=False)
     """By path, the last product that was passed on by all factors but the first, and the result."""
 
     @classmethod
     def of(cls, graph: Record, rule: Rule, backend: Backend) -> WholeView:
         """Build the view of a graph on the device; paths share their factors."""
-        if not graph.node_type:
-            propagation = Propagation.of(graph, cast(Normalisation, rule), backend)
-            view = cls.of_one_path(to_multiply(graph.table, backend), propagation)
-            known_features = graph.relations[0].edge_features
-            if known_features is None:
-                return view
-            return dataclasses.replace(
-                view,
-                edge_features=features_of_messages(propagation, known_features),
-                known_edge_features=known_features,
-            )
-        paths = paths_of(graph, rule)
-        mean = cache(lambda step: mean_over(step.senders, graph.nodes[step.sender].num_nodes))
-        factors = cache(
-            lambda steps: [
-                cast(SparseOperand, operand(one, backend)) for one in merged(map(mean, steps))
-            ]
-        )
-        return cls(
-            graph.node_type,
-            {
-                node_type: Products(to_multiply(table, backend))
-                for node_type, table in tables_of(graph, paths).items()
-            },
-            {name: factors(tuple(path)) for name, path in paths.items()},
-            {name: path[-1].sender for name, path in paths.items()},
+        if graph.node_type:
+            return cls._of_several_types(graph, rule, backend)
+
+        propagation = Propagation.of(graph, cast(Normalisation, rule), backend)
+        view = cls.of_one_path(to_multiply(graph.table, backend), propagation)
+        edge_features = graph.relations[0].edge_features
+        if edge_features is None:
+            return view
+        return dataclasses.replace(
+            view,
+            edge_features=features_of_messages(propagation, edge_features),
+            graph_edge_features=edge_features,
         )
 
     @classmethod
@@ -175,10 +121,36 @@ class WholeView(AllNodes):
         """The view of the paper's graph, of features ``[N, F]``."""
         return cls("", {"": Products(features)}, {"": [propagation]}, {"": ""})
 
+    @classmethod
+    def _of_several_types(cls, graph: Record, rule: Rule, backend: Backend) -> WholeView:
+        """The view of the nodes of one of several types; each path is a product of means."""
+        paths = paths_of(graph, rule)
+
+        @cache
+        def mean_matrix(step: Step) -> sparse.csr_array:
+            return mean_over(step.senders, graph.nodes[step.sender].num_nodes)
+
+        @cache
+        def factors(steps: tuple[Step, ...]) -> list[SparseOperand]:
+            matrices = merge_factors(map(mean_matrix, steps))
+            return [cast(SparseOperand, operand(matrix, backend)) for matrix in matrices]
+
+        products = {
+            node_type: Products(to_multiply(table, backend))
+            for node_type, table in tables_of(graph, paths).items()
+        }
+        return cls(
+            graph.node_type,
+            products,
+            {name: factors(tuple(path)) for name, path in paths.items()},
+            {name: path[-1].sender for name, path in paths.items()},
+        )
+
     @property
     def backend(self) -> Backend:
-        """What computes it."""
-        return next(iter(self.chains.values()))[0].backend
+        """The kernels that compute products of the view."""
+        any_factors = next(iter(self.factors.values()))
+        return any_factors[0].backend
 
     @property
     def n(self) -> int:
@@ -193,150 +165,160 @@ class WholeView(AllNodes):
     @property
     def propagation(self) -> Messages:
         """P of the paper's graph."""
-        return cast(Messages, self.chain("")[0])
+        return cast(Messages, self.factors_of("")[0])
 
     @property
     def edges(self) -> Tensor:
-        """The senders and the receivers of messages, ``[2, E]``, without self-loops; an undirected edge is two."""
-        return torch.stack([self.propagation.keys % self.n, self.propagation.keys // self.n])
+        """The senders and the receivers of messages, ``[2, E]``, without self-loops.
 
-    def chain(self, path: str) -> Sequence[Factor]:
+        An undirected edge is two messages.
+        """
+        keys = self.propagation.keys
+        return torch.stack([keys % self.n, keys // self.n])
+
+    def factors_of(self, path: str) -> Sequence[Factor]:
         """The factors of a path; raise InputError where there is none of the name."""
-        if path not in self.chains:
+        if path not in self.factors:
             raise no_path()
-        return self.chains[path]
+        return self.factors[path]
+
+    # Changed copies
 
     def fresh(self) -> WholeView:
         """The same view without cached products, for a step with other weights."""
         products = {
-            node_type: Products(known.features) for node_type, known in self.products.items()
+            node_type: Products(earlier.features) for node_type, earlier in self.products.items()
         }
         return dataclasses.replace(self, products=products)
 
     def with_features(self, features: Operand) -> WholeView:
         """The same graph with other features ``[N, F]``."""
-        expected, found = (
-            f"{one.dtype} features of shape {list(one.shape)}" for one in (self.features, features)
-        )
+        expected = f"{self.features.dtype} features of shape {list(self.features.shape)}"
+        found = f"{features.dtype} features of shape {list(features.shape)}"
         if expected != found:
             raise InputError("corruption", expected, found)
-        return dataclasses.replace(
-            self, products={**self.products, self.node_type: Products(features)}
-        )
+        products = {**self.products, self.node_type: Products(features)}
+        return dataclasses.replace(self, products=products)
 
     def with_propagation(self, propagation: Messages) -> WholeView:
         """The same features with other edges."""
-        features = None
-        if self.known_edge_features is not None:
-            features = features_of_messages(propagation, self.known_edge_features)
-        return dataclasses.replace(self, chains={"": [propagation]}, edge_features=features)
+        edge_features = None
+        if self.graph_edge_features is not None:
+            edge_features = features_of_messages(propagation, self.graph_edge_features)
+        return dataclasses.replace(self, factors={"": [propagation]}, edge_features=edge_features)
 
     def shuffled(self, generator: torch.Generator) -> WholeView:
         """The same graph with the rows of X in random order, within each type."""
-        rows = {
-            node_type: self.backend.permutation(known.features.shape[0], generator)
-            for node_type, known in self.products.items()
+        # The draws come first and in the order of the types, so that a seed gives the same ones.
+        orders = {
+            node_type: self.backend.permutation(products.features.shape[0], generator)
+            for node_type, products in self.products.items()
         }
-        return dataclasses.replace(
-            self,
-            rows={
-                node_type: self.rows[node_type][order] if node_type in self.rows else order
-                for node_type, order in rows.items()
-            },
-        )
+        for node_type, earlier_rows in self.shuffled_rows.items():
+            orders[node_type] = earlier_rows[orders[node_type]]
+        return dataclasses.replace(self, shuffled_rows=orders)
 
-    def beside(self, negative: WholeView) -> WholeView | None:
-        """Both views of several types as one, on a CPU; None if the negative is not this one with shuffled features."""
-        alike = (
-            negative.products is self.products
-            and negative.rows
-            and not self.rows
-            and self.node_type
-        )
-        return (
-            dataclasses.replace(negative, both=True)
-            if alike and self.backend.device.type == "cpu"
-            else None
-        )
+    def as_pair_with(self, negative: WholeView) -> WholeView | None:
+        """One view that stands for this one and its shuffled negative; see ``is_pair``.
+
+        None for graphs of one type, for other negatives, and on a GPU.
+        """
+        if not self.node_type or self.backend.device.type != "cpu":
+            return None
+        shares_features = negative.products is self.products
+        is_shuffle = bool(negative.shuffled_rows) and not self.shuffled_rows
+        if not shares_features or not is_shuffle:
+            return None
+        return dataclasses.replace(negative, is_pair=True)
+
+    # What the layers of an encoder ask for
+
+    def own(self, h: Tensor | None, weight: Tensor) -> Tensor:
+        """H Θ."""
+        if h is None:
+            return self._times_features(self.node_type, weight)
+        return h @ weight
+
+    def pooled(self, h: Tensor | None, weight: Tensor, path: str = "") -> Tensor:
+        """P H Θ, or along a path the mean of means of X Θ of the type at its end."""
+        factors = self.factors_of(path)
+        if h is not None or not path:
+            return through(factors, self.own(h, weight))
+        return self._pooled_along(path, weight)
+
+    def _pooled_along(self, path: str, weight: Tensor) -> Tensor:
+        """The mean of means along a path, in the order of products that takes least work."""
+        end_type = self.end_types[path]
+        factors = cast(Sequence[SparseOperand], self.factors[path])
+        products = self.products[end_type]
+        order = self.shuffled_rows.get(end_type)
+
+        applied_count = 0
+        if self.backend.device.type == "cpu":
+            applied_count = count_factors_before_weight(factors, products.features, weight)
+        if applied_count:
+            pooled_features = self._pool_features(path, factors[-applied_count:], weight.shape[1])
+            y = multiply(pooled_features, weight, self.backend)
+            if self.is_pair:
+                y = y.unflatten(0, (2, -1))
+        elif self.is_pair and order is not None:
+            # The last factor takes X Θ in both orders.
+            applied_count = 1
+            x_theta = products.of(None, weight, self.backend)
+            y = factors[-1].multiply_with_shuffled(x_theta, order)
+        else:
+            y = self._times_features(end_type, weight)
+
+        y = through(factors[: len(factors) - applied_count], y)
+        return y.flatten(0, 1) if self.is_pair else y
+
+    def _pool_features(self, path: str, factors: Sequence[SparseOperand], dim: int) -> Tensor:
+        """The features at the end of a path, pooled by its last factors; see `pool_features`."""
+        end_type = self.end_types[path]
+        features = self.products[end_type].features
+        order = self.shuffled_rows.get(end_type)
+
+        needs_unshuffled = self.is_pair or order is None
+        if needs_unshuffled and path not in self.pooled_features:
+            self.pooled_features[path] = pool_features(factors, features, dim)
+        if order is None:
+            return self.pooled_features[path]
+        shuffled = pool_features(factors, features, dim, order)
+        if not self.is_pair:
+            return shuffled
+        # By NumPy: torch's threads would spin afterwards, on cores that those of our kernels need.
+        return torch.from_numpy(np.concatenate([self.pooled_features[path], shuffled]))
+
+    def _times_features(self, node_type: str, weight: Tensor) -> Tensor:
+        """X Θ of a type, in the order of the view."""
+        x_theta = self.products[node_type].of(None, weight, self.backend)
+        if node_type not in self.shuffled_rows:
+            return x_theta
+        return permute(x_theta, self.shuffled_rows[node_type])
+
+    # What an embedding asks for
 
     def blocks(self, keep: Any = None) -> Callable[[int, int], BlockView]:
-        """A function of (start, stop) that returns the view of these nodes; all share their products."""
+        """A function of (start, stop) that returns the view of these nodes; all share products."""
         return partial(BlockView, self.fresh())
 
     def pool(self, h: Tensor, start: int, stop: int) -> Tensor:
         """Rows start to stop of P H, of H ``[N, d]``."""
-        return self.chain("")[0].rows(start, stop) @ h
+        return self.factors_of("")[0].rows(start, stop) @ h
 
-    def own(self, h: Tensor | None, weight: Tensor) -> Tensor:
-        """H Θ."""
-        return self._features(self.node_type, weight) if h is None else h @ weight
+    def before_first_factor(self, path: str, h: Tensor | None, weight: Tensor) -> Tensor:
+        """H Θ, passed on by all factors of a path but the first, ``[N_1, d]``.
 
-    def pooled(self, h: Tensor | None, weight: Tensor, path: str = "") -> Tensor:
-        """P H Θ, or along a path the mean of means of X Θ of the type at its end."""
-        chain = self.chain(path)
-        if h is not None or not path:
-            return through(chain, self.own(h, weight))
-        end, factors = self.ends[path], cast(Sequence[SparseOperand], chain)
-        known, rows = self.products[end], self.rows.get(end)
-        if (
-            count := pooled_first(factors, known.features, weight)
-            if self.backend.device.type == "cpu"
-            else 0
-        ):
-            y = multiply(
-                self._pooled(path, factors[-count:], weight.shape[1]), weight, self.backend
-            )
-            y = y.unflatten(0, (2, -1)) if self.both else y
-        elif self.both and rows is not None:
-            count, y = 1, factors[-1].pair(known.of(None, weight, self.backend), rows)
-        else:
-            y = self._features(end, weight)
-        y = through(chain[: len(chain) - count], y)
-        return y.flatten(0, 1) if self.both else y
-
-    def before_first(self, path: str, h: Tensor | None, weight: Tensor) -> Tensor:
-        """H Θ, passed on by all factors of a path but the first, ``[N_1, d]``; computed once for all blocks."""
-        y = self.products[self.ends[path]].of(h, weight, self.backend)
-        if path not in self.passed or self.passed[path][0] is not y:
-            self.passed[path] = y, through(self.chain(path)[1:], y)
-        return self.passed[path][1]
-
-    def _pooled(self, path: str, factors: Sequence[SparseOperand], dim: int) -> Tensor:
-        """The features at the end of a path, pooled by its last factors."""
-        x, rows = self.products[self.ends[path]].features, self.rows.get(self.ends[path])
-        if path not in self.known and (self.both or rows is None):
-            self.known[path] = pool_features(factors, x, dim)
-        if rows is None:
-            return self.known[path]
-        shuffled = pool_features(factors, x, dim, rows)
-        # By NumPy: torch's threads would spin afterwards, on cores that those of our kernels need.
-        return (
-            torch.from_numpy(np.concatenate([self.known[path], shuffled]))
-            if self.both
-            else shuffled
-        )
-
-    def _features(self, node_type: str, weight: Tensor) -> Tensor:
-        y = self.products[node_type].of(None, weight, self.backend)
-        return permute(y, self.rows[node_type]) if node_type in self.rows else y
-
-
-def shuffle_of(positive: View, negative: View) -> tuple[Propagation, Tensor] | None:
-    """Return propagation and permutation if the negative is only the positive with shuffled features, else None."""
-    if (
-        not (isinstance(positive, WholeView) and isinstance(negative, WholeView))
-        or positive.node_type
-    ):
-        return None
-    p, rows = positive.propagation, negative.rows.get("")
-    alike = (
-        negative.products is positive.products and negative.propagation is p and not positive.rows
-    )
-    return (p, rows) if alike and rows is not None and isinstance(p, Propagation) else None
+        It is computed once for all blocks.
+        """
+        y = self.products[self.end_types[path]].of(h, weight, self.backend)
+        if path not in self.passed_products or self.passed_products[path][0] is not y:
+            self.passed_products[path] = y, through(self.factors_of(path)[1:], y)
+        return self.passed_products[path][1]
 
 
 class BlockView:
-    """Nodes start to stop of a whole view: a layer is computed for these only, which bounds the memory."""
+    """Nodes start to stop of a whole view: a layer computes only these, which bounds the memory."""
 
     def __init__(self, view: WholeView, start: int, stop: int) -> None:
         self.view = view
@@ -353,35 +335,136 @@ class BlockView:
         if h is not None:
             return self.carry(h) @ weight
         x = self.view.features
-        return multiply(
-            self.carry(x) if isinstance(x, Tensor) else x.rows(self.start, self.stop),
-            weight,
-            self.backend,
-        )
+        rows = self.carry(x) if isinstance(x, Tensor) else x.rows(self.start, self.stop)
+        return multiply(rows, weight, self.backend)
 
     def pooled(self, h: Tensor | None, weight: Tensor, path: str = "") -> Tensor:
-        """P H Θ of these nodes, or the mean of means along a path; H Θ is computed once for all blocks."""
-        first = self.view.chain(path)[0]
-        return first.rows(self.start, self.stop) @ self.view.before_first(path, h, weight)
+        """P H Θ of these nodes, or the mean of means along a path."""
+        first_factor = self.view.factors_of(path)[0]
+        passed_product = self.view.before_first_factor(path, h, weight)
+        return first_factor.rows(self.start, self.stop) @ passed_product
 
 
-class WholeGraph(Views):
-    """Pairs of the graph and a corruption of it; one step per epoch."""
+def shuffle_of(positive: View, negative: View) -> tuple[Propagation, Tensor] | None:
+    """Return propagation and permutation of a pair of the paper's graph and its shuffle.
 
-    steps = 1
-    uniform = True
-    corruptions = ("shuffle_features", "flip_edges", "flip_and_shuffle", "drop_features")
+    None where the negative is not only the positive with shuffled features.
+    """
+    if not isinstance(positive, WholeView) or not isinstance(negative, WholeView):
+        return None
+    if positive.node_type or positive.shuffled_rows:
+        return None
+    propagation = positive.propagation
+    if negative.products is not positive.products or negative.propagation is not propagation:
+        return None
+    rows = negative.shuffled_rows.get("")
+    if rows is None or not isinstance(propagation, Propagation):
+        return None
+    return propagation, rows
 
-    def __init__(self, graph: Record, rule: Rule, corruption: Corruption, backend: Backend) -> None:
-        self.view = WholeView.of(graph, rule, backend)
-        self.corruption = corruption
-        self.turn = torch.zeros(1, dtype=torch.int64, device=self.view.backend.device)
 
-    def batches(self, generator: torch.Generator) -> Iterable[Tensor]:
-        """One batch: the graph."""
-        return [self.turn]
+# Products along paths
 
-    def pair(self, batch: Tensor, generator: torch.Generator) -> tuple[View, View]:
-        """The graph, and a new corruption of it."""
-        view = self.view.fresh()
-        return view, self.corruption(view, generator)
+
+def through(factors: Sequence[Factor], y: Tensor) -> Tensor:
+    """P Q Y."""
+    for factor in reversed(factors):
+        y = factor @ y
+    return y
+
+
+def count_factors_before_weight(
+    factors: Sequence[SparseOperand],
+    x: Operand,
+    weight: Tensor,
+    sparse_entry_cost: int = SPARSE_ENTRY_COST,
+) -> int:
+    """How many factors, from the last, are best applied to X before Θ in a step.
+
+    The choice is between P (Q (X Θ)), P ((Q X) Θ) and (P Q X) Θ. X Θ is computed for both views
+    together, with a gradient. Q X needs no gradient, and without a shuffle it is known.
+    """
+    feature_count, dim = weight.shape
+
+    def work(count: int) -> int:
+        factors_after = len(factors) - count
+        if count:
+            pooled_count = factors[factors_after].shape[0]
+            product_work = 4 * dim * pooled_count * feature_count
+        elif isinstance(x, Tensor):
+            product_work = 2 * dim * x.numel()
+        else:
+            product_work = 2 * dim * sparse_entry_cost * x.entry_count
+        # Factors after the weight multiply vectors, forwards and backwards; the others features.
+        widths = [4 * dim] * factors_after + [feature_count] * count
+        factor_work = sum(
+            factor.entry_count * width for factor, width in zip(factors, widths, strict=True)
+        )
+        return product_work + sparse_entry_cost * factor_work
+
+    return min(range(len(factors) + 1), key=work)
+
+
+def pool_features(
+    factors: Sequence[SparseOperand], x: Operand, dim: int, rows: Tensor | None = None
+) -> Tensor:
+    """P Q X, dense, ``[M, F]``.
+
+    Args:
+        factors: P, Q.
+        x: the features.
+        dim: the width of the product that this one replaces, by which kernels are chosen.
+        rows: the rows of X, in the order in which they are taken; None: all, in order.
+    """
+    if isinstance(x, Tensor):
+        return through(factors, x if rows is None else x[rows])
+
+    *earlier_factors, last_factor = factors
+    kernels = last_factor.backend.numba(x.shape[0] * dim)
+    if kernels is not None:
+        product = kernels.sparse_product(last_factor.matrix, x.matrix, rows)
+        return through(earlier_factors, product)
+    x_in_order = x if rows is None else x.gather(rows)
+    dense_product = (last_factor.scipy @ x_in_order.scipy).toarray()
+    return through(earlier_factors, torch.from_numpy(dense_product))
+
+
+def features_of_messages(propagation: Messages, edge_features: EdgeFeatures) -> Tensor:
+    """The features ``[E, F]`` of the messages of a graph, in the order of their keys."""
+    keys = propagation.keys.cpu().numpy()
+    receivers, senders = np.divmod(keys, propagation.n)
+    features = edge_features.of_messages(senders, receivers)
+    return torch.from_numpy(features).to(propagation.keys.device)
+
+
+def mean_over(senders: Senders, width: int) -> sparse.csr_array:
+    """The mean over the senders to each node, as a matrix ``[N, width]``.
+
+    The row of a node to which nobody sends is zero.
+    """
+    matrix = senders.matrix(width).astype("float32")
+    weight_sums = matrix.sum(axis=1)
+    matrix.data = matrix.data / weight_sums.repeat(matrix.indptr[1:] - matrix.indptr[:-1])
+    return matrix
+
+
+def merge_factors(factors: Iterable[sparse.csr_array]) -> list[sparse.csr_array]:
+    """Multiply adjacent factors whose product has no more entries than they have together.
+
+    Each step of a training then multiplies by fewer entries.
+    """
+    first_factor, *later_factors = factors
+    merged = [first_factor]
+    for factor in later_factors:
+        previous = merged[-1]
+        entry_count = previous.nnz + factor.nnz
+        # The product is computed only where that takes little time and memory.
+        entries_per_column = np.bincount(previous.indices, minlength=previous.shape[1])
+        term_count = entries_per_column @ np.diff(factor.indptr)
+        if term_count <= MOST_TERMS_PER_ENTRY * entry_count:
+            product = previous @ factor
+            if product.nnz <= entry_count:
+                merged[-1] = product
+                continue
+        merged.append(factor)
+    return merged
