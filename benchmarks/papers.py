@@ -24,7 +24,7 @@ from benchmarks import parts
 from benchmarks.large import measured
 from infomax.arrays import folder as layout
 from infomax.arrays.scaling import Statistics
-from infomax.io.array_files import GROUP, ArrayWriter
+from infomax.io.array_files import ROWS_PER_GROUP, ArrayWriter
 from infomax.io.folder import finish
 
 FEATURES, CENTRES, RANGES = 128, 50, 64
@@ -56,7 +56,7 @@ def main(words: list[str] | None = None) -> None:
         width += ["--steps", options.steps]
     graph, run, vectors = (options.folder / name for name in ("papers.graph", "run", "vectors"))
     began = time.perf_counter()
-    if not (graph / layout.ABOUT).exists():
+    if not (graph / layout.DESCRIPTION).exists():
         generate(graph, int(options.nodes), int(options.nodes * options.degree / 2), options.device)
     print(
         f"generated in {time.perf_counter() - began:.0f} s, {_bytes(graph) / 1e9:.1f} GB",
@@ -143,7 +143,7 @@ def generate(folder: Path, n: int, edges: int, device: str = "cuda", seed: int =
             total, squares = total + x.double().sum(0), squares + x.double().square().sum(0)
             writer.append(x.cpu().numpy())
             ids.write_table(
-                pa.table([rows.cpu().numpy() * 7 + 3], schema=schema), row_group_size=GROUP
+                pa.table([rows.cpu().numpy() * 7 + 3], schema=schema), row_group_size=ROWS_PER_GROUP
             )
     mean = (total / n).cpu().numpy()
     known = Statistics(mean, (squares / n).cpu().numpy() - mean**2, n * FEATURES, negative=True)

@@ -65,11 +65,11 @@ def damage(folder: Path, rng: np.random.Generator) -> tuple[str, bool]:
         ]
     np.save(folder / name, array)
     if described:
-        about = json.loads((folder / layout.ABOUT).read_text())
+        about = json.loads((folder / layout.DESCRIPTION).read_text())
         file = folder / name
         entry = {"bytes": file.stat().st_size, "sha256": file_hash(file)}
         about["files"][name] |= entry | {"dtype": str(array.dtype), "shape": list(array.shape)}
-        (folder / layout.ABOUT).write_text(json.dumps(about))
+        (folder / layout.DESCRIPTION).write_text(json.dumps(about))
     return (
         f"{name}, {kind} at {at} ({value}), {'described' if described else 'not described'}",
         described

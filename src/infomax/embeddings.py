@@ -15,7 +15,13 @@ from numpy.typing import NDArray
 
 from infomax.arrays import checks
 from infomax.arrays.blocks import row_blocks
-from infomax.arrays.parquet_columns import ID_ROWS, StoredRows, find_ids, stored_ids, stored_vectors
+from infomax.arrays.parquet_columns import (
+    IDS_PER_BLOCK,
+    StoredRows,
+    find_ids,
+    stored_ids,
+    stored_vectors,
+)
 from infomax.errors import InputError, SeveralNodesError, format_count, shorten, suggest
 from infomax.io import parquet
 from infomax.io import vectors as files
@@ -84,8 +90,8 @@ def find_row(rows: Mapping[str, int], node_id: Hashable, ids: Any, names: Any) -
 def rows_named(names: Any, word: str) -> tuple[list[int], list[int]]:
     """The rows of names ``[N]`` that are a word, in any case if none is in its own; and of those that contain it."""
     exact, same, holding, low = list[int](), list[int](), list[int](), word.casefold()
-    for first in range(0, 0 if names is None else len(names), ID_ROWS):
-        for row, name in enumerate(names[first : first + ID_ROWS].tolist(), first):
+    for first in range(0, 0 if names is None else len(names), IDS_PER_BLOCK):
+        for row, name in enumerate(names[first : first + IDS_PER_BLOCK].tolist(), first):
             folded = name.casefold()
             if low and low in folded:
                 (exact if name == word else same if folded == low else holding).append(row)

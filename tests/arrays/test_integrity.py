@@ -56,9 +56,9 @@ def redescribe(folder: Path, name: str) -> None:
 
 
 def rewrite(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
-    about = json.loads((folder / layout.ABOUT).read_text())
+    about = json.loads((folder / layout.DESCRIPTION).read_text())
     change(about)
-    (folder / layout.ABOUT).write_text(json.dumps(about))
+    (folder / layout.DESCRIPTION).write_text(json.dumps(about))
 
 
 def refused(folder: Path, *words: str) -> None:
@@ -101,11 +101,11 @@ def test_a_changed_folder_is_noticed_after_it_was_opened(folder: Path) -> None:
 def test_values_are_checked_once_in_a_state(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     checked: list[Path] = []
     monkeypatch.setattr(integrity, "check_values", lambda path, *_: checked.append(path))
-    monkeypatch.setattr(integrity, "_known", set())
+    monkeypatch.setattr(integrity, "_checked_states", set())
     for _ in range(2):
         Graph.open(folder)
     assert len(checked) == 1
-    integrity._known.clear()  # as in another process
+    integrity._checked_states.clear()  # as in another process
     Graph.open(folder)
     assert len(checked) == 1
     os.utime(folder / "indices.npy", ns=(0, 0))
@@ -118,7 +118,7 @@ def test_values_are_checked_once_in_a_state(folder: Path, monkeypatch: pytest.Mo
     (folder / integrity.CHECKED).mkdir()  # cannot be written
     Graph.open(folder)
     assert len(checked) == 3
-    integrity._known.clear()
+    integrity._checked_states.clear()
     for _ in range(2):
         Graph.open(folder)
     assert len(checked) == 4
@@ -128,7 +128,7 @@ def test_what_was_checked_when_it_was_written_is_not_checked_again(
     whole: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(integrity, "check_values", lambda *_: pytest.fail("checked again"))
-    monkeypatch.setattr(integrity, "_known", set())
+    monkeypatch.setattr(integrity, "_checked_states", set())
     Graph.open(whole)
 
 
@@ -140,23 +140,27 @@ def test_times_alone_do_not_hide_a_change(folder: Path) -> None:
     refused(folder, "indices.npy, entry 18")
 
 
-def test_pieces_leave_nothing_out(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pieces_leave_nothing_out(folder: Path) -> None:
     """Whatever the size of a piece, the first and the last value of each is looked at."""
-    monkeypatch.setattr(integrity, "_PIECE", 7)
     starts, neighbours = (
         np.array(np.load(folder / name)) for name in ("indptr.npy", "indices.npy")
     )
-    integrity.check_values(folder, {"indptr.npy": starts, "indices.npy": neighbours}, NODES)
-    for at in (*range(20), len(neighbours) - 1):
+
+    def check(starts: np.ndarray, neighbours: np.ndarray) -> None:
+        arrays = {"indptr.npy": starts, "indices.npy": neighbours}
+        integrity.check_values(folder, arrays, NODES, values_per_piece=7)
+
+    check(starts, neighbours)
+    for entry in (*range(20), len(neighbours) - 1):
         wrong = neighbours.copy()
-        wrong[at] = NODES
-        with pytest.raises(InputError, match=f"entry {at + 1}:"):
-            integrity.check_values(folder, {"indptr.npy": starts, "indices.npy": wrong}, NODES)
-    for at in (*range(1, 20), len(starts) - 2):
+        wrong[entry] = NODES
+        with pytest.raises(InputError, match=f"entry {entry + 1}:"):
+            check(starts, wrong)
+    for row in (*range(1, 20), len(starts) - 2):
         wrong = starts.copy()
-        wrong[at] = len(neighbours) + 1
+        wrong[row] = len(neighbours) + 1
         with pytest.raises(InputError, match="ascend"):
-            integrity.check_values(folder, {"indptr.npy": wrong, "indices.npy": neighbours}, NODES)
+            check(wrong, neighbours)
 
 
 @pytest.mark.parametrize("file", ["indptr.npy", "indices.npy", "weights.npy", "features.npy"])
@@ -214,7 +218,7 @@ def test_weights_that_are_gone_are_missed(folder: Path) -> None:
     "text", ["[" * 100_000, "[]", "7", '{"format": 1}', '{"format": 1, "files": {}}', "\udcff"]
 )
 def test_what_is_no_description_is_refused(text: str, folder: Path) -> None:
-    (folder / layout.ABOUT).write_text(text, errors="surrogateescape")
+    (folder / layout.DESCRIPTION).write_text(text, errors="surrogateescape")
     refused(folder, "graph.json")
 
 

@@ -191,7 +191,7 @@ def test_clusters_of_a_graph_folder_are_written_for_all_nodes(
 ) -> None:
     """All nodes get the cluster whose centre is nearest."""
     monkeypatch.setattr(embedding, "PART", 25)
-    monkeypatch.setattr(columns, "ID_ROWS", 25)
+    monkeypatch.setattr(columns, "IDS_PER_BLOCK", 25)
     outcome = infomax("cluster", place / "run", "-k", 3, "--out", tmp_path / name)
     assert outcome.code == 0, outcome.err
     assert "60 nodes, 3 clusters" in outcome.out

@@ -31,7 +31,7 @@ def write_parts(folder, embeddings, rows=400):
 @pytest.mark.parametrize("text", [False, True])
 def test_parts_on_disk_answer_as_vectors_in_memory_do(clustered, tmp_path, monkeypatch, text):
     monkeypatch.setattr(columns, "BLOCK_BYTES", 4 * 16 * 90)
-    monkeypatch.setattr(columns, "ID_ROWS", 70)
+    monkeypatch.setattr(columns, "IDS_PER_BLOCK", 70)
     vectors = clustered.vectors.copy()
     vectors[100:1400:50] = vectors[42]  # equally near: in input order
     ids = np.array([f"n{row}" for row in range(1500)], dtype=object) if text else clustered.ids

@@ -19,7 +19,7 @@ from infomax.arrays.positions import positions
 from infomax.arrays.sparsity import dense
 from infomax.arrays.structural_features import structural_features_named
 from infomax.errors import InputWarning
-from infomax.io.folder import check_folder, describe
+from infomax.io.folder import check_folder, describe_file
 from infomax.io.npz import read_npz, write_npz
 from infomax.io.prepare import prepare
 from infomax.io.writing import how_to_read
@@ -694,7 +694,7 @@ def test_an_array_of_a_relation_leads_nowhere_else(graph: Graph, tmp_path: Path)
     np.save(place / "indices.npy", np.array([0, 2], np.int32))
     about = json.loads((tmp_path / "g.graph" / "graph.json").read_text())
     (files,) = (one["files"]["to_target"] for one in about["relations"] if one["name"] == "writes")
-    files["indices.npy"] = describe(place / "indices.npy")
+    files["indices.npy"] = describe_file(place / "indices.npy")
     (tmp_path / "g.graph" / "graph.json").write_text(json.dumps(about))
     told(
         ["to_target/indices.npy, entry 2", "a node, from 0 to 1"], Graph.open, tmp_path / "g.graph"

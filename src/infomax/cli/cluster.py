@@ -195,13 +195,13 @@ def _columns(
     """The columns of the result, some rows at a time; of several types of nodes the type is the first."""
     import numpy as np
 
-    from infomax.arrays.parquet_columns import ID_ROWS
+    from infomax.arrays.parquet_columns import IDS_PER_BLOCK
 
     have_names = any(embeddings.node_names is not None for embeddings, _ in clustered.values())
     for node_type, (embeddings, clusters) in clustered.items():
         names = embeddings.node_names
-        for first in range(0, len(embeddings), ID_ROWS):
-            block = slice(first, first + ID_ROWS)
+        for first in range(0, len(embeddings), IDS_PER_BLOCK):
+            block = slice(first, first + IDS_PER_BLOCK)
             ids = embeddings.ids[block]
             columns: dict[str, Any] = {}
             if node_type:

@@ -14,7 +14,7 @@ from scipy import sparse
 from infomax import index
 from infomax.arrays.blocks import require_room
 from infomax.arrays.links import linked_rows
-from infomax.arrays.parquet_columns import ID_ROWS
+from infomax.arrays.parquet_columns import IDS_PER_BLOCK
 from infomax.cli import show
 from infomax.cli.runs import vectors
 from infomax.embeddings import Embeddings, Searched, StoredEmbeddings, rows_of
@@ -146,8 +146,8 @@ class Search:
             else:
                 rows, cosines, how = index.nearest_of_all(vectors, k, steps.at)
                 show.out.print(how)
-        for first in range(0, n, ID_ROWS // 8):
-            some = np.arange(first, min(first + ID_ROWS // 8, n))
+        for first in range(0, n, IDS_PER_BLOCK // 8):
+            some = np.arange(first, min(first + IDS_PER_BLOCK // 8, n))
             yield some, rows[some], cosines[some]
 
     def show(

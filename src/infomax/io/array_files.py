@@ -17,7 +17,7 @@ from infomax.arrays.blocks import row_blocks
 from infomax.arrays.sparsity import dense, mostly_zero
 from infomax.errors import InputError
 
-GROUP = 1 << 18
+ROWS_PER_GROUP = 1 << 18
 """Rows per row group of nodes.parquet."""
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from infomax.arrays.checks import check_feature_names
-from infomax.arrays.parquet_columns import ID_ROWS, StoredRows
+from infomax.arrays.parquet_columns import IDS_PER_BLOCK, StoredRows
 from infomax.arrays.relations import Relation
 from infomax.arrays.structural_features import structural_features_named
 from infomax.errors import InputError, shorten
@@ -211,7 +211,9 @@ def _as_text(ids: Any) -> Iterator[dict[str, Any]]:
     import pyarrow as pa
 
     first = 0
-    slices = (pa.array(ids[start : start + ID_ROWS]) for start in range(0, len(ids), ID_ROWS))
-    for part in ids.batches(ID_ROWS) if isinstance(ids, StoredRows) else slices:
+    slices = (
+        pa.array(ids[start : start + IDS_PER_BLOCK]) for start in range(0, len(ids), IDS_PER_BLOCK)
+    )
+    for part in ids.batches(IDS_PER_BLOCK) if isinstance(ids, StoredRows) else slices:
         rows = np.arange(first, first := first + len(part))
         yield {"node": rows, "id": part.cast(pa.large_string())}

@@ -22,9 +22,9 @@ from infomax.arrays.structural_features import (
     StructuralFeatures,
     degree_features,
 )
-from infomax.io.array_files import GROUP, FeatureWriter
+from infomax.io.array_files import ROWS_PER_GROUP, FeatureWriter
 from infomax.io.features import check_rows, finite, matrix_names, read_matrix
-from infomax.io.folder import SIDES, place
+from infomax.io.folder import SIDES, relation_folder
 from infomax.io.prepare.writing import Entries, open_senders, write_entries
 from infomax.io.union import TypedIds, union_rows
 from infomax.io.unite import Ends
@@ -48,7 +48,7 @@ class EdgeFeaturesOnDisk:
         """The edges of all relations of a graph folder among all nodes, in both directions, written to work files."""
         opened = []
         for ends in relations:
-            places = [place(folder, ends, side) for side in SIDES]
+            places = [relation_folder(folder, ends, side) for side in SIDES]
             first, *others = (open_senders(path) for path in places if path.exists())
             opened.append(Relation(*ends, MappedAdjacency(first, bool(others), *others)))
         write_entries(
@@ -76,8 +76,8 @@ class EdgeFeaturesOnDisk:
         for kind in kinds:
             first, last = self.ids.rows[kind].start, self.ids.rows[kind].stop
             with FeatureWriter(self.types[kind][0], "features", halved=halved) as writer:
-                for start in range(first, last, GROUP):
-                    block = features[start : min(start + GROUP, last)]
+                for start in range(first, last, ROWS_PER_GROUP):
+                    block = features[start : min(start + ROWS_PER_GROUP, last)]
                     writer.append(block if word == "positions" else degree_features(block))
         return {kind: list(STRUCTURAL_FEATURE_NAMES[word]) for kind in kinds}
 

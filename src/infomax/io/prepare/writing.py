@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from infomax.arrays import folder as layout
 from infomax.arrays.adjacency import Senders
-from infomax.io.array_files import GROUP, ArrayWriter
-from infomax.io.folder import SIDES, place
+from infomax.io.array_files import ROWS_PER_GROUP, ArrayWriter
+from infomax.io.folder import SIDES, relation_folder
 from infomax.io.prepare.database import Database
 from infomax.io.unite import Ends
 
@@ -49,7 +49,7 @@ def write_sides(
     )
     kept = f"FROM pairs WHERE NOT ({loop}) AND NOT ({zero})"
     sides = SIDES[: 1 if both_ways or not ends[0] else 2]
-    places = [place(folder, ends, side) if ends[0] else folder for side in sides]
+    places = [relation_folder(folder, ends, side) if ends[0] else folder for side in sides]
     duplicates = []
     for path, (row, column), (n, width) in zip(
         places, (("target", "source"), ("source", "target")), (sizes[::-1], sizes), strict=False
@@ -143,7 +143,9 @@ def write_nodes(database: Database, table: str, path: Path, note: dict[str, Any]
                 pa.array(column).cast(field.type)
                 for column, field in zip(batch.columns, fields, strict=True)
             ]
-            writer.write_table(pa.table(columns, schema=pa.schema(fields)), row_group_size=GROUP)
+            writer.write_table(
+                pa.table(columns, schema=pa.schema(fields)), row_group_size=ROWS_PER_GROUP
+            )
 
 
 def merge(batches: Iterable[Keys], n: int, dropped: Counter[str]) -> Iterator[Entries]:
