@@ -18,7 +18,8 @@ BLOCK_BYTES = 1 << 25
 
 def row_blocks(table: Any) -> Iterator[Any]:
     """The rows of a table ``[N, F]``, an array or one on disk, some at a time."""
-    if hasattr(table, "blocks"):  # parquet is read from its beginning to its end
+    # A column of parquet files is read from its beginning to its end.
+    if hasattr(table, "blocks"):
         return table.blocks()  # type: ignore[no-any-return]
     num_rows, width = table.shape
     rows_per_block = max(1, BLOCK_BYTES // (4 * width))
@@ -33,7 +34,14 @@ def unit(vectors: NDArray[Any]) -> NDArray[np.float32]:
 
 
 def require_room(needed: int, use: str, remedy: str = "", where: str = "graph folder") -> None:
-    """Refuse to read more of a graph folder into memory than is free, or to make more of a graph in memory."""
+    """Refuse to take more memory than is free.
+
+    Args:
+        needed: bytes.
+        use: what they are for, as in "read all of its edges".
+        remedy: what to do; without one, what to do about a graph folder.
+        where: what the message is about.
+    """
     if needed == 0:
         return
     free = memory.free_bytes()
@@ -41,9 +49,5 @@ def require_room(needed: int, use: str, remedy: str = "", where: str = "graph fo
         default_remedy = (
             "Use --preset batches, which reads a graph folder row by row; or allow more memory."
         )
-        raise InputError(
-            where,
-            f"{format_size(needed)} free, to {use}",
-            format_size(free),
-            remedy or default_remedy,
-        )
+        expected = f"{format_size(needed)} free, to {use}"
+        raise InputError(where, expected, format_size(free), remedy or default_remedy)

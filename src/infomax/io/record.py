@@ -344,7 +344,7 @@ class Record:
         """
         ends = checks.check_ends(edges)
         n = checks.count_nodes(num_nodes, features, columns.get("ids"), ends)
-        matrix = checks.check_links(ends, weight, (n, n))
+        matrix = checks.matrix_of_edges(ends, weight, (n, n))
         graph = cls.from_scipy(
             matrix, features, directed=directed, binary=weight is None, **columns
         )
@@ -404,7 +404,7 @@ class Record:
         if len(shape) != 2 or shape[0] != shape[1]:
             found = f"shape {list(shape)}" if shape else type(adjacency).__name__
             raise InputError("adjacency", "a square matrix", found)
-        matrix, dropped = checks.clean(adjacency, directed, binary)
+        matrix, dropped = checks.clean_matrix(adjacency, directed, binary)
         relation = Relation("", RELATION, "", Adjacency(matrix, directed))
         word = features if isinstance(features, str) else None
         if word not in (None, *STRUCTURAL_FEATURE_NAMES):

@@ -87,8 +87,10 @@ def relation_matrix(
     """The clean matrix ``[S, T]`` of a relation, and how many of its edges were left out."""
     one_type = ends[0] == ends[2]
     with within(f"relation {'.'.join(ends)}") if ends[0] else nullcontext():
-        matrix = checks.check_links(*links, (sizes[0], sizes[1]))
-        return checks.clean(matrix, directed or not one_type, links[1] is None, loops=not one_type)
+        matrix = checks.matrix_of_edges(*links, (sizes[0], sizes[1]))
+        return checks.clean_matrix(
+            matrix, directed or not one_type, links[1] is None, between_types=not one_type
+        )
 
 
 def without_structural_features(graph: Record) -> Record:
