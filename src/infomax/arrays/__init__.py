@@ -1,1 +1,4 @@
-"""Arrays of a graph, in memory or mapped from disk: features, edges, columns of nodes; nothing here knows a Graph."""
+"""Arrays of a graph, in memory or mapped from disk: features, edges, columns of nodes.
+
+Nothing here knows a Graph.
+"""

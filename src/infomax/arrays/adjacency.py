@@ -12,8 +12,11 @@ from scipy import sparse
 from infomax.arrays.blocks import BLOCK_BYTES, require_room
 
 Entries = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]
-"""Edges of some nodes: the position of the node among those asked for, the node at the other end, and the weight."""
+"""Edges of some nodes, ``[E]`` each.
 
+These are the position of the node among those that were asked for, the node at the other end, and
+the weight.
+"""
 
 ENTRIES_PER_BLOCK = 1 << 24
 """Entries of a mapped file that are counted at a time."""
@@ -40,7 +43,7 @@ class Senders(NamedTuple):
         return cls(received.indptr, received.indices, weights)
 
     def matrix(self, width: int) -> sparse.csr_array:
-        """The weights as a matrix ``[N, width]``, in memory, with a column per node that may send."""
+        """The weights as a matrix ``[N, width]`` in memory, with a column per possible sender."""
         weights = np.ones(len(self.indices), np.float32) if self.data is None else self.data
         shape = (len(self.indptr) - 1, width)
         return sparse.csr_array((weights, self.indices, self.indptr), shape=shape)
@@ -60,7 +63,7 @@ class Senders(NamedTuple):
         return sums
 
     def of(self, nodes: NDArray[np.int64]) -> Entries:
-        """Who sends to some nodes, as `Entries`."""
+        """Who sends to some nodes."""
         first_entries = self.indptr[nodes].astype(np.int64)
         positions, entries = spans(first_entries, self.indptr[nodes + 1] - first_entries)
         if self.data is None:
@@ -73,9 +76,14 @@ class Senders(NamedTuple):
 def spans(
     first: NDArray[np.int64], count: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """List n spans of integers, one after the other: the number of its span ``[E]``, and each integer ``[E]``.
+    """List the integers of n spans, one span after the other.
 
-    Span i has ``count[i]`` integers from ``first[i]`` on.
+    Args:
+        first: ``[n]``, the first integer of each span.
+        count: ``[n]``, how many integers each span has.
+
+    Returns:
+        The number of its span, and the integer itself, ``[E]`` each.
     """
     span_numbers = np.repeat(np.arange(len(first)), count)
     starts_in_list = np.cumsum(count) - count
@@ -84,10 +92,11 @@ def spans(
 
 
 class Adjacency:
-    """The edges of one relation in a CSR matrix A ``[S, T]`` of float32, from S nodes to T others or the same.
+    """The edges of one relation, from S nodes to T nodes: a CSR matrix A ``[S, T]`` of float32.
 
-    Among N nodes of one type A is ``[N, N]``, without self-loops and symmetric unless ``directed``; edges between two
-    types are always ``directed``. No zero weights, no duplicates.
+    Among N nodes of one type A is ``[N, N]``, without self-loops, and symmetric unless
+    ``directed``; edges between two types are always ``directed``. There are no zero weights and no
+    duplicates.
     """
 
     in_memory = True
@@ -104,7 +113,7 @@ class Adjacency:
 
     @cached_property
     def receivers(self) -> Senders:
-        """Whom each of the S nodes sends to; the same as ``senders`` where edges have no directions."""
+        """Whom each of the S nodes sends to; without directions the same as ``senders``."""
         return Senders.of_matrix(self.matrix()) if self.directed else self.senders
 
     @property
@@ -149,7 +158,7 @@ class Adjacency:
         return np.bincount(positions, weights, len(nodes)).astype(np.float64)
 
     def degrees(self) -> NDArray[np.int64]:
-        """The number of edges at each node, ``[N]``; in a directed graph outgoing and incoming edges both count."""
+        """The number of edges at each node, ``[N]``; outgoing and incoming edges both count."""
         degrees = np.diff(self.senders.indptr).astype(np.int64)
         if self.directed:
             for first in range(0, self.nnz, ENTRIES_PER_BLOCK):
@@ -166,7 +175,7 @@ class Adjacency:
         return Adjacency(self.matrix()[rows][:, rows], self.directed)
 
     def bytes_to_load(self, rows: NDArray[np.int64] | None = None) -> int:
-        """The bytes that it takes to have the edges of some nodes, or all, in memory; 0 where they are there."""
+        """The bytes that loading the edges of some nodes, or all, takes; 0 if they are loaded."""
         if self.in_memory:
             return 0
         if rows is None:
@@ -180,7 +189,7 @@ class Adjacency:
 
 
 class MappedAdjacency(Adjacency):
-    """Edges in mapped files of the arrays of `Senders`; an undirected edge is there twice."""
+    """Edges in mapped files that hold the arrays of `Senders`, an undirected edge twice."""
 
     in_memory = False
 
@@ -244,10 +253,11 @@ class MappedAdjacency(Adjacency):
 
 
 class GrownAdjacency(Adjacency):
-    """Known edges ``[S, T]`` and further ones in memory, of which some have new nodes at their ends.
+    """Known edges ``[S, T]``, and new edges in memory, some of which end at new nodes.
 
-    What is known is read where `received` or `sent` ask for it; all is put together in memory when its arrays are asked
-    for. An edge that is in both has the sum of its weights; `received` lists it twice.
+    Known edges are read where `received` or `sent` ask for them; all edges are put together in
+    memory when ``values`` are asked for. An edge that is in both has the sum of its weights;
+    `received` lists it twice.
 
     Args:
         known: the known edges.
@@ -337,13 +347,13 @@ def _edges_at(
     other_ends: NDArray[np.int64],
     weights: NDArray[np.float32],
 ) -> Entries:
-    """Those of some edges ``[E]`` that have one of some nodes among their ``ends``."""
+    """Those of some edges ``[E]`` whose ``ends`` are among the nodes."""
     order = np.argsort(ends, kind="stable")
     sorted_ends = ends[order]
     first = np.searchsorted(sorted_ends, nodes, "left")
     last = np.searchsorted(sorted_ends, nodes, "right")
-    positions, places_in_order = spans(first, last - first)
-    edges = order[places_in_order]
+    positions, sorted_edges = spans(first, last - first)
+    edges = order[sorted_edges]
     return positions, other_ends[edges], weights[edges]
 
 

@@ -1,7 +1,7 @@
 """Features of edges: numbers that belong to the edge between two nodes, found by its ends.
 
-They are kept beside an adjacency, not in it. So whatever removes edges, such as holding some out, leaves them alone,
-and a corruption that adds edges finds zeros for them.
+They are kept beside an adjacency, not in it. So whatever removes edges, such as holding some out,
+leaves them alone, and a corruption that adds edges finds zeros for them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class EdgeFeatures:
     """The features of the messages that run along the edges of one relation.
 
     Shapes:
-        message_keys: ``[M]``, ascending: receiver * num_senders + sender, for messages from sender to receiver
+        message_keys: ``[M]``, ascending: receiver * num_senders + sender
         values: ``[M, F]`` of float32
     """
 
@@ -43,7 +43,8 @@ class EdgeFeatures:
     ) -> EdgeFeatures:
         """The features of edges among nodes of one type.
 
-        Where an edge is listed several times, or in both directions of an undirected graph, it has the mean.
+        An edge that is listed several times, or in both directions of an undirected graph, has the
+        mean of its rows.
 
         Args:
             edges: ``[2, E]`` rows of the source and target nodes.
@@ -86,7 +87,7 @@ class EdgeFeatures:
     def of_messages(
         self, senders: NDArray[np.int64], receivers: NDArray[np.int64]
     ) -> NDArray[np.float32]:
-        """The features ``[E, F]`` of messages from some nodes to others; zeros where none are known."""
+        """The features ``[E, F]`` of messages; zeros where none are known."""
         features = np.zeros((len(senders), self.num_features), np.float32)
         if len(self.message_keys) == 0:
             return features

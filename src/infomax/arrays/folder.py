@@ -1,4 +1,4 @@
-"""A graph folder: a graph in plain files that are mapped into memory, so it may be larger than memory.
+"""A graph folder: a graph in plain files that are mapped, so it may be larger than memory.
 
 graph.json
     format, counts, the names of features and labels, statistics of the features, and the size and
@@ -81,7 +81,11 @@ def description_of(path: Path) -> Iterator[dict[str, Any]]:
 def map_features(
     path: Path, files: FileDescriptions, shape: tuple[int, int]
 ) -> tuple[Any, dict[str, NDArray[Any]]]:
-    """The features ``[N, F]``, mapped; and if they are sparse, the arrays to check before reading."""
+    """The features ``[N, F]``, mapped.
+
+    Returns:
+        The features; and the arrays to check before sparse features are read, by their files.
+    """
     number_types = ["float32", "float16"]
     if FEATURE_STARTS not in files:
         arrays = map_files(path, files, {FEATURES: ([*shape], number_types)})

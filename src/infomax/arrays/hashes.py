@@ -7,7 +7,10 @@ from pathlib import Path
 
 
 def file_hash(path: Path) -> str:
-    """SHA-256 of a file. Like any hash beside a file, it does not stop somebody who changes both."""
+    """SHA-256 of a file.
+
+    Like any hash beside a file, it does not stop somebody who changes both.
+    """
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

@@ -1,6 +1,7 @@
-"""Links: which nodes are joined, by an edge or by a row that refers to both, such as a rental to customer and film.
+"""Links: which nodes are joined, by an edge or by a row that refers to both.
 
-An edge between such a row and what it refers to is only half of a link: hiding one half of it hides nothing.
+Such a row is a rental, which refers to a customer and a film. An edge between the rental and the
+film is only half of a link: hiding one half of it hides nothing.
 """
 
 from __future__ import annotations
@@ -18,7 +19,10 @@ from infomax.arrays.adjacency import Senders, spans
 from infomax.arrays.relations import Relation
 
 LONGEST_CHAIN = 2
-"""References in a row that are followed: a line of an order refers to the order, and that to its customer."""
+"""References that are followed one after the other.
+
+A line of an order refers to the order, and that to its customer.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,18 +70,25 @@ class Links:
 
 
 class Reference(NamedTuple):
-    """That each row of one type refers to at most one of another, by a relation in either direction."""
+    """A relation by which each row of the source refers to at most one row of the target.
+
+    The edges of the relation may run in either direction.
+    """
 
     source: str
     target: str
     relation: Relation
     rows: NDArray[np.int64]
-    """``[S]``, -1 for none."""
+    """``[S]``, the row that each row refers to; -1 for none."""
 
 
 @dataclass(frozen=True, eq=False)
 class Chain:
-    """To which row of a type each row of another type refers: ``[n]``, -1 for none; others may lie between them."""
+    """References one after the other.
+
+    ``rows [n]`` are the rows of the last type that the rows of the first type refer to; -1 for
+    none.
+    """
 
     path: tuple[Reference, ...]
     rows: NDArray[np.int64]
@@ -93,7 +104,7 @@ class Chain:
         return tuple(reference.target for reference in self.path)
 
     def passes(self, other: Chain) -> bool:
-        """Whether the chain goes on from where another ends, which then says it all."""
+        """Whether the other chain is the beginning of this one."""
         relations = [reference.relation for reference in self.path]
         other_relations = [reference.relation for reference in other.path]
         return relations[: len(other_relations)] == other_relations
@@ -128,7 +139,7 @@ def _referred_rows(neighbours: Senders) -> NDArray[np.int64] | None:
 def find_chains(
     references: Sequence[Reference], node_type: str, longest: int = LONGEST_CHAIN
 ) -> list[Chain]:
-    """The chains of up to so many references from a type, the shortest first."""
+    """The chains of at most ``longest`` references from a type, the shortest first."""
     longest_chains = [
         Chain((reference,), reference.rows)
         for reference in references
@@ -155,12 +166,13 @@ def _referred_by(rows: NDArray[np.int64], referred_rows: NDArray[np.int64]) -> N
 
 
 def find_links(relations: Sequence[Relation], node_type: str) -> list[Links]:
-    """The links of nodes of a type, which are ``first``, to others: those by edges before those by rows."""
+    """The links of nodes of a type, which are ``first``; those by edges before those by rows."""
     references = find_references(relations)
     referred_types = {reference.target for reference in references}
     facts = [name for name in joining_types(relations) if name not in referred_types]
 
-    # An edge between a fact and what it refers to is half of a link, but for who looks from the fact.
+    # Facts are rows that join others and to which none refers. An edge between a fact and what it
+    # refers to is half of a link, except where the fact itself is looked at.
     halves = [reference.relation for reference in references if reference.source in facts]
     all_links: list[Links] = []
     for relation in relations:
@@ -177,7 +189,8 @@ def find_links(relations: Sequence[Relation], node_type: str) -> list[Links]:
             if node_type not in (first.node_type, second.node_type):
                 continue
             if second.passes(first) or first.passes(second):
-                continue  # one says it all
+                # Then each row that the longer chain reaches says which the shorter one does.
+                continue
             links = _joined_by_rows(row_type, first, second)
             all_links.append(links if first.node_type == node_type else links.reversed())
     return [links for links in all_links if len(links)]
@@ -209,15 +222,19 @@ def _joined_by_rows(row_type: str, first_chain: Chain, second_chain: Chain) -> L
 
 
 def joining_types(relations: Sequence[Relation]) -> list[str]:
-    """The types whose rows join others: by each of two relations or more a row refers to one row."""
-    sources = [one.source for one in find_references(relations)]
+    """The types whose rows join others: by two relations or more, a row refers to one row each."""
+    sources = [reference.source for reference in find_references(relations)]
     joining = [name for name in dict.fromkeys(sources) if sources.count(name) > 1]
     return [name for name in joining if sources.count(name) == _relation_count(relations, name)]
 
 
 def _relation_count(relations: Sequence[Relation], node_type: str) -> int:
-    """The relations of a type, but for those by which others refer to it."""
-    referring = [one.relation for one in find_references(relations) if one.target == node_type]
+    """How many relations a type has, except those by which other types refer to it."""
+    referring = [
+        reference.relation
+        for reference in find_references(relations)
+        if reference.target == node_type
+    ]
     return sum(
         node_type in (relation.source, relation.target) and relation.edges.nnz > 0
         for relation in relations
@@ -231,9 +248,15 @@ def hidden_links(
     relations: Sequence[Relation],
     links: Links,
 ) -> Links:
-    """The links of the same kind that are among hidden edges ``[2, H]``, whose rows are counted over all types.
+    """The links among hidden edges that are like some known links.
 
     Of a hidden row that joined others, all references are hidden; what these refer to is known.
+
+    Args:
+        held_out: ``[2, H]`` rows, counted over all types.
+        first_rows: the row of the first node of each type.
+        relations: the relations of the graph, without the hidden edges.
+        links: known links of the same types, by the same relation or rows.
     """
     starts = sorted((start, name) for name, start in first_rows.items())
     type_names = [name for _, name in starts]
@@ -258,10 +281,12 @@ def hidden_links(
     for path in (links.first_path, links.second_path):
         owners, referred = hidden_edges(links.by, path[0])
         for source, target in pairwise(path):
-            further = next(
-                one for one in references if (one.source, one.target) == (source, target)
+            next_reference = next(
+                reference
+                for reference in references
+                if (reference.source, reference.target) == (source, target)
             )
-            referred = _referred_by(referred, further.rows)
+            referred = _referred_by(referred, next_reference.rows)
         sides.append((owners[referred >= 0], referred[referred >= 0]))
 
     # The links of a row are all pairs of what it refers to on both sides.
@@ -269,8 +294,8 @@ def hidden_links(
     order = np.argsort(second_owners, kind="stable")
     begin = np.searchsorted(second_owners[order], first_owners, side="left")
     end = np.searchsorted(second_owners[order], first_owners, side="right")
-    owner, at = spans(begin, end - begin)
-    first, second = first[owner], second[order][at]
+    pair_owners, sorted_seconds = spans(begin, end - begin)
+    first, second = first[pair_owners], second[order][sorted_seconds]
     is_pair = (first != second) | (links.first_type != links.second_type)
     return Links(links.first_type, links.second_type, links.by, first[is_pair], second[is_pair])
 
@@ -278,7 +303,10 @@ def hidden_links(
 def linked_rows(
     relations: Sequence[Relation], node_type: str, other_type: str, sizes: tuple[int, int]
 ) -> sparse.csr_array:
-    """Which nodes of a type are linked to which of another, in any way: 0/1 ``[N, M]``."""
+    """Which nodes of a type are linked to which of another, in any way: 0/1 ``[N, M]``.
+
+    ``sizes`` are N and M.
+    """
     matrix = sparse.csr_array(sizes, dtype=np.float32)
     for links in find_links(relations, node_type):
         if links.second_type != other_type:

@@ -1,4 +1,4 @@
-"""Positions in the graph: what describes a node without features is where it stands among the others.
+"""Positions in the graph: a node without features is described by where it stands in the graph.
 
 Every node begins with a row of signs, the bits of a hash of its id. A hop replaces all rows by the
 weighted means of their neighbours' rows, so that nodes with common neighbours become alike.

@@ -1,4 +1,4 @@
-"""The edges of a graph: one relation per kind of edge, and the paths along them."""
+"""The edges of a graph: one relation per type of edge, and the paths along them."""
 
 from __future__ import annotations
 
@@ -22,10 +22,11 @@ MOST_PATHS = 32
 
 @dataclass(frozen=True, eq=False)
 class Relation:
-    """The edges of one kind, from S nodes of one type to T nodes of another, or of the same.
+    """The edges of one meaning, from S nodes of one type to T nodes of another, or of the same.
 
-    Between two types messages run both ways: a node of either receives from those of the other that it is joined to.
-    Between nodes of one type they run from source to target, and both ways where edges have no directions.
+    Between two types messages run both ways: a node receives from the nodes of the other type that
+    it is joined to. Within one type they run from source to target, and both ways where edges have
+    no directions.
     """
 
     source: str
@@ -40,12 +41,12 @@ class Relation:
     def of(
         cls, source: str, name: str, target: str, matrix: sparse.csr_array, directed: bool = False
     ) -> Relation:
-        """The relation of a clean matrix ``[S, T]``; of one type, ``A[i, j]`` is the edge i -> j."""
+        """The relation of a clean matrix A ``[S, T]``; ``A[i, j]`` is the edge i -> j."""
         return cls(source, name, target, Adjacency(matrix, directed or source != target))
 
     @property
     def ends(self) -> tuple[str, str, str]:
-        """What tells it from others: the type of its sources, its name, the type of its targets."""
+        """The type of its sources, its name, the type of its targets; unique in a graph."""
         return self.source, self.name, self.target
 
     @property
@@ -67,17 +68,15 @@ class Relation:
         return replace(self, edges=self.edges.loaded())
 
     def part(self, node_type: str, rows: NDArray[np.int64]) -> Relation:
-        """The edges that are left when only some nodes of a type are kept, by their rows, ascending."""
+        """The edges that remain when only some nodes of a type are kept, by ascending rows."""
         if node_type not in (self.source, self.target):
             return self
         if self.within_one_type:
             features = None if self.edge_features is None else self.edge_features.part(rows)
             return replace(self, edges=self.edges.part(rows), edge_features=features)
         matrix = self.edges.matrix()
-        return Relation.of(
-            *self.ends,
-            sparse.csr_array(matrix[rows] if node_type == self.source else matrix[:, rows]),
-        )
+        kept = matrix[rows] if node_type == self.source else matrix[:, rows]
+        return Relation.of(*self.ends, sparse.csr_array(kept))
 
 
 @dataclass(frozen=True)
@@ -125,7 +124,10 @@ def steps(relations: Sequence[Relation], node_type: str) -> list[Step]:
 
 
 def path_name(path: Sequence[Step], relations: Sequence[Relation]) -> str:
-    """The name of a path: its types, as in paper-author-paper; relations too where several join the same types."""
+    """The name of a path: its types, as in paper-author-paper.
+
+    Where several relations join the same types, it is named as well: paper-[writes]-author.
+    """
     name = path[0].node_type
     for step in path:
         senders = [other_step.sender for other_step in steps(relations, step.node_type)]

@@ -1,4 +1,4 @@
-"""Resemblance: how much more alike the features of neighbours are than those of other pairs of nodes."""
+"""Resemblance: how much more alike the features of neighbours are than those of other pairs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from infomax.arrays.scaling import Scaler
 from infomax.arrays.table import FeatureTable
 
 EDGES_IN_SAMPLE = 50_000
-"""Edges that are looked at: the standard error is then at most about 0.003, and usually below 0.001."""
+"""Edges that are looked at.
+
+The standard error is then at most about 0.003, and usually below 0.001.
+"""
 EDGES_IN_FIRST_SAMPLE = 5_000
 """They are enough where neighbours are clearly alike: above twice `ALIKE`."""
 ALIKE = 0.03
@@ -114,7 +117,10 @@ def in_words(value: float | None) -> str:
 
 
 class Centred:
-    """Rows ``[n, F]``, dense or sparse, less a centre ``[F]``; the difference, which would be dense, is never made."""
+    """Rows ``[n, F]``, dense or sparse, less a centre ``[F]``.
+
+    The difference, which would be dense, is never made.
+    """
 
     def __init__(self, rows: Any, centre: NDArray[np.float64]) -> None:
         self.rows = rows
@@ -145,7 +151,7 @@ class Centred:
         return np.asarray(products * self.inverse_lengths[first] * self.inverse_lengths[second])
 
     def total(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
-        """The sum ``[F]`` of rows at length 1, given by their numbers, some of them several times."""
+        """The sum ``[F]`` of rows at length 1, by their numbers, some of them several times."""
         counts = np.bincount(rows, minlength=len(self.inverse_lengths))
         weights = counts * self.inverse_lengths
         return np.asarray(self.rows.T @ weights - self.centre * weights.sum())

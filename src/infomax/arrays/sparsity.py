@@ -14,7 +14,7 @@ SPARSE_BELOW = 0.1
 
 
 def pack(block: Any) -> Any:
-    """A block of rows, sparse where most entries are zero, or where it was before."""
+    """A block of rows, sparse where most entries are zero, or where it is sparse already."""
     return sparse.csr_array(block) if mostly_zero([block]) else block
 
 
@@ -27,17 +27,18 @@ def stack(blocks: Sequence[Any]) -> Any:
 
 def dense(features: Any) -> NDArray[np.float32]:
     """The features as a dense array."""
-    array: NDArray[np.float32] = (
-        features if isinstance(features, np.ndarray) else features.toarray()
-    )
+    if isinstance(features, np.ndarray):
+        return features
+    array: NDArray[np.float32] = features.toarray()
     return array
 
 
 def mostly_zero(blocks: Sequence[Any]) -> bool:
-    """Whether rows ``[N, F]`` in blocks, dense or sparse, have so few entries that they are stored sparse."""
-    nonzero = sum(
-        int(np.count_nonzero(block if isinstance(block, np.ndarray) else block.data))
-        for block in blocks
-    )
-    cells = sum(int(block.shape[0] * block.shape[1]) for block in blocks)
-    return nonzero < SPARSE_BELOW * cells
+    """Whether rows ``[N, F]`` in blocks have so few entries that they are stored sparse."""
+    nonzero_count = 0
+    cell_count = 0
+    for block in blocks:
+        numbers = block if isinstance(block, np.ndarray) else block.data
+        nonzero_count += int(np.count_nonzero(numbers))
+        cell_count += int(block.shape[0] * block.shape[1])
+    return nonzero_count < SPARSE_BELOW * cell_count

@@ -250,7 +250,7 @@ class PatchedVectors:
 
     Shapes:
         earlier: ``[M, d]``
-        earlier_rows: ``[N]``, the row of each vector among the earlier ones; any number for a new one
+        earlier_rows: ``[N]``, the row of each vector among the earlier ones; unused for new ones
         new_rows: ``[n]``, the rows of the new vectors, ascending
         new: ``[n, d]``
     """

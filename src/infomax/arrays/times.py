@@ -1,4 +1,4 @@
-"""Times of rows: microseconds since 1970-01-01 UTC as int64, and the words that people write for them."""
+"""Times of rows, as int64 microseconds since 1970-01-01 UTC, and how people write them."""
 
 from __future__ import annotations
 
@@ -18,9 +18,11 @@ DAY = 86_400_000_000
 WRITTEN = "a day or a time such as 2010-12-31 or 2010-12-31 18:30"
 FOREVER = "forever"
 HALF_LIVES = ("60d", "365d", FOREVER)
-"""Half-lives of the weights of events, unless others are named; ``forever``: all events weigh the same; ``latest``:
-those of the last time alone count."""
-_DAYS_BY_WORD = {"latest": 0.0, FOREVER: float("inf")}
+"""Half-lives of the weights of events, unless others are named.
+
+With ``forever`` all events weigh the same; with ``latest`` those of the last time alone count.
+"""
+_DAYS_BY_NAME = {"latest": 0.0, FOREVER: float("inf")}
 _DAYS_PER_UNIT = {"h": 1 / 24, "d": 1, "w": 7, "y": 365.25}
 
 
@@ -37,7 +39,7 @@ def check_times(times: Any, n: int) -> NDArray[np.int64]:
 
 
 def parse_time(time: Any, where: str = "time") -> int:
-    """The microseconds of a day or a time, in UTC unless it says otherwise; a day is its first moment."""
+    """The microseconds of a time, in UTC unless it says otherwise; a day is its first moment."""
     if isinstance(time, int | np.integer) and not isinstance(time, bool):
         return int(time)
     text = time.isoformat() if hasattr(time, "isoformat") else str(time)
@@ -67,7 +69,12 @@ def iso_times(times: NDArray[np.int64]) -> NDArray[Any]:
 
 
 def parse_half_lives(half_lives: str | Sequence[str], where: str = "half_life") -> dict[str, float]:
-    """Half-lives in days by how they were written: ``60d``, ``12h``, ``2w``, ``1y``, ``latest`` (0) or ``forever``."""
+    """Half-lives in days, by how they were written.
+
+    Args:
+        half_lives: such as ``60d``, ``12h``, ``2w``, ``1y``, ``latest`` (0) or ``forever``.
+        where: what a message names.
+    """
     expected = "half-lives such as 60d, 12h, 2w, 1y, latest or forever"
     texts = half_lives.split(",") if isinstance(half_lives, str) else half_lives
     if not isinstance(texts, Sequence) or not all(isinstance(text, str) for text in texts):
@@ -75,8 +82,8 @@ def parse_half_lives(half_lives: str | Sequence[str], where: str = "half_life") 
     days_by_name: dict[str, float] = {}
     for text in texts:
         name = text.strip()
-        if name in _DAYS_BY_WORD:
-            days_by_name[name] = _DAYS_BY_WORD[name]
+        if name in _DAYS_BY_NAME:
+            days_by_name[name] = _DAYS_BY_NAME[name]
             continue
         match = re.fullmatch(r"(\d+(?:\.\d+)?)([hdwy])", name)
         if match is None or float(match[1]) == 0:
