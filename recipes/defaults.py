@@ -32,7 +32,7 @@ from infomax.arrays.sparsity import pack
 from infomax.datasets.fetch import data_path
 from infomax.evaluation import links
 from infomax.evaluation.probes import paper_probe, validated_probe
-from infomax.evaluation.splits import PARTS, encode_labels, splits_for
+from infomax.evaluation.splits import SPLIT_PARTS, encode_labels, splits_for
 from infomax.io.union import whole_adjacency
 from infomax.kernels import Backend
 from infomax.neighbours.of_all import nearest
@@ -84,7 +84,8 @@ class Scorer:
         self.macro, self.device, self.found = name in HECO, device, dict[str, list[float]]()
         if self.macro:
             self.splits = [
-                {part: graph.splits[f"{part}_{count}"] for part in PARTS} for count in (20, 40, 60)
+                {part: graph.splits[f"{part}_{count}"] for part in SPLIT_PARTS}
+                for count in (20, 40, 60)
             ]
         else:
             self.splits = splits_for(self.codes, graph.splits)[0]

@@ -17,7 +17,7 @@ import torch
 
 from infomax.datasets import load_dataset
 from infomax.evaluation.probes import Score
-from infomax.evaluation.splits import known
+from infomax.evaluation.splits import is_labelled
 from infomax.reports.comparison import labelled
 from infomax_paper.baselines import BASELINES, gcn
 
@@ -46,7 +46,7 @@ def main() -> None:
             runs = found[f"{name}, {row}"] = []
             for seed in range(options.runs):
                 predicted = method(name)(blind, hidden, seed, torch.device(options.device))
-                rows = {part: splits[part] & known(codes) for part in ("test", "validation")}
+                rows = {part: splits[part] & is_labelled(codes) for part in ("test", "validation")}
                 scores = {
                     part: Score.of(predicted[these][None], codes[these])
                     for part, these in rows.items()

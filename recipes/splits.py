@@ -16,7 +16,7 @@ import torch
 
 from infomax.datasets import load_dataset
 from infomax.evaluation.probes import Score, paper_probe
-from infomax.evaluation.splits import Splits, known
+from infomax.evaluation.splits import Splits, is_labelled
 from infomax.reports.comparison import labelled
 from infomax_paper.baselines.deepwalk import deepwalk
 from infomax_paper.baselines.label_propagation import label_propagation
@@ -51,7 +51,7 @@ def main() -> None:
         found: dict[str, list[float]] = {"LP": [], "DeepWalk": []}
         for splits in (public, *(draw(codes, rng) for _ in range(options.splits))):
             predicted = label_propagation(graph.replace(splits=splits), codes, 0, device)
-            test = splits["test"] & known(codes)
+            test = splits["test"] & is_labelled(codes)
             found["LP"].append(100 * Score.of(predicted[test][None], codes[test]).value)
             found["DeepWalk"].append(100 * paper_probe(vectors, codes, splits, device=device).value)
         for method, (ours, *others) in found.items():

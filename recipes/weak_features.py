@@ -24,7 +24,7 @@ from infomax.arrays.sparsity import dense
 from infomax.arrays.table import FeatureTable
 from infomax.datasets.heco import LABELLED
 from infomax.evaluation.probes import score_splits, validated_probe
-from infomax.evaluation.splits import PARTS, encode_labels
+from infomax.evaluation.splits import SPLIT_PARTS, encode_labels
 from infomax.io.nodes import Nodes
 
 TYPES = {"heco-acm": "paper", "heco-dblp": "author"}
@@ -64,7 +64,7 @@ def load(name: str) -> Graph:
 def scores(vectors: np.ndarray, graph: Graph, device: str) -> list[float]:
     """Macro-F1 in % of the test nodes, for each number of labels."""
     codes = encode_labels(graph.labels["class"])[0]
-    splits = [{part: graph.splits[f"{part}_{count}"] for part in PARTS} for count in LABELLED]
+    splits = [{part: graph.splits[f"{part}_{count}"] for part in SPLIT_PARTS} for count in LABELLED]
     results = score_splits(validated_probe, vectors, codes, splits, device=torch.device(device))
     macro = []
     for split, result in zip(splits, results, strict=True):

@@ -14,7 +14,7 @@ from infomax.datasets.heco import LABELLED
 from infomax.estimator import DGI
 from infomax.estimator.together import fit_together
 from infomax.evaluation.probes import score_splits, validated_probe
-from infomax.evaluation.splits import PARTS, encode_labels
+from infomax.evaluation.splits import SPLIT_PARTS, encode_labels
 from infomax.graphs.graph import Graph
 from infomax.io.union import union
 from infomax.kernels.device import choose_device
@@ -45,7 +45,7 @@ def score_types(
     """
     graph = load_dataset(dataset)
     codes = encode_labels(graph.labels["class"])[0]
-    splits = [{part: graph.splits[f"{part}_{count}"] for part in PARTS} for count in LABELLED]
+    splits = [{part: graph.splits[f"{part}_{count}"] for part in SPLIT_PARTS} for count in LABELLED]
     deep = max(
         path.count("-") for path in PATHS[dataset]
     )  # one layer sees no node of the same type

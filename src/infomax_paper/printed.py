@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from infomax.evaluation.results import Printed
+from infomax.evaluation.results import PrintedScore
 
 # Table 2 of the paper, top: accuracy in percent.
-_TRANSDUCTIVE: dict[str, tuple[Printed, Printed, Printed]] = {
+_TRANSDUCTIVE: dict[str, tuple[PrintedScore, PrintedScore, PrintedScore]] = {
     # method                cora         citeseer      pubmed
     "Raw features":        ((47.9, 0.4),  (49.3, 0.2),  (69.1, 0.3)),
     "LP":                  ((68.0, None), (45.3, None), (63.0, None)),
@@ -20,7 +20,7 @@ _TRANSDUCTIVE: dict[str, tuple[Printed, Printed, Printed]] = {
 }  # fmt: skip
 
 # Table 2 of the paper, bottom: micro-F1 as a fraction of 1; None where the paper has a dash.
-_INDUCTIVE: dict[str, tuple[Printed | None, Printed | None]] = {
+_INDUCTIVE: dict[str, tuple[PrintedScore | None, PrintedScore | None]] = {
     # method                reddit          ppi
     "Raw features":        ((0.585, None),  (0.422, None)),
     "DeepWalk":            ((0.324, None),  None),
@@ -35,7 +35,7 @@ _INDUCTIVE: dict[str, tuple[Printed | None, Printed | None]] = {
     "Avg. pooling":        ((0.958, 0.001), (0.969, 0.002)),
 }  # fmt: skip
 
-PAPER: dict[tuple[str, str], Printed] = {
+PAPER: dict[tuple[str, str], PrintedScore] = {
     (dataset, method): cell
     for datasets, table in (
         (("cora", "citeseer", "pubmed"), _TRANSDUCTIVE),

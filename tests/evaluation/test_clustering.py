@@ -35,9 +35,11 @@ def blobs(sizes, d=16, seed=0):
 def test_clusters_are_the_groups_largest_first(fitted, small):
     """Fitted to some or to all, at once or in small batches."""
     vectors, group = blobs([20, 60, 40, 80])
-    found = cluster(vectors, 4, seed=0, fitted=fitted, small=small)
+    found = cluster(vectors, 4, seed=0, most_fitted=fitted, most_in_full_batch=small)
     assert found.tolist() == np.array([3, 1, 2, 0])[group].tolist()
-    np.testing.assert_array_equal(found, cluster(vectors, 4, seed=0, fitted=fitted, small=small))
+    np.testing.assert_array_equal(
+        found, cluster(vectors, 4, seed=0, most_fitted=fitted, most_in_full_batch=small)
+    )
 
 
 def test_the_best_number_of_clusters_is_how_many_there_are():
@@ -73,7 +75,9 @@ def test_the_search_goes_on_while_the_last_number_is_the_clearest(monkeypatch, g
         return silhouettes[-1] if len(silhouettes) % 2 else 0.0  # every second one is by chance
 
     monkeypatch.setattr("sklearn.metrics.silhouette_score", silhouette)
-    compared = compare_group_counts(blobs([30] * 5)[0], seed=0, counts=range(2, 8), always=4)
+    compared = compare_group_counts(
+        blobs([30] * 5)[0], seed=0, counts=range(2, 8), always_compared=4
+    )
     assert [one.count for one in compared] == tried
 
 

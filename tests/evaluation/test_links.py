@@ -8,7 +8,6 @@ from sample_graphs import random_graph
 from scipy import sparse
 
 from infomax.errors import InputError
-from infomax.evaluation import links
 from infomax.evaluation.links import common_neighbours, cosines, draw_pairs, regression, score
 from infomax.graphs.graph import Graph
 
@@ -71,17 +70,15 @@ def test_the_scale_of_the_vectors_does_not_matter(communities, name, scale):
     assert found == pytest.approx(expected, abs=1e-3)
 
 
-def test_the_strength_is_chosen_on_pairs_that_were_not_fitted(communities, monkeypatch):
+def test_the_strength_is_chosen_on_pairs_that_were_not_fitted(communities):
     """Of vectors with many columns of noise, the weakest regularisation fits best and predicts worst."""
     graph, vectors = communities
     rng = np.random.default_rng(3)
     noisy = np.concatenate([vectors, rng.normal(size=(400, 600)) / 5], axis=1)
     pairs = draw_pairs(graph.adjacency)
-    found = {}
-    for costs in ((1e-2, 1e3), (1e3,)):
-        monkeypatch.setattr(links, "COSTS", costs)
-        found[costs] = score(pairs, regression(noisy, pairs))["auc"]
-    assert found[1e-2, 1e3] > found[1e3,] + 0.05
+    chosen_auc = score(pairs, regression(noisy, pairs, costs=(1e-2, 1e3)))["auc"]
+    weakest_auc = score(pairs, regression(noisy, pairs, costs=(1e3,)))["auc"]
+    assert chosen_auc > weakest_auc + 0.05
 
 
 def test_cosines_do_not_depend_on_the_axes(communities):
@@ -125,21 +122,25 @@ def test_pairs_are_edges_and_others_each_once(directed, weighted):
     np.testing.assert_array_equal(counts, (linked[u] & linked[v]).sum(axis=1))
 
 
-def test_common_neighbours_in_blocks_are_the_same(monkeypatch, communities):
+def test_pairs_in_blocks_score_the_same(communities):
     graph, vectors = communities
     pairs = draw_pairs(graph.adjacency)
-    whole = [common_neighbours(graph.adjacency, pairs), cosines(vectors, pairs)]
-    monkeypatch.setattr("infomax.evaluation.links._BLOCK", 1000)
-    for found, expected in zip(
-        (common_neighbours(graph.adjacency, pairs), cosines(vectors, pairs)), whole, strict=True
-    ):
-        np.testing.assert_allclose(found, expected, atol=1e-6)
+    np.testing.assert_allclose(
+        common_neighbours(graph.adjacency, pairs, numbers_per_block=1000),
+        common_neighbours(graph.adjacency, pairs),
+        atol=1e-6,
+    )
+    np.testing.assert_allclose(
+        cosines(vectors, pairs, numbers_per_block=1000), cosines(vectors, pairs), atol=1e-6
+    )
+    np.testing.assert_allclose(
+        regression(vectors, pairs, numbers_per_block=1000), regression(vectors, pairs), atol=1e-6
+    )
 
 
-def test_the_seed_decides_the_pairs_and_their_number_is_limited(communities, monkeypatch):
-    monkeypatch.setattr("infomax.evaluation.links.MOST_PAIRS", 50)
+def test_the_seed_decides_the_pairs_and_their_number_is_limited(communities):
     adjacency = communities[0].adjacency
-    first, same, other = (draw_pairs(adjacency, seed=seed) for seed in (0, 0, 1))
+    first, same, other = (draw_pairs(adjacency, seed=seed, most_edges=50) for seed in (0, 0, 1))
     assert first.ends.shape == (2, 100)
     np.testing.assert_array_equal(first.ends, same.ends)
     assert (first.ends != other.ends).any()

@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from infomax.evaluation import logistic
-from infomax.evaluation.logistic import logistic_path
+from infomax.evaluation.logistic import RegressionSettings, logistic_path
 from infomax.evaluation.probes import COSTS, validated_probe
+
+WITHOUT_AXES = RegressionSettings(largest_sparse_basis=0)
+"""Of sparse vectors, whose columns are fitted as they are."""
 
 
 def case(n=400, d=24, classes=5, noise=1.0, seed=0):
@@ -43,7 +45,7 @@ def test_the_score_of_a_multiple_is_the_same(vectors_codes_splits, factor, form)
     vectors, codes, splits = vectors_codes_splits
     before = validated_probe(form(vectors), codes, splits)
     after = validated_probe(form((np.float32(factor) * vectors).astype(np.float32)), codes, splits)
-    assert after.chosen == before.chosen
+    assert after.hyperparameters == before.hyperparameters
     assert after.value == pytest.approx(
         before.value, abs=1.5 / splits["test"].sum()
     )  # one node near a border
@@ -51,12 +53,13 @@ def test_the_score_of_a_multiple_is_the_same(vectors_codes_splits, factor, form)
 
 
 @pytest.mark.parametrize("factor", [1e-6, 30.0, 1e6])
-def test_nor_does_it_depend_on_it_without_principal_axes(factor, monkeypatch):
+def test_nor_does_it_depend_on_it_without_principal_axes(factor):
     """Fits then end further from the minimum, so that rounding moves a few predictions."""
-    monkeypatch.setattr(logistic, "DENSE_BASIS", 0)
     vectors, codes, splits = case()
     before, after = (
-        validated_probe(sparse.csr_array(np.float32(by) * vectors), codes, splits)
+        validated_probe(
+            sparse.csr_array(np.float32(by) * vectors), codes, splits, settings=WITHOUT_AXES
+        )
         for by in (1, factor)
     )
     assert after.value == pytest.approx(before.value, abs=0.03)
@@ -79,7 +82,7 @@ def test_the_score_of_a_rotation_and_of_a_shift_is_the_same(vectors_codes_splits
     rotation, _ = np.linalg.qr(rng.normal(size=(vectors.shape[1], vectors.shape[1])))
     turned = (vectors @ rotation + 0.1 * rng.normal(size=vectors.shape[1])).astype(np.float32)
     before, after = (validated_probe(x, codes, splits) for x in (vectors, turned))
-    assert after.chosen == before.chosen
+    assert after.hyperparameters == before.hyperparameters
     assert after.value == pytest.approx(before.value, abs=2.5 / splits["test"].sum())
 
 
@@ -123,15 +126,14 @@ def scaled_by_hand(x):
     ],
     ids=["tall", "not rotated", "wide", "sparse"],
 )
-def test_it_is_scikit_learns_regression_of_vectors_scaled_by_hand(form, n, d, basis, monkeypatch):
+def test_it_is_scikit_learns_regression_of_vectors_scaled_by_hand(form, n, d, basis):
     """In all its coordinates, fitted to the end."""
     from sklearn.linear_model import LogisticRegression
 
     vectors, codes, _ = case(n, d)
-    monkeypatch.setattr(logistic, "PRECISION", 1e-6)
-    monkeypatch.setattr(logistic, "LARGEST_BASIS", basis)
-    monkeypatch.setattr(logistic, "DENSE_BASIS", basis)
-    for cost, model in logistic_path(form(vectors), codes, (0.01, 1.0, 100.0)):
+    settings = RegressionSettings(1e-6, largest_basis=basis, largest_sparse_basis=basis)
+    costs = (0.01, 1.0, 100.0)
+    for cost, model in logistic_path(form(vectors), codes, costs, settings=settings):
         expected = LogisticRegression(C=cost, tol=1e-7, max_iter=10_000).fit(
             scaled_by_hand(vectors), codes
         )
@@ -142,14 +144,13 @@ def test_it_is_scikit_learns_regression_of_vectors_scaled_by_hand(form, n, d, ba
 
 
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
-def test_several_labels_are_as_many_regressions_of_two_classes(form, monkeypatch):
+def test_several_labels_are_as_many_regressions_of_two_classes(form):
     from sklearn.linear_model import LogisticRegression
 
     vectors, codes, _ = case(150, 6)
-    monkeypatch.setattr(logistic, "PRECISION", 1e-6)
-    monkeypatch.setattr(logistic, "DENSE_BASIS", 0)
+    settings = RegressionSettings(1e-6, largest_sparse_basis=0)
     flags = np.stack([codes == 0, codes < 3], axis=1)
-    for cost, model in logistic_path(form(vectors), flags, (0.1, 10.0)):
+    for cost, model in logistic_path(form(vectors), flags, (0.1, 10.0), settings=settings):
         for found, flag in zip(model.logits(form(vectors)).T, flags.T, strict=True):
             alone = LogisticRegression(C=cost, tol=1e-7, max_iter=10_000).fit(
                 scaled_by_hand(vectors), flag
@@ -158,32 +159,30 @@ def test_several_labels_are_as_many_regressions_of_two_classes(form, monkeypatch
             np.testing.assert_allclose(found, expected, rtol=5e-3, atol=5e-3)
 
 
-def test_rows_in_blocks_give_the_same(monkeypatch):
+def test_rows_in_blocks_give_the_same():
     vectors, codes, splits = case()
-    whole = validated_probe(vectors, codes, splits)
-    monkeypatch.setattr(logistic, "BLOCK", 17)
-    np.testing.assert_array_equal(
-        validated_probe(vectors, codes, splits).predictions, whole.predictions
+    at_once = validated_probe(vectors, codes, splits)
+    in_blocks = validated_probe(
+        vectors, codes, splits, settings=RegressionSettings(rows_per_block=17)
     )
+    np.testing.assert_array_equal(in_blocks.predictions, at_once.predictions)
 
 
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
 @pytest.mark.parametrize("d", [8, 200], ids=["more rows than columns", "more columns"])
 @pytest.mark.parametrize("basis", [0, 2048], ids=["its own columns", "principal axes"])
-def test_rows_that_differ_by_rounding_only_are_equal(form, d, basis, monkeypatch):
+def test_rows_that_differ_by_rounding_only_are_equal(form, d, basis):
     """The last bit tells the class, but it is no signal: the most frequent class is predicted."""
-    monkeypatch.setattr(logistic, "LARGEST_BASIS", basis)
-    monkeypatch.setattr(logistic, "DENSE_BASIS", basis)
+    settings = RegressionSettings(largest_basis=basis, largest_sparse_basis=basis)
     codes = (np.arange(100) % 3 == 0).astype(np.int64)
     vectors = np.full((100, d), 1000, np.float32)
     vectors[codes == 1] = np.nextafter(np.float32(1000), np.float32(2000))
-    for _, model in logistic_path(form(vectors), codes, (1.0, 100.0)):
+    for _, model in logistic_path(form(vectors), codes, (1.0, 100.0), settings=settings):
         assert (model.predict(form(vectors)) == 0).all()
         assert np.abs(model.weights).max() < 1
 
 
-def test_the_order_of_stored_entries_changes_nothing(monkeypatch):
-    monkeypatch.setattr(logistic, "DENSE_BASIS", 0)
+def test_the_order_of_stored_entries_changes_nothing():
     vectors, codes, splits = case()
     ordered = sparse.csr_array(np.where(np.abs(vectors) < 0.03, 0, vectors))
     shuffled = ordered.copy()
@@ -193,16 +192,19 @@ def test_the_order_of_stored_entries_changes_nothing(monkeypatch):
     shuffled.has_sorted_indices = False
     before = shuffled.indices.copy()
     rows = np.flatnonzero(splits["train"])
-    models = [next(logistic_path(x[rows], codes[rows], (1.0,)))[1] for x in (ordered, shuffled)]
+    models = [
+        next(logistic_path(x[rows], codes[rows], (1.0,), settings=WITHOUT_AXES))[1]
+        for x in (ordered, shuffled)
+    ]
     np.testing.assert_allclose(models[1].weights, models[0].weights, rtol=1e-4, atol=1e-4)
-    next(logistic_path(shuffled, codes, (1.0,)))
+    next(logistic_path(shuffled, codes, (1.0,), settings=WITHOUT_AXES))
     np.testing.assert_array_equal(shuffled.indices, before)
 
 
 def test_of_equally_accurate_costs_the_one_nearest_to_one_is_chosen():
     codes = np.arange(400) % 3
     apart = np.eye(3)[codes] + 0.01 * np.random.default_rng(0).normal(size=(400, 3))
-    assert validated_probe(apart, codes, case()[2]).chosen == {"C": 1.0}
+    assert validated_probe(apart, codes, case()[2]).hyperparameters == {"C": 1.0}
 
 
 def test_the_search_goes_on_while_nothing_is_learnt():
@@ -213,7 +215,7 @@ def test_the_search_goes_on_while_nothing_is_learnt():
         [rng.normal(size=400), 1e-3 * (codes + 0.2 * rng.normal(size=400))]
     ).astype(np.float32)
     score = validated_probe(vectors, codes, case()[2])
-    assert score.chosen["C"] >= 1e4
+    assert score.hyperparameters["C"] >= 1e4
     assert score.value > 0.95
 
 

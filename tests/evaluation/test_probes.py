@@ -130,7 +130,7 @@ def test_test_labels_decide_nothing_but_the_score(case, name):
     poisoned = np.where(splits["test"], 17, codes)
     again = PROBES[name](vectors, poisoned, splits)
     np.testing.assert_array_equal(again.predictions, honest.predictions)
-    assert again.chosen == honest.chosen
+    assert again.hyperparameters == honest.hyperparameters
     assert honest.value > 0.9
     assert again.value == 0
 
@@ -148,7 +148,7 @@ def test_validation_chooses_even_where_the_test_nodes_prefer_another(chosen, bet
                 vectors, codes, {**splits, "test": splits[part]}
             ).predictions[0]
     score = validated_probe(vectors, codes, splits)
-    assert score.chosen == {"C": chosen}
+    assert score.hyperparameters == {"C": chosen}
     assert score.value < 1
 
 
@@ -162,7 +162,7 @@ def test_of_equally_good_strengths_the_one_nearest_to_1_is_chosen():
         for number, part in enumerate(("train", "validation", "test"))
     }
     score = validated_probe(vectors, codes, splits)
-    assert (score.value, score.chosen["C"]) == (1, 1)
+    assert (score.value, score.hyperparameters["C"]) == (1, 1)
 
 
 @pytest.mark.parametrize(
@@ -207,12 +207,11 @@ def test_arrays_tensors_and_sparse_rows_score_alike(case, name):
     assert scores[0] == pytest.approx(scores[1]) == pytest.approx(scores[2])
 
 
-def test_a_long_test_part_is_predicted_in_blocks(case, monkeypatch):
-    vectors, codes, splits = case
-    whole = {name: probe(vectors, codes, splits).predictions for name, probe in PROBES.items()}
-    monkeypatch.setattr("infomax.evaluation.probes.BLOCK", 7)
-    for name, probe in PROBES.items():
-        np.testing.assert_array_equal(probe(vectors, codes, splits).predictions, whole[name])
+@pytest.mark.parametrize("name", PROBES)
+def test_a_long_test_part_is_predicted_in_blocks(case, name):
+    at_once = PROBES[name](*case).predictions
+    in_blocks = PROBES[name](*case, rows_per_block=7).predictions
+    np.testing.assert_array_equal(in_blocks, at_once)
 
 
 def test_the_seed_decides(case):

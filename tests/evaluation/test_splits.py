@@ -11,7 +11,7 @@ from infomax.evaluation.splits import (
     check_classes,
     encode_flags,
     encode_labels,
-    known,
+    is_labelled,
     random_splits,
     splits_for,
     stratified_folds,
@@ -43,7 +43,7 @@ def test_flags_in_every_spelling():
     table = np.array([["0", "1.0"], ["", "True"], ["false", "1"]], dtype=object)
     codes = encode_flags(table, "labels")
     assert codes.tolist() == [[0, 1], [-1, 1], [0, 1]]
-    assert known(codes).tolist() == [True, False, True]
+    assert is_labelled(codes).tolist() == [True, False, True]
     np.testing.assert_array_equal(encode_flags(codes.astype(float), "labels"), codes)
 
 
@@ -144,8 +144,8 @@ def test_a_split_that_lacks_a_part_is_not_scored_on(parts):
     own = {part: np.arange(60) % 3 == at for at, part in enumerate(parts)}
     found, name = splits.splits_for(codes, own, nodes_per_class=20)
     assert (len(found), name) == (10, "mean of 10 random splits 10/10/80 %")
-    assert all(set(split) == set(splits.PARTS) and split["test"].any() for split in found)
-    whole = {part: np.arange(60) % 3 == at for at, part in enumerate(splits.PARTS)}
+    assert all(set(split) == set(splits.SPLIT_PARTS) and split["test"].any() for split in found)
+    whole = {part: np.arange(60) % 3 == at for at, part in enumerate(splits.SPLIT_PARTS)}
     assert splits.splits_for(codes, whole) == ([whole], "the data set's split")
 
 
@@ -176,7 +176,7 @@ def test_small_sets_have_folds_and_a_number_of_folds_can_be_asked_for():
     assert splits_for(np.arange(4) % 1, None)[1] == "mean of 4 stratified folds"
     found, name = splits_for(large, None, folds=3)
     assert (len(found), name) == (3, "mean of 3 stratified folds")
-    own = {part: np.arange(77) % 3 == at for at, part in enumerate(splits.PARTS)}
+    own = {part: np.arange(77) % 3 == at for at, part in enumerate(splits.SPLIT_PARTS)}
     assert splits_for(small, own)[1] == "the data set's split"
     assert splits_for(small, own, folds=4)[1] == "mean of 4 stratified folds"
     for folds in (2, 78):

@@ -53,7 +53,9 @@ def test_a_part_alone_is_named_where_it_is_higher_by_more_than_splits_differ():
 
 def test_what_is_no_better_than_the_majority_is_told():
     guess = Row("Majority class", "accuracy", 97.04, 0, 1, None, 0)
-    (told,) = advice([Row("DGI", "accuracy", 97.02, 0, 1, None, 0, beside={"AUC": 0.81}), guess])
+    (told,) = advice(
+        [Row("DGI", "accuracy", 97.02, 0, 1, None, 0, other_metrics={"AUC": 0.81}), guess]
+    )
     assert (
         told
         == "DGI is no better than the majority: 97.0 against 97.0. Its AUC is 0.81, where guessing has 0.50."

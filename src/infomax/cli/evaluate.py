@@ -205,7 +205,7 @@ def _evaluate_labels(
     """Print and write the scores of a probe: of a model beside what it is compared with, of vectors beside guessing."""
     from infomax.embeddings import Embeddings, StoredEmbeddings
     from infomax.evaluation.probes import choose_probe
-    from infomax.evaluation.splits import known, splits_for
+    from infomax.evaluation.splits import is_labelled, splits_for
     from infomax.reports.comparison import advice, compare, majority, vectors_row
     from infomax.training.card import add_scores
 
@@ -231,7 +231,7 @@ def _evaluate_labels(
             rows = compare(model, codes, splits, measure, raw=raw, keep=keep, progress=steps.at)
 
     values = [row.to_dict() for row in rows]
-    labelled = format_count(int(known(codes).sum()), "labelled node")
+    labelled = format_count(int(is_labelled(codes).sum()), "labelled node")
     title = f"{', '.join(asked.named)}: {probe} probe, {split_name}, {labelled}"
     show.scores(title, values)
     notes = advice(rows, str(source))

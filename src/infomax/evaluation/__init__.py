@@ -1,1 +1,1 @@
-"""How good the vectors are: probes, splits, metrics and the results table. Sees arrays, never models."""
+"""How good the vectors are: probes, splits and metrics. It sees arrays, never models."""

@@ -1,4 +1,4 @@
-"""Vectors that a user could have had without training: singular vectors of the edges, and averaged features."""
+"""Vectors that need no training: singular vectors of the edges, and averaged features."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SVD_EXTRA = 16
 
 
 def normalised(matrix: sparse.csr_array) -> sparse.csr_array:
-    """``D^-1/2 A D^-1/2`` of a matrix ``[N, M]``, where D holds the sums of its rows, and of its columns."""
+    """``D^-1/2 A D^-1/2`` of a matrix ``[N, M]``, where D has the sums of rows, or of columns."""
     row_factors = _inverse_roots(matrix.sum(axis=1))
     column_factors = _inverse_roots(matrix.sum(axis=0))
     scaled = sparse.diags_array(row_factors) @ matrix @ sparse.diags_array(column_factors)
@@ -25,6 +25,7 @@ def normalised(matrix: sparse.csr_array) -> sparse.csr_array:
 
 
 def _inverse_roots(sums: NDArray[Any]) -> NDArray[np.float64]:
+    """One over the root of each sum; 0 where that is 0."""
     sums = np.asarray(sums, np.float64).ravel()
     return np.divide(1, np.sqrt(np.abs(sums)), out=np.zeros_like(sums), where=sums != 0)
 
@@ -36,14 +37,14 @@ def singular_vectors(
     products: int = SVD_PRODUCTS,
     seed: int = 0,
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Vectors of the rows ``[N, K]`` and of the columns ``[M, K]`` of a matrix, whose products approximate it.
+    """Vectors of rows ``[N, K]`` and columns ``[M, K]`` whose products approximate a matrix.
 
-    They are U sqrt(S) and V sqrt(S) of its singular value decomposition, by subspace iteration from a random start.
-    K is at most ``width``.
+    They are U sqrt(S) and V sqrt(S) of its singular value decomposition, by subspace iteration from
+    a random start. K is at most ``width``.
     """
     width = min(width, *matrix.shape)
-    tried = min(width + SVD_EXTRA, *matrix.shape)
-    start = np.random.default_rng(seed).standard_normal((matrix.shape[1], tried))
+    search_width = min(width + SVD_EXTRA, *matrix.shape)
+    start = np.random.default_rng(seed).standard_normal((matrix.shape[1], search_width))
     transposed = sparse.csr_array(matrix.T)
     basis = np.linalg.qr(matrix @ start.astype(np.float32))[0]
     for _ in range(products):
@@ -58,16 +59,20 @@ def singular_vectors(
 
 
 def edge_vectors(adjacency: sparse.csr_array, width: int = SVD_WIDTH) -> NDArray[np.float32]:
-    """Singular vectors ``[N, K]``, times their values, of the normalised adjacency ``[N, M]``: what edges alone say."""
+    """What edges alone say: singular vectors ``[N, K]`` of the normalised adjacency ``[N, M]``.
+
+    Each vector is multiplied by its singular value.
+    """
     rows, _ = singular_vectors(normalised(adjacency), width)
     values = np.linalg.norm(rows, axis=0)
     return np.asarray(rows * values)
 
 
 def averaged_features(features: Any, adjacency: sparse.csr_array, hops: int = 2) -> Any:
-    """Features ``[N, F]`` averaged over a node and its neighbours, so many times; dense or sparse, as they were.
+    """Features ``[N, F]`` averaged over a node and its neighbours ``hops`` times, dense or sparse.
 
-    It is what a linear model on a graph uses (SGC): ``P^hops X`` with the GCN's ``P``, which has self-loops.
+    It is what a linear model on a graph uses (SGC): ``P^hops X`` with the GCN's ``P``, which has
+    self-loops.
     """
     loops = sparse.eye_array(adjacency.shape[0], dtype=np.float32, format="csr")
     linked = sparse.csr_array(adjacency.maximum(adjacency.T))
@@ -79,7 +84,7 @@ def averaged_features(features: Any, adjacency: sparse.csr_array, hops: int = 2)
 
 
 def neighbour_means(features: Any, linked: sparse.csr_array) -> Any:
-    """The mean of the features ``[M, F]`` of the neighbours of each node, by who is linked to whom ``[N, M]``."""
+    """The mean ``[N, F]`` of features ``[M, F]`` over each node's neighbours, by edges ``[N, M]``."""
     counts = np.maximum(np.diff(linked.indptr), 1)
     ones = sparse.csr_array(
         (np.ones(linked.nnz, np.float32), linked.indices, linked.indptr), shape=linked.shape

@@ -1,8 +1,9 @@
 """Logistic regression for many strengths of regularisation, each fit starting from the one before.
 
-There is one softmax over classes, or one sigmoid per label. The loss is the sum of the cross-entropies plus
-``|weights|^2 / (2 C)``, as scikit-learn's; biases are not regularised. So that C means the same for long and for short
-vectors, x is centred and divided by one number, the root mean square distance of its rows from their mean.
+There is one softmax over classes, or one sigmoid per label. The loss is the sum of the
+cross-entropies plus ``|weights|^2 / (2 C)``, as scikit-learn's; biases are not regularised. So that
+C means the same for long and for short vectors, x is centred and divided by one number, the root
+mean square distance of its rows from their mean.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -20,24 +21,39 @@ from scipy import sparse
 from torch import Tensor
 from torch.nn.functional import one_hot, softplus
 
-LARGEST_BASIS = 2048
-"""Rows or columns up to which the principal axes of a dense x are computed."""
-DENSE_BASIS, DENSE = 512, 1 << 24
-"""Rows or columns up to which a sparse x of at most so many entries, zeros included, is made dense for that."""
-PRECISION = 1e-3
-"""Largest entry of the gradient at which a fit ends; scores hardly change after it."""
-BLOCK = 16_384
-MEMORY, STEPS, HALVINGS = 10, 500, 20
-ENOUGH = 1e-4
+STEPS_REMEMBERED = 10
+"""Past steps by which L-BFGS knows the curvature."""
+MOST_STEPS = 500
+MOST_HALVINGS = 20
+"""How often a step that gives too little is halved."""
+SUFFICIENT_SHARE = 1e-4
 """Share of the decrease promised by the slope that a step must give (Armijo)."""
+SMALLEST_VARIANCE = 1e-10
+"""The variance along an axis, as a share of the largest, that is only rounding."""
 
-_Frame: TypeAlias = tuple[Any, Tensor, Tensor | None, float, Tensor]
-"""The first fields of a `_Problem`."""
+
+@dataclass(frozen=True)
+class RegressionSettings:
+    """When a fit ends, and which coordinates it is fitted in."""
+
+    precision: float = 1e-3
+    """Largest entry of the gradient at which a fit ends; scores hardly change after it."""
+    largest_basis: int = 2048
+    """Rows or columns up to which the principal axes of a dense x are computed."""
+    largest_sparse_basis: int = 512
+    """The same of a sparse x, which is made dense for that ..."""
+    most_dense_entries: int = 1 << 24
+    """... if it has at most so many entries, zeros included."""
+    rows_per_block: int = 16_384
+    """Rows that are taken in double precision, or centred, at a time."""
+
+
+SETTINGS = RegressionSettings()
 
 
 @dataclass(frozen=True, eq=False)
 class Regression:
-    """A linear classifier: ``weights`` ``[d, K]``, ``bias`` ``[K]`` and the codes ``[K]`` of the classes."""
+    """A linear classifier: weights ``[d, K]``, biases ``[K]`` and codes ``[K]`` of the classes."""
 
     weights: NDArray[np.float64]
     bias: NDArray[np.float64]
@@ -45,264 +61,375 @@ class Regression:
 
     def logits(self, x: Any) -> Any:
         """Logits ``[n, K]`` of rows ``[n, d]``, an array, a tensor or CSR, in their precision."""
-        if isinstance(x, Tensor):
-            weights, bias = (
-                torch.as_tensor(part, dtype=x.dtype).to(x.device)
-                for part in (self.weights, self.bias)
-            )
-            return torch.addmm(bias, x, weights)
-        return x @ self.weights.astype(x.dtype) + self.bias.astype(x.dtype)
+        if not isinstance(x, Tensor):
+            return x @ self.weights.astype(x.dtype) + self.bias.astype(x.dtype)
+        weights = torch.as_tensor(self.weights, dtype=x.dtype).to(x.device)
+        bias = torch.as_tensor(self.bias, dtype=x.dtype).to(x.device)
+        return torch.addmm(bias, x, weights)
 
     def predict(self, x: Any) -> NDArray[Any]:
         """Codes ``[n]`` of rows ``[n, d]``."""
-        codes: NDArray[Any] = self.classes[
-            np.asarray(torch.as_tensor(self.logits(x)).argmax(1).cpu())
-        ]
+        best_classes = torch.as_tensor(self.logits(x)).argmax(1)
+        codes: NDArray[Any] = self.classes[np.asarray(best_classes.cpu())]
         return codes
 
 
 def logistic_path(
-    x: Any, y: NDArray[Any], costs: Iterable[float], device: str | torch.device | None = None
+    x: Any,
+    y: NDArray[Any],
+    costs: Iterable[float],
+    device: str | torch.device | None = None,
+    settings: RegressionSettings = SETTINGS,
 ) -> Iterator[tuple[float, Regression]]:
-    """The regression of rows x ``[n, d]``, an array, a tensor or CSR, for each cost C; infinite: not regularised.
+    """The regression of rows x for each cost C, which is infinite for no regularisation.
 
-    Where y are codes ``[n]`` it is a softmax over the classes, where y is ``[n, K]`` of 0/1 one sigmoid per label.
-    L-BFGS runs on weights whose unit is chosen so that the loss curves about equally along each column. The columns of
-    a dense x are rotated to its principal axes before, so it takes tens of passes whatever the shape of x.
+    L-BFGS runs on weights whose unit is chosen so that the loss curves about equally along each
+    column. The columns of a dense x are rotated to its principal axes before, so it takes tens of
+    passes whatever the shape of x.
+
+    Args:
+        x: rows ``[n, d]``, an array, a tensor or CSR.
+        y: codes ``[n]``, for a softmax over the classes; or ``[n, K]`` of 0/1, for one sigmoid per
+            label.
+        costs: each C; neighbouring ones should be near each other, since each fit starts from the
+            one before.
+        device: where to compute. None: where x is.
+        settings: when a fit ends, and in which coordinates.
     """
-    device = torch.device(device or (x.device if isinstance(x, Tensor) else "cpu"))
-    many = y.ndim == 2
-    classes = np.arange(y.shape[1]) if many else np.unique(y)
-    targets = y if many else classes.searchsorted(y)
-    problem = _Problem.of(
-        x, torch.as_tensor(targets, dtype=torch.float32 if many else torch.int64).to(device)
-    )
-    weights = problem.variances.new_zeros(len(problem.variances) + 1, len(classes))
+    if device is None:
+        device = x.device if isinstance(x, Tensor) else "cpu"
+    device = torch.device(device)
+
+    if y.ndim == 2:
+        classes = np.arange(y.shape[1])
+        targets = torch.as_tensor(y, dtype=torch.float32).to(device)
+    else:
+        classes = np.unique(y)
+        targets = torch.as_tensor(classes.searchsorted(y), dtype=torch.int64).to(device)
+
+    coordinates = _coordinates(x, device, settings)
+    problem = _Problem(coordinates, targets, settings.precision)
+    variances = coordinates.variances
+    weights = variances.new_zeros(len(variances) + 1, len(classes))
     for cost in costs:
         weights = problem.minimise(cost, weights)
-        yield cost, Regression(*problem.unscaled(weights), classes)
+        yield cost, Regression(*coordinates.unscaled(weights), classes)
 
 
-@dataclass(frozen=True, eq=False)
-class _Problem:
-    """What is fitted, in coordinates in which L-BFGS needs few passes: ``rows - shift = (x - mean) @ axes / scale``.
+class _Coordinates(NamedTuple):
+    """Coordinates of x in which L-BFGS needs few passes.
+
+    ``rows - shift`` is ``(x - mean) @ axes / scale``. Subtracting the shift from sparse rows would
+    make them dense, so it is left to the products.
 
     Shapes:
-        rows: ``[n, r]``, float32; or sparse, and the transpose of that.
-        mean: ``[d]``; axes: ``[d, r]``, None if r = d: then ``shift [r]`` is to be subtracted from each row.
+        rows: ``[n, r]`` float32, a tensor or sparse.
+        transpose: ``[r, n]``, of sparse rows only.
+        mean: ``[d]``.
+        axes: ``[d, r]``; None if the axes are the columns of x, and rows have a shift.
         variances: ``[r]``, the mean square of each shifted column.
-        targets: ``[n]``, from 0 to K - 1, or ``[n, K]`` of 0/1.
     """
 
     rows: Any
+    transpose: Any
     mean: Tensor
     axes: Tensor | None
     scale: float
     variances: Tensor
-    targets: Tensor
 
-    @classmethod
-    def of(cls, x: Any, targets: Tensor) -> _Problem:
-        (n, d), device = x.shape, targets.device
-        if sparse.issparse(x) and min(n, d) <= DENSE_BASIS and n * d <= DENSE:
-            x = x.toarray()
-        if not sparse.issparse(x):
-            x = torch.as_tensor(x).to(device)
-            return cls(*(_as_it_is if min(n, d) > LARGEST_BASIS else _rotated)(x), targets)
-        rows, mean, axes, scale, variances = _as_it_is(x)
-        rows = [
-            each if device.type == "cpu" else _on(device, each)
-            for each in (rows, sparse.csr_array(rows.T))
-        ]
-        return cls(rows, mean.to(device), axes, scale, variances.to(device), targets)
+    @property
+    def shift(self) -> Tensor | None:
+        """What is to be subtracted from each row, ``[r]``; None if the rows are centred."""
+        if self.axes is not None:
+            return None
+        return (self.mean / self.scale).float()
+
+    def times(self, weights: Tensor, offset: Tensor) -> Tensor:
+        """``rows @ weights + offset``, ``[n, K]``."""
+        if isinstance(self.rows, Tensor):
+            return torch.addmm(offset, self.rows, weights)
+        return _sparse_product(self.rows, weights).add_(offset)
+
+    def transpose_times(self, error: Tensor) -> Tensor:
+        """``rows.T @ error``, ``[r, K]``."""
+        if isinstance(self.rows, Tensor):
+            # The short matrix first takes half as long as the other way round.
+            return (error.T @ self.rows).T
+        return _sparse_product(self.transpose, error)
+
+    def unscaled(self, weights: Tensor) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Weights ``[d, K]`` and biases ``[K]`` for x as it was, from ``[r + 1, K]``."""
+        slopes = weights[:-1]
+        if self.axes is not None:
+            slopes = self.axes @ slopes
+        slopes = slopes / self.scale
+        bias = weights[-1] - self.mean @ slopes
+        return slopes.cpu().numpy(), bias.cpu().numpy()
+
+
+@dataclass(frozen=True, eq=False)
+class _Problem:
+    """What is fitted: targets ``[n]`` from 0 to K - 1, or ``[n, K]`` of 0/1."""
+
+    coordinates: _Coordinates
+    targets: Tensor
+    precision: float
+
+    @property
+    def has_many_labels(self) -> bool:
+        return self.targets.ndim == 2
 
     @cached_property
     def shift(self) -> Tensor | None:
-        return None if self.axes is not None else (self.mean / self.scale).float()
+        return self.coordinates.shift
 
     def minimise(self, cost: float, start: Tensor) -> Tensor:
         """Weights and, in the last row, biases ``[r + 1, K]`` with the lowest loss."""
         n = len(self.targets)
-        one = self.variances.new_ones(1)
-        hits = self.targets if self.targets.ndim == 2 else one_hot(self.targets, start.shape[1])
-        share = hits.double().mean(0)
-        # A label that no node has would let its bias fall for ever: it counts as that of one node.
-        curvature = torch.cat([self.variances, one])[:, None] * (share * (1 - share)).clamp(
-            min=(1 - 1 / n) / n
-        )
-        decays = torch.cat([torch.full_like(self.variances, 1 / (cost * n)), 0 * one])[:, None]
+        variances = self.coordinates.variances
+        one = variances.new_ones(1)
+        hits = self.targets
+        if not self.has_many_labels:
+            hits = one_hot(self.targets, start.shape[1])
+        class_shares = hits.double().mean(0)
+
+        # The unit of a weight is one over the root of the loss's curvature along it. A label that
+        # no node has would let its bias fall for ever: it counts as that of one node.
+        class_curvature = (class_shares * (1 - class_shares)).clamp(min=(1 - 1 / n) / n)
+        curvature = torch.cat([variances, one])[:, None] * class_curvature
+        decays = torch.cat([torch.full_like(variances, 1 / (cost * n)), 0 * one])[:, None]
         unit = 1 / (curvature + decays).sqrt()
 
         def loss(flat: Tensor) -> tuple[float, Tensor]:
+            """The mean loss per row, and its gradient, at weights in their units."""
             values = unit * flat.view_as(unit)
             value, slopes = self.cross_entropy(values.float())
             pull = decays * values
             total = value / n + (pull * values).sum() / 2
             return float(total), pull.add_(slopes, alpha=1 / n).mul_(unit).flatten()
 
-        return unit * minimise(loss, (start / unit).flatten(), PRECISION).view_as(unit)
+        return unit * minimise(loss, (start / unit).flatten(), self.precision).view_as(unit)
 
     def cross_entropy(self, weights: Tensor) -> tuple[Tensor, Tensor]:
         """The sum over rows for weights and biases ``[r + 1, K]``, and its gradient."""
-        own, offset = weights[:-1], weights[-1]
+        slopes = weights[:-1]
+        offset = weights[-1]
         if self.shift is not None:
-            offset = offset - self.shift @ own
-        if isinstance(self.rows, Tensor):
-            logits = torch.addmm(offset, self.rows, own)
-        else:
-            logits = _product(self.rows[0], own).add_(offset)
-        if self.targets.ndim == 2:
+            offset = offset - self.shift @ slopes
+        logits = self.coordinates.times(slopes, offset)
+
+        # The gradient with respect to the logits is prediction minus target.
+        if self.has_many_labels:
             value = softplus(logits).sub_(logits * self.targets).sum(dtype=torch.float64)
             error = logits.sigmoid_().sub_(self.targets)
         else:
             error = logits.log_softmax(1)
-            true = self.targets[:, None]
-            value = -error.gather(1, true).sum(dtype=torch.float64)
-            error.exp_().scatter_add_(1, true, error.new_full((), -1.0).expand(true.shape))
-        total = error.sum(0, keepdim=True)
-        if isinstance(self.rows, Tensor):
-            slopes = (
-                error.T @ self.rows
-            ).T  # the short matrix first: half as long as the other way round
-        else:
-            slopes = _product(self.rows[1], error)
-        if self.shift is not None:
-            slopes = torch.addmm(slopes, self.shift[:, None], total, alpha=-1)
-        return value, torch.cat([slopes, total])
+            true_class = self.targets[:, None]
+            value = -error.gather(1, true_class).sum(dtype=torch.float64)
+            minus_one = error.new_full((), -1.0).expand(true_class.shape)
+            error.exp_().scatter_add_(1, true_class, minus_one)
 
-    def unscaled(self, weights: Tensor) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Weights ``[d, K]`` and biases ``[K]`` for rows as x has them, from ``[r + 1, K]``."""
-        own = (weights[:-1] if self.axes is None else self.axes @ weights[:-1]) / self.scale
-        return own.cpu().numpy(), (weights[-1] - self.mean @ own).cpu().numpy()
+        bias_gradient = error.sum(0, keepdim=True)
+        gradient = self.coordinates.transpose_times(error)
+        if self.shift is not None:
+            gradient = torch.addmm(gradient, self.shift[:, None], bias_gradient, alpha=-1)
+        return value, torch.cat([gradient, bias_gradient])
+
+
+# L-BFGS
 
 
 def minimise(
     loss: Callable[[Tensor], tuple[float, Tensor]], start: Tensor, precision: float
 ) -> Tensor:
-    """The point ``[n]`` at which no entry of the gradient exceeds the precision, or the loss hardly falls any more.
+    """The point ``[n]`` at which a smooth convex function is lowest, by L-BFGS (Nocedal, 1980).
 
-    By L-BFGS (Nocedal, 1980), for a smooth convex function; importing SciPy's takes 0.3 s, as long as an evaluation.
-    The square of the precision is the relative decrease of the loss at which the search ends.
+    It is our own since importing SciPy's takes 0.3 s, as long as an evaluation.
+
+    Args:
+        loss: the value and the gradient at a point.
+        start: the point to start from.
+        precision: the search ends where no entry of the gradient exceeds it, or where the relative
+            decrease of the loss is at most its square.
     """
-    point, (value, slope) = start, loss(start)
-    past: deque[tuple[Tensor, Tensor, Tensor]] = deque(maxlen=MEMORY)
+    point = start
+    value, slope = loss(start)
+    past_steps: deque[_PastStep] = deque(maxlen=STEPS_REMEMBERED)
     unit = 1 / slope.norm().clamp(min=1)
-    for _ in range(STEPS):
+    for _ in range(MOST_STEPS):
         if float(slope.abs().max()) <= precision:
             break
-        direction = _direction(slope, past, unit)
-        promised = ENOUGH * float(slope @ direction)
-        step = 1.0
-        for _ in range(HALVINGS):
-            new = torch.sub(point, direction, alpha=step)
-            new_value, new_slope = loss(new)
-            if new_value <= value - step * promised:
+
+        # Halve the step until it gives its share of what the slope promises.
+        direction = _direction(slope, past_steps, unit)
+        promised = SUFFICIENT_SHARE * float(slope @ direction)
+        step_size = 1.0
+        for _ in range(MOST_HALVINGS):
+            new_point = torch.sub(point, direction, alpha=step_size)
+            new_value, new_slope = loss(new_point)
+            if new_value <= value - step_size * promised:
                 break
-            step /= 2
-        else:  # rounding hides what is left to gain
-            break
-        moved = new - point
-        change = new_slope - slope
+            step_size /= 2
+        else:
+            break  # rounding hides what is left to gain
+
+        # Where the function does not curve along the step, the step tells nothing.
+        moved = new_point - point
+        slope_change = new_slope - slope
+        curvature = moved @ slope_change
+        if curvature > 0:
+            unit = curvature / (slope_change @ slope_change)
+            past_steps.append(_PastStep(moved, slope_change, 1 / curvature))
+
         gained = value - new_value
-        curved = moved @ change
-        if curved > 0:  # else the step tells nothing
-            unit = curved / (change @ change)
-            past.append((moved, change, 1 / curved))
-        point, value, slope = new, new_value, new_slope
+        point = new_point
+        value = new_value
+        slope = new_slope
         if gained <= precision**2 * max(1.0, abs(value)):
             break
     return point
 
 
-def _direction(slope: Tensor, past: deque[tuple[Tensor, Tensor, Tensor]], unit: Tensor) -> Tensor:
-    """The slope times the inverse of the curvature, as past steps tell it; ``unit`` is what they begin from."""
+class _PastStep(NamedTuple):
+    """A step of the search: how far the point moved, and how the slope changed."""
+
+    moved: Tensor
+    slope_change: Tensor
+    inverse_curvature: Tensor
+
+
+def _direction(slope: Tensor, past_steps: deque[_PastStep], unit: Tensor) -> Tensor:
+    """The slope times the inverse of the curvature, as past steps tell it.
+
+    Without past steps it is the slope times ``unit``.
+    """
     direction = slope.clone()
     shares = []
-    for moved, change, inverse in reversed(past):
-        shares.append(inverse * (moved @ direction))
-        direction -= shares[-1] * change
+    for step in reversed(past_steps):
+        shares.append(step.inverse_curvature * (step.moved @ direction))
+        direction -= shares[-1] * step.slope_change
     direction *= unit
-    for (moved, change, inverse), share in zip(past, reversed(shares), strict=True):
-        direction += (share - inverse * (change @ direction)) * moved
+    for step, share in zip(past_steps, reversed(shares), strict=True):
+        correction = step.inverse_curvature * (step.slope_change @ direction)
+        direction += (share - correction) * step.moved
     return direction
 
 
-def _product(matrix: Any, y: Tensor) -> Tensor:
-    """A sparse ``[m, p]``, of SciPy or on a device, by ``[p, K]``."""
-    return matrix @ y if isinstance(matrix, Tensor) else torch.from_numpy(matrix @ y.numpy())
+# Coordinates
 
 
-def _on(device: torch.device, csr: Any) -> Tensor:
-    """A SciPy CSR matrix on a device."""
-    starts, columns = (
-        torch.as_tensor(part, dtype=torch.int64) for part in (csr.indptr, csr.indices)
-    )
-    return torch.sparse_csr_tensor(starts, columns, torch.from_numpy(csr.data), csr.shape).to(
-        device
-    )
+def _coordinates(x: Any, device: torch.device, settings: RegressionSettings) -> _Coordinates:
+    """The coordinates to fit x ``[n, d]`` in: its principal axes, or its columns if it is large."""
+    n, d = x.shape
+    is_small = min(n, d) <= settings.largest_sparse_basis and n * d <= settings.most_dense_entries
+    if sparse.issparse(x) and is_small:
+        x = x.toarray()
+    if sparse.issparse(x):
+        return _sparse_columns(x, device)
+    x = torch.as_tensor(x).to(device)
+    if min(n, d) > settings.largest_basis:
+        return _dense_columns(x, settings.rows_per_block)
+    return _principal_axes(x, settings.rows_per_block)
 
 
-def _as_it_is(x: Any) -> _Frame:
-    """The coordinates of x ``[n, d]``, a tensor or CSR, themselves."""
-    mean, squares = _moments(x)
-    variances = (squares - mean**2).clamp(min=0)
+def _sparse_columns(x: Any, device: torch.device) -> _Coordinates:
+    """The columns of a CSR matrix themselves."""
+    mean_array = np.asarray(x.mean(axis=0, dtype=np.float64))
+    # Not by x.power, which sorts indices that its result shares with x.
+    squared = np.square(x.data, dtype=np.float64)
+    sums = np.bincount(x.indices, squared, x.shape[1]).astype(np.float64)
+    mean = torch.from_numpy(mean_array)
+    variances = (torch.from_numpy(sums / x.shape[0]) - mean**2).clamp(min=0)
+
     scale = _scale(variances, mean)
-    rows = (x / scale).astype(np.float32) if sparse.issparse(x) else (x / scale).float()
-    return rows, mean, None, scale, variances / scale**2
+    rows = (x / scale).astype(np.float32)
+    transpose = sparse.csr_array(rows.T)
+    if device.type != "cpu":
+        rows = _on_device(rows, device)
+        transpose = _on_device(transpose, device)
+    scaled_variances = (variances / scale**2).to(device)
+    return _Coordinates(rows, transpose, mean.to(device), None, scale, scaled_variances)
 
 
-def _rotated(x: Tensor) -> _Frame:
-    """The coordinates of x ``[n, d]`` along its principal axes."""
-    mean, (n, d) = x.mean(0, dtype=torch.float64), x.shape
+def _dense_columns(x: Tensor, rows_per_block: int) -> _Coordinates:
+    """The columns of a dense x themselves."""
+    mean = x.mean(0, dtype=torch.float64)
+    block_sums = [block.double().square().sum(0) for block in x.split(rows_per_block)]
+    mean_square = sum(block_sums, torch.zeros_like(mean)) / len(x)
+    variances = (mean_square - mean**2).clamp(min=0)
+    scale = _scale(variances, mean)
+    return _Coordinates((x / scale).float(), None, mean, None, scale, variances / scale**2)
+
+
+def _principal_axes(x: Tensor, rows_per_block: int) -> _Coordinates:
+    """The principal axes of a dense x ``[n, d]``, in which the columns are not correlated."""
+    n, d = x.shape
+    mean = x.mean(0, dtype=torch.float64)
     if n < d:
+        # Rows are fewer than columns: the axes come from the products of rows with each other.
         centred = x - mean
         squares, sides = torch.linalg.eigh(_gram(centred.T))
-        kept = squares > 1e-10 * squares.max()
-        axes = centred.T @ (sides[:, kept] / squares[kept].sqrt())
+        is_signal = squares > SMALLEST_VARIANCE * squares.max()
+        axes = centred.T @ (sides[:, is_signal] / squares[is_signal].sqrt())
     else:
-        mean = mean.to(x.dtype).double()  # what is subtracted in the precision of x
-        gram = sum((_gram(block) for block in _centred(x, mean)), x.new_zeros(()))
+        mean = mean.to(x.dtype).double()  # what is subtracted, in the precision of x
+        gram = x.new_zeros(())
+        for block in _centred_blocks(x, mean, rows_per_block):
+            gram = gram + _gram(block)
         try:
             _, axes = torch.linalg.eigh(gram)
-        except (
-            RuntimeError
-        ):  # MKL does not converge in single precision where many columns are constant
+        except RuntimeError:
+            # MKL does not converge in single precision where many columns are constant.
             _, axes = torch.linalg.eigh(gram.double())
-    rows = torch.cat([block @ axes.float() for block in _centred(x, mean)])
-    variances = (
-        torch.stack([block.double().square().sum(0) for block in rows.split(BLOCK)]).sum(0) / n
-    )
-    kept = variances > 1e-10 * variances.max()  # along the others, rows differ by rounding
+
+    rotated = [block @ axes.float() for block in _centred_blocks(x, mean, rows_per_block)]
+    rows = torch.cat(rotated)
+    block_sums = [block.double().square().sum(0) for block in rows.split(rows_per_block)]
+    variances = torch.stack(block_sums).sum(0) / n
+
+    # Along the other axes rows differ by rounding only.
+    is_signal = variances > SMALLEST_VARIANCE * variances.max()
     scale = _scale(variances, mean)
-    rows = rows if kept.all() else rows[:, kept]
-    return rows.div_(scale), mean, axes[:, kept].double(), scale, variances[kept] / scale**2
+    if not is_signal.all():
+        rows = rows[:, is_signal]
+    signal_axes = axes[:, is_signal].double()
+    scaled_variances = variances[is_signal] / scale**2
+    return _Coordinates(rows.div_(scale), None, mean, signal_axes, scale, scaled_variances)
 
 
-def _centred(x: Tensor, mean: Tensor) -> Iterator[Tensor]:
+def _centred_blocks(x: Tensor, mean: Tensor, rows_per_block: int) -> Iterator[Tensor]:
     """Blocks of x ``[n, d]`` without their mean ``[d]``, in single precision."""
-    return ((block - mean.to(x.dtype)).float() for block in x.split(BLOCK))
-
-
-def _gram(x: Tensor) -> Tensor:
-    """``x.T @ x`` of ``[n, d]``; on a CPU by numpy, which computes one half of it, as torch does not."""
-    return torch.from_numpy(x.numpy().T @ x.numpy()) if x.device.type == "cpu" else x.T @ x
-
-
-def _moments(x: Any) -> tuple[Tensor, Tensor]:
-    """Mean and mean square ``[d]`` of each column of ``[n, d]``, a tensor or CSR, in double precision."""
-    if isinstance(x, Tensor):
-        return x.mean(0, dtype=torch.float64), sum(
-            block.double().square().sum(0) for block in x.split(BLOCK)
-        ) / len(x)
-    mean = np.asarray(x.mean(axis=0, dtype=np.float64))
-    # Not by x.power, which sorts indices that its result shares with x.
-    sums = np.bincount(x.indices, np.square(x.data, dtype=np.float64), x.shape[1]).astype(
-        np.float64
-    )
-    return torch.from_numpy(mean), torch.from_numpy(sums / x.shape[0])
+    return ((block - mean.to(x.dtype)).float() for block in x.split(rows_per_block))
 
 
 def _scale(variances: Tensor, mean: Tensor) -> float:
     """Root mean square distance of rows from their mean ``[d]``; 1 if it is only rounding."""
     spread = float(variances.sum())
-    return spread**0.5 if spread > 1e-13 * float(mean @ mean) else 1.0
+    has_spread = spread > 1e-13 * float(mean @ mean)
+    return spread**0.5 if has_spread else 1.0
+
+
+# Products
+
+
+def _gram(x: Tensor) -> Tensor:
+    """``x.T @ x`` of ``[n, d]``."""
+    if x.device.type == "cpu":
+        # NumPy computes one half of the symmetric result, as torch does not.
+        return torch.from_numpy(x.numpy().T @ x.numpy())
+    return x.T @ x
+
+
+def _sparse_product(matrix: Any, y: Tensor) -> Tensor:
+    """A sparse ``[m, p]``, of SciPy or on a device, by ``[p, K]``."""
+    if isinstance(matrix, Tensor):
+        return matrix @ y
+    return torch.from_numpy(matrix @ y.numpy())
+
+
+def _on_device(csr: Any, device: torch.device) -> Tensor:
+    """A SciPy CSR matrix on a device."""
+    starts = torch.as_tensor(csr.indptr, dtype=torch.int64)
+    columns = torch.as_tensor(csr.indices, dtype=torch.int64)
+    values = torch.from_numpy(csr.data)
+    return torch.sparse_csr_tensor(starts, columns, values, csr.shape).to(device)

@@ -1,4 +1,4 @@
-"""Numbers that need only arrays: how right the predictions are, and how much of the space the vectors use."""
+"""Numbers that need only arrays: how right predictions are, and how vectors fill their space."""
 
 from __future__ import annotations
 
@@ -7,53 +7,69 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+ROWS_PER_BLOCK = 16_384
+"""Rows that are taken in double precision at a time."""
+
 
 def accuracy(predicted: NDArray[Any], actual: NDArray[Any]) -> NDArray[np.float64]:
-    """Share of nodes named right: ``[..., N]`` codes against ``[N]`` -> ``[...]``, a fraction of 1."""
+    """The share of right codes, ``[...]``, of ``[..., N]`` against ``[N]``; a fraction of 1."""
     return np.asarray((predicted == actual).mean(axis=-1))
 
 
 def micro_f1(predicted: NDArray[Any], actual: NDArray[Any]) -> NDArray[np.float64]:
-    """F1 pooled over the whole label matrix: ``[..., N, C]`` of 0/1 against ``[N, C]`` -> ``[...]``, a fraction of 1.
+    """F1 pooled over all nodes and labels, ``[...]``, of ``[..., N, C]`` of 0/1 against ``[N, C]``.
 
-    Every node-label pair counts the same: 2 TP / (2 TP + FP + FN). Nothing predicted and nothing there scores 0.
+    Every pair of a node and a label counts the same: 2 TP / (2 TP + FP + FN), a fraction of 1.
+    Where no label is predicted, and none is there, the score is 0.
     """
-    hits = (predicted.astype(bool) & actual.astype(bool)).sum(axis=(-2, -1))
-    claims = predicted.astype(bool).sum(axis=(-2, -1)) + actual.astype(bool).sum()
-    return np.asarray(2 * hits / np.maximum(claims, 1))
+    is_predicted = predicted.astype(bool)
+    is_actual = actual.astype(bool)
+    hits = (is_predicted & is_actual).sum(axis=(-2, -1))
+    predicted_and_actual = is_predicted.sum(axis=(-2, -1)) + is_actual.sum()
+    return np.asarray(2 * hits / np.maximum(predicted_and_actual, 1))
 
 
 def macro_f1(predicted: NDArray[Any], actual: NDArray[Any]) -> float:
-    """The mean over classes of F1, each class counting the same: codes ``[..., N]``, -1 for none, against ``[N]``."""
+    """The mean of F1 over classes, each counting the same, of codes ``[..., N]`` against ``[N]``.
+
+    A predicted code of -1 stands for no class.
+    """
     actual = np.broadcast_to(actual, predicted.shape)
-    count = int(max(predicted.max(initial=0), actual.max(initial=0))) + 1
-    hits, claims, there = (
-        np.bincount(one[one >= 0], minlength=count)
-        for one in (actual[predicted == actual], predicted, actual)
-    )
-    known = claims + there > 0
-    return float((2 * hits[known] / (claims + there)[known]).mean())
+    class_count = int(max(predicted.max(initial=0), actual.max(initial=0))) + 1
+
+    def nodes_of_class(codes: NDArray[Any]) -> NDArray[np.int64]:
+        return np.bincount(codes[codes >= 0], minlength=class_count)
+
+    hits = nodes_of_class(actual[predicted == actual])
+    predicted_and_actual = nodes_of_class(predicted) + nodes_of_class(actual)
+    occurs = predicted_and_actual > 0
+    return float((2 * hits[occurs] / predicted_and_actual[occurs]).mean())
 
 
 def auc(logits: NDArray[Any], classes: NDArray[Any], actual: NDArray[Any]) -> float:
-    """The mean over classes of the AUC of each against the others; logits ``[N, K]`` of classes ``[K]``, codes ``[N]``.
+    """The mean over classes of the AUC of each class against the other ones; guessing has 0.5.
 
-    Guessing has 0.5. Classes that no node has, or all nodes have, are left out.
+    Classes that no node has, or all nodes have, are left out.
+
+    Shapes:
+        logits: ``[N, K]`` of classes ``[K]``; actual: codes ``[N]``.
     """
+    # A softmax, in logarithms: the logits of two nodes are comparable only as shares.
     log_shares = logits.astype(np.float64)
     log_shares -= log_shares.max(axis=1, keepdims=True)
     log_shares -= np.log(np.exp(log_shares).sum(axis=1, keepdims=True))
+
     scores = []
     for column, code in enumerate(classes):
-        of_class = log_shares[actual == code, column]
-        of_others = log_shares[actual != code, column]
-        if len(of_class) and len(of_others):
-            scores.append(auc_of_values(of_class, of_others))
+        in_class = log_shares[actual == code, column]
+        outside_class = log_shares[actual != code, column]
+        if len(in_class) and len(outside_class):
+            scores.append(auc_of_values(in_class, outside_class))
     return float(np.mean(scores)) if scores else 0.5
 
 
 def auc_of_values(positive: NDArray[Any], negative: NDArray[Any]) -> float:
-    """How often one of the values ``[P]`` is above one of the others ``[N]``; of equal ones, half of the times."""
+    """How often a value of ``[P]`` is above one of ``[N]``; equal values count half."""
     ordered = np.sort(negative)
     below = np.searchsorted(ordered, positive, side="left")
     not_above = np.searchsorted(ordered, positive, side="right")
@@ -61,40 +77,44 @@ def auc_of_values(positive: NDArray[Any], negative: NDArray[Any]) -> float:
 
 
 def silhouette(vectors: NDArray[Any], codes: NDArray[Any]) -> float:
-    """Mean silhouette of ``[N, d]`` vectors grouped by ``[N]`` codes, from -1 to 1; nodes of code -1 are left out."""
+    """Mean silhouette, from -1 to 1, of vectors ``[N, d]`` grouped by codes ``[N]``.
+
+    Nodes of code -1 are left out.
+    """
     from sklearn.metrics import silhouette_score
 
-    known = codes >= 0
-    return float(silhouette_score(vectors[known], codes[known]))
+    has_code = codes >= 0
+    return float(silhouette_score(vectors[has_code], codes[has_code]))
 
 
 def singular_values(vectors: NDArray[Any]) -> NDArray[np.float64]:
-    """The d singular values of ``[N, d]`` vectors, descending; 0 where they are only rounding."""
-    # The Gram matrix [d, d] has the squared singular values, and is far cheaper than a decomposition of [N, d]. It is
-    # summed over blocks of rows, so that the float64 copy stays small.
+    """The d singular values of vectors ``[N, d]``, descending; 0 where they are only rounding."""
+    # The Gram matrix [d, d] has the squared singular values, and is far cheaper than a
+    # decomposition of [N, d]. It is summed over blocks, so that the float64 copy stays small.
     gram = np.zeros((vectors.shape[1], vectors.shape[1]))
-    for start in range(0, len(vectors), 16_384):
-        block = vectors[start : start + 16_384].astype(np.float64)
+    for start in range(0, len(vectors), ROWS_PER_BLOCK):
+        block = vectors[start : start + ROWS_PER_BLOCK].astype(np.float64)
         gram += block.T @ block
     squares = np.linalg.eigvalsh(gram)[::-1]
-    floor = len(gram) * np.finfo(np.float64).eps * squares[0]
-    return np.sqrt(np.where(squares > max(floor, 0.0), squares, 0.0))
+    rounding = len(gram) * np.finfo(np.float64).eps * squares[0]
+    return np.sqrt(np.where(squares > max(rounding, 0.0), squares, 0.0))
 
 
 def effective_rank(vectors: NDArray[Any]) -> float:
-    """How many directions ``[N, d]`` vectors really use: exp of the entropy of their normalised singular values.
+    """How many directions vectors ``[N, d]`` use: exp of the entropy of their singular values.
 
-    d when all directions are equally strong, 1 when all vectors lie on one line, 0 when all are zero.
+    It is d where all directions are equally strong, 1 where all vectors lie on one line, 0 where
+    all are zero.
     """
     values = singular_values(vectors)
     values = values[values > 0]
     if len(values) == 0:
         return 0.0
-    share = values / values.sum()
-    return float(np.exp(-(share * np.log(share)).sum()))
+    shares = values / values.sum()
+    return float(np.exp(-(shares * np.log(shares)).sum()))
 
 
 def dead_dimensions(vectors: NDArray[Any]) -> int:
-    """How many of the d columns of ``[N, d]`` hardly vary: by less than a millionth of the one that varies most."""
-    spread = vectors.std(axis=0, dtype=np.float64)
-    return int((spread <= 1e-6 * spread.max()).sum())
+    """How many columns of ``[N, d]`` vary by less than a millionth of the one that varies most."""
+    deviations = vectors.std(axis=0, dtype=np.float64)
+    return int((deviations <= 1e-6 * deviations.max()).sum())

@@ -12,20 +12,20 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-Printed: TypeAlias = tuple[float, float | None]
+PrintedScore: TypeAlias = tuple[float, float | None]
 """Mean and standard deviation as the paper prints them; None if it prints no deviation."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """One method on one data set: ours, over ``runs`` encoders, beside the paper's."""
+    """One method on one data set: our score over ``runs`` encoders, and the paper's."""
 
     method: str
     metric: str
     mean: float
     std: float
     runs: int
-    paper: Printed | None
+    paper: PrintedScore | None
     seconds: float
     splits: int = 1
     """The number of splits; the score of a run is the mean over them."""
@@ -33,46 +33,62 @@ class Row:
     """The standard deviation of one encoder's scores over the splits."""
     costs: tuple[float, ...] = ()
     """The distinct values of the regularisation C that were chosen on validation nodes."""
-    beside: dict[str, float] = field(default_factory=dict)
+    other_metrics: dict[str, float] = field(default_factory=dict)
     """Other scores of the same predictions, fractions of 1, by name; see `Score`."""
 
     def to_dict(self) -> dict[str, Any]:
-        """The row as ``--json`` writes it."""
-        paper = None if self.paper is None else {"mean": self.paper[0], "std": self.paper[1]}
-        values = {**asdict(self), "paper": paper, "costs": list(self.costs)}
-        return {name: value for name, value in values.items() if value or name != "beside"}
+        """The row as ``--json`` writes it, where other metrics are called "beside"."""
+        values = asdict(self)
+        values["costs"] = list(self.costs)
+        if self.paper is not None:
+            mean, std = self.paper
+            values["paper"] = {"mean": mean, "std": std}
+        other_metrics = values.pop("other_metrics")
+        if other_metrics:
+            values["beside"] = other_metrics
+        return values
 
 
 def summarise(
     method: str,
     scores: Sequence[float] | NDArray[np.float64],
     seconds: float,
-    paper: Printed | None,
+    paper: PrintedScore | None,
     metric: str = "accuracy",
 ) -> Row:
     """Summarise the scores of a method (fractions of 1, one per run) as a row.
 
-    A run is one trained encoder, so the deviation is over encoders, never over probes of one encoder. It is the sample
-    standard deviation (divided by n - 1); 0 for a single run.
+    A run is one trained encoder, so the deviation is over encoders, never over probes of one
+    encoder. It is the sample standard deviation (divided by n - 1); 0 for a single run.
     """
-    values = np.asarray(scores, dtype=np.float64) * (100 if metric == "accuracy" else 1)
+    unit = 100 if metric == "accuracy" else 1
+    values = np.asarray(scores, dtype=np.float64) * unit
     std = float(values.std(ddof=1)) if len(values) > 1 else 0.0
     return Row(method, metric, float(values.mean()), std, len(values), paper, seconds)
 
 
-def over_encoders(scored: Sequence[Sequence[Row]]) -> list[Row]:
-    """The rows of several encoders as one each: the mean of their means, the deviation over encoders."""
-    found = []
-    for rows in zip(*scored, strict=True):
-        means, first = np.array([row.mean for row in rows]), rows[0]
-        std, seconds = float(means.std(ddof=1)), sum(row.seconds for row in rows)
-        found.append(
-            Row(first.method, first.metric, float(means.mean()), std, len(rows), None, seconds)
+def over_encoders(rows_of_encoders: Sequence[Sequence[Row]]) -> list[Row]:
+    """One row for each method over several encoders: the mean and the deviation of their means."""
+    summaries = []
+    for rows in zip(*rows_of_encoders, strict=True):
+        means = np.array([row.mean for row in rows])
+        summary = Row(
+            rows[0].method,
+            rows[0].metric,
+            mean=float(means.mean()),
+            std=float(means.std(ddof=1)),
+            runs=len(rows),
+            paper=None,
+            seconds=sum(row.seconds for row in rows),
         )
-    return found
+        summaries.append(summary)
+    return summaries
 
 
 def score_text(mean: float, std: float | None, metric: str) -> str:
     """Format a score: accuracy as ``82.0 ± 0.7``, micro-F1 as ``0.638 ± 0.002``."""
     digits = 1 if metric == "accuracy" else 3
-    return f"{mean:.{digits}f}" + (f" ± {std:.{digits}f}" if std else "")
+    text = f"{mean:.{digits}f}"
+    if std:
+        text += f" ± {std:.{digits}f}"
+    return text

@@ -13,7 +13,7 @@ from infomax.errors import InputError, format_count, shorten, warn
 Splits: TypeAlias = Mapping[str, NDArray[np.bool_]]
 """Name ("train", "validation", "test") -> ``[N]`` bool."""
 
-PARTS = ("train", "validation", "test")
+SPLIT_PARTS = ("train", "validation", "test")
 SMALLEST_CLASS = 3
 """Labelled nodes of a class, at least, so that it can have one in each part."""
 FOLDS = 5
@@ -23,9 +23,10 @@ RANDOM_SPLITS = 10
 NODES_PER_CLASS = 200
 """Labelled nodes per class, in the mean, from which random splits 10/10/80 are taken.
 
-Below, a tenth of them is too few to train on. Of Cora's vectors (84.7 % on all nodes), with 40 nodes per class drawn,
-random splits find 76.9 % and five folds 83.9; with 160 random splits find 82.9. How far the default is above the
-untrained encoder is found with an error of 14.5 and 1.7 points with 40 nodes (`python -m benchmarks.folds`).
+Below, a tenth of them is too few to train on. Of Cora's vectors (84.7 % on all nodes), with 40
+nodes per class drawn, random splits find 76.9 % and five folds 83.9; with 160 random splits find
+82.9. How far the default is above the untrained encoder is found with an error of 14.5 and 1.7
+points with 40 nodes (`python -m benchmarks.folds`).
 """
 FEW_CLASSES = 10
 """Numbers with at most so many different values are classes, whatever else they are."""
@@ -34,7 +35,7 @@ NODES_PER_NUMBER = 20
 
 
 def encode_labels(column: NDArray[Any]) -> tuple[NDArray[np.int64], list[str]]:
-    """Codes ``[N]`` (-1: unknown) and the C class names, in sorted order, of a column ``[N]`` of labels.
+    """Codes ``[N]``, -1 where unknown, and the sorted class names of a column ``[N]`` of labels.
 
     Unknown are "" and None among text and -1 among integers. Integer classes are sorted as numbers.
     """
@@ -50,18 +51,18 @@ def encode_labels(column: NDArray[Any]) -> tuple[NDArray[np.int64], list[str]]:
         values = np.array(texts, dtype=object)
         is_known = values != ""
 
-    classes, known_codes = np.unique(values[is_known], return_inverse=True)
+    classes, codes_of_labelled = np.unique(values[is_known], return_inverse=True)
     if len(classes) < 2:
         found = f"{len(classes)} among {format_count(int(is_known.sum()), 'labelled node')}"
         raise InputError("labels", "at least two classes", found)
 
     codes = np.full(len(column), -1, dtype=np.int64)
-    codes[is_known] = known_codes
+    codes[is_known] = codes_of_labelled
     return codes, [str(name) for name in classes]
 
 
 def check_classes(where: str, codes: NDArray[np.int64], classes: Sequence[str]) -> None:
-    """Refuse labels that most nodes have alone, and warn of numbers that are rather a quantity than classes."""
+    """Refuse labels that most nodes have alone; warn of numbers that look like a quantity."""
     if len(classes) <= FEW_CLASSES:
         return
     class_sizes = np.bincount(codes[codes >= 0], minlength=len(classes))
@@ -84,15 +85,18 @@ def check_classes(where: str, codes: NDArray[np.int64], classes: Sequence[str]) 
         )
 
 
-FLAGS = {"": -1, "-1": -1, "0": 0, "0.0": 0, "false": 0, "1": 1, "1.0": 1, "true": 1}
-"""What a flag may be as text."""
+CODE_OF_FLAG = {"": -1, "-1": -1, "0": 0, "0.0": 0, "false": 0, "1": 1, "1.0": 1, "true": 1}
+"""The code of each text that is a flag."""
 
 
 def encode_flags(values: NDArray[Any], where: str) -> NDArray[np.int8]:
-    """Codes (1: the node has the label, 0: it has not, -1: unknown) of flags, as numbers or text, of any shape."""
+    """Codes of flags, which are numbers or text, of any shape.
+
+    A code is 1 where a node has the label, 0 where it does not, and -1 where that is unknown.
+    """
     flags = values
     if values.dtype.kind in "OUS":
-        codes = [FLAGS.get(str(flag).lower(), np.nan) for flag in values.flat]
+        codes = [CODE_OF_FLAG.get(str(flag).lower(), np.nan) for flag in values.flat]
         flags = np.array(codes).reshape(values.shape)
 
     is_wrong = ~np.isin(flags, (-1, 0, 1))
@@ -106,13 +110,16 @@ def encode_flags(values: NDArray[Any], where: str) -> NDArray[np.int8]:
     return flags.astype(np.int8)
 
 
-def known(codes: NDArray[Any]) -> NDArray[np.bool_]:
-    """The labelled nodes ``[N]``, of codes ``[N]`` or ``[N, C]``: those whose codes are all known."""
+def is_labelled(codes: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which nodes ``[N]`` are labelled: those whose codes ``[N]`` or ``[N, C]`` are all known."""
     return np.asarray((codes >= 0).reshape(len(codes), -1).all(axis=1))
 
 
 def nodes_by_class(codes: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-    """The nodes of each class that has enough of them for three parts, ascending; refused where none has."""
+    """The nodes, ascending, of each class that has enough of them for three parts.
+
+    Labels of which no class has enough are refused.
+    """
     labelled = np.flatnonzero(codes >= 0)
     class_sizes = np.unique(codes[labelled], return_counts=True)[1]
     if not (class_sizes >= SMALLEST_CLASS).any():
@@ -129,7 +136,8 @@ def nodes_by_class(codes: NDArray[np.int64]) -> list[NDArray[np.int64]]:
 def random_splits(codes: NDArray[np.int64], seed: int, count: int = 1) -> list[Splits]:
     """``count`` stratified splits of the labelled nodes: 10 % train, 10 % validation, 80 % test.
 
-    Each class has at least one node in every part; classes of fewer than three nodes cannot, so they are in none.
+    Each class has at least one node in every part; classes of fewer than three nodes cannot, so
+    they are in none.
 
     Shapes:
         codes: ``[N]``, -1 where unknown.
@@ -138,7 +146,7 @@ def random_splits(codes: NDArray[np.int64], seed: int, count: int = 1) -> list[S
     groups = nodes_by_class(codes)
     splits: list[Splits] = []
     for _ in range(count):
-        masks = {name: np.zeros(len(codes), dtype=bool) for name in PARTS}
+        masks = {name: np.zeros(len(codes), dtype=bool) for name in SPLIT_PARTS}
         for group in groups:
             members = generator.permutation(group)
             tenth = max(1, round(len(members) / 10))
@@ -186,14 +194,15 @@ def splits_for(
 ) -> tuple[list[Splits], str]:
     """The splits to score on, and their name for a title.
 
-    They are the graph's own split; else stratified folds where there are fewer labelled nodes per class than
-    ``nodes_per_class``, or where ``folds`` are asked for; else ``count`` random splits 10/10/80 %.
+    They are the graph's own split; else stratified folds where there are fewer labelled nodes per
+    class than ``nodes_per_class``, or where ``folds`` are asked for; else ``count`` random splits
+    10/10/80 %.
     """
-    if own_split is not None and set(PARTS) <= set(own_split) and folds is None:
+    if own_split is not None and set(SPLIT_PARTS) <= set(own_split) and folds is None:
         return [own_split], "the data set's split"
 
     # Of several labels per node, all labelled nodes are one stratum.
-    strata = codes if codes.ndim == 1 else known(codes) - 1
+    strata = codes if codes.ndim == 1 else is_labelled(codes) - 1
     groups = nodes_by_class(strata)
     labelled_nodes = sum(len(group) for group in groups)
     class_count = len(groups) if codes.ndim == 1 else 2

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from infomax.errors import InputError
 from infomax.estimator import DGI
 from infomax.evaluation.probes import Probe, Score, score_splits
-from infomax.evaluation.results import Printed, Row, score_text, summarise
-from infomax.evaluation.splits import PARTS, Splits, encode_labels, known
+from infomax.evaluation.results import PrintedScore, Row, score_text, summarise
+from infomax.evaluation.splits import SPLIT_PARTS, Splits, encode_labels, is_labelled
 from infomax.graphs.graph import Graph
 from infomax.kernels.device import choose_device
 from infomax.progress import Progress, part, silent
@@ -76,7 +76,7 @@ def compare(
     graph, device = model.graph_, choose_device(model.device)
     nodes = None
     if graph.table.mapped:  # only the labelled nodes are read
-        nodes = np.flatnonzero(known(codes))
+        nodes = np.flatnonzero(is_labelled(codes))
         codes = codes[nodes]
         splits = [{name: mask[nodes] for name, mask in split.items()} for split in splits]
 
@@ -131,8 +131,8 @@ def advice(rows: Sequence[Row], run: str = "RUN") -> list[str]:
         if row.method == GUESS:
             if ours.mean <= row.mean or our_score == their_score:
                 told = f"{ours.method} is no better than the majority: {our_score} against {their_score}."
-                if "AUC" in ours.beside:
-                    told += f" Its AUC is {ours.beside['AUC']:.2f}, where guessing has 0.50."
+                if "AUC" in ours.other_metrics:
+                    told += f" Its AUC is {ours.other_metrics['AUC']:.2f}, where guessing has 0.50."
                 lines.append(told)
             continue
 
@@ -164,7 +164,7 @@ def vectors_row(
     began: float | None = None,
     fixed: bool = False,
     metric: str | None = None,
-    paper: Printed | None = None,
+    paper: PrintedScore | None = None,
     device: torch.device | str = "cpu",
     progress: Progress = silent,
 ) -> Row:
@@ -186,16 +186,17 @@ def majority(codes: NDArray[Any], splits: Sequence[Splits], method: str = GUESS)
     began, scores = time.perf_counter(), []
     for split in splits:
         counted = codes[
-            np.any([split[part] for part in PARTS[:2] if part in split], axis=0) & known(codes)
+            np.any([split[part] for part in SPLIT_PARTS[:2] if part in split], axis=0)
+            & is_labelled(codes)
         ]
-        test = codes[split["test"] & known(codes)]
+        test = codes[split["test"] & is_labelled(codes)]
         if codes.ndim == 2:
             answer = np.broadcast_to(counted.mean(0) > 0.5, test.shape)
         else:
             answer = np.full(len(test), np.bincount(counted).argmax())
         score = Score.of(answer[None], test)
         scores.append(
-            dataclasses.replace(score, beside=score.beside | {"AUC": 0.5})
+            dataclasses.replace(score, other_metrics=score.other_metrics | {"AUC": 0.5})
             if codes.ndim == 1
             else score
         )
@@ -209,7 +210,9 @@ def mean_over(scores: Iterable[Score]) -> float:
 
 def chosen_costs(scores: Iterable[Score]) -> tuple[float, ...]:
     """The distinct values of C that were chosen on validation nodes, ascending; none for a probe without C."""
-    return tuple(sorted({score.chosen["C"] for score in scores if "C" in score.chosen}))
+    return tuple(
+        sorted({score.hyperparameters["C"] for score in scores if "C" in score.hyperparameters})
+    )
 
 
 def _row(
@@ -218,22 +221,27 @@ def _row(
     began: float,
     values: Sequence[float] | NDArray[np.float64],
     metric: str,
-    paper: Printed | None = None,
+    paper: PrintedScore | None = None,
 ) -> Row:
     """The row of values, one per run, with the deviation of the scores over splits and the chosen values of C."""
     row = summarise(method, values, time.perf_counter() - began, paper, metric)
     over = summarise(method, [score.value for score in scores], 0, None, metric)
-    beside = {
-        name: float(np.mean([score.beside[name] for score in scores])) for name in scores[0].beside
+    other_metrics = {
+        name: float(np.mean([score.other_metrics[name] for score in scores]))
+        for name in scores[0].other_metrics
     }
     return dataclasses.replace(
-        row, splits=len(scores), split_std=over.std, costs=chosen_costs(scores), beside=beside
+        row,
+        splits=len(scores),
+        split_std=over.std,
+        costs=chosen_costs(scores),
+        other_metrics=other_metrics,
     )
 
 
 def labelled(graph: Graph) -> tuple[NDArray[Any], Splits]:
     """Codes ``[N]`` or ``[N, C]`` of a graph's first label column, and its own split."""
-    if not graph.labels or not set(PARTS) <= set(graph.splits):
+    if not graph.labels or not set(SPLIT_PARTS) <= set(graph.splits):
         raise InputError("graph", "labels and a split", f"labels {list(graph.labels)}")
     values = next(iter(graph.labels.values()))
     return values if values.ndim == 2 else encode_labels(values)[0], graph.splits

@@ -52,7 +52,7 @@ class EdgeScores:
 class _Task(NamedTuple):
     """The pairs to score, among nodes of one type or of two after one another, and the edges that are known."""
 
-    pairs: links.Pairs
+    pairs: links.NodePairs
     adjacency: sparse.csr_array
     known_links: Links | None
     others: list[str]

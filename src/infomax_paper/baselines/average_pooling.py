@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn.functional import leaky_relu
 
 from infomax.evaluation.probes import Score
-from infomax.evaluation.splits import known
+from infomax.evaluation.splits import is_labelled
 from infomax.graphs.graph import Graph
 from infomax.kernels import Backend
 from infomax.kernels.initialisation import generators, glorot
@@ -198,7 +198,7 @@ def average_pooling(
     )
     settings = settings or (ONE_GRAPH if graph.groups is None else MANY_GRAPHS)
     everything = whole(scaled, device)
-    held_out = graph.splits["validation"] & known(codes)
+    held_out = graph.splits["validation"] & is_labelled(codes)
 
     @torch.no_grad()
     def predict(model: AveragePooling) -> NDArray[Any]:

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn.functional import embedding_bag, prelu
 
 from infomax.arrays.scaling import Scale
-from infomax.evaluation.splits import known
+from infomax.evaluation.splits import is_labelled
 from infomax.graphs.graph import Graph
 from infomax.kernels import Backend
 from infomax.kernels.initialisation import generators, glorot
@@ -157,7 +157,7 @@ def gcn(
         shared.training_codes(graph, codes, device),
     )
     everything = whole(scaled, device)
-    held_out = np.flatnonzero(graph.splits["validation"] & known(codes))
+    held_out = np.flatnonzero(graph.splits["validation"] & is_labelled(codes))
     rows, checks = (torch.from_numpy(values).to(device) for values in (held_out, codes[held_out]))
 
     @torch.no_grad()

@@ -21,7 +21,7 @@ from infomax.errors import InputError, shorten, suggest
 from infomax.estimator import DGI
 from infomax.evaluation.probes import Probe, Score
 from infomax.evaluation.results import summarise
-from infomax.evaluation.splits import known
+from infomax.evaluation.splits import is_labelled
 from infomax.graphs.graph import Graph
 from infomax.io.atomic import make_folder, write_text
 from infomax.io.json import read_json, write_json
@@ -169,7 +169,7 @@ class Cell:
         hidden = np.where(splits["test"].reshape(-1, *[1] * (codes.ndim - 1)), -1, codes)
         output = row.runs[self.dataset](graph.replace(labels={}), hidden, seed, device)
         if row.kind == "predictions":
-            test = splits["test"] & known(codes)
+            test = splits["test"] & is_labelled(codes)
             scores = Score.of(output[test][None], codes[test]).values
         else:
             scores = probe(output, codes, splits, seed=seed, device=device).values
