@@ -91,11 +91,11 @@ def test_positions_are_eigenvectors_of_the_normalised_graph_as_hops_weigh_them(g
     scale = 1 / np.sqrt(np.maximum(a.sum(1), 1))  # a node without edges has zeros
     values, vectors = (one[..., ::-1] for one in np.linalg.eigh(scale[:, None] * a * scale))
     model = DGI(4, epochs=0, vectors="positions").fit(graph)
-    places = model.fitted_.positions
-    assert places.values[0] == 0  # no part of the graph is small
-    np.testing.assert_allclose(places.values[1:], values[: places.width], atol=1e-3)
+    positions = model.fitted_.positions
+    assert positions.values[0] == 0  # no part of the graph is small
+    np.testing.assert_allclose(positions.values[1:], values[: positions.width], atol=1e-3)
     first = vectors[:, :5] * sum(values[:5] ** power for power in range(2, 25))
-    np.testing.assert_allclose(np.abs(places.of_type("")[:, :5]), np.abs(first), atol=1e-3)
+    np.testing.assert_allclose(np.abs(positions.of_type("")[:, :5]), np.abs(first), atol=1e-3)
 
 
 def test_all_types_stand_in_one_space():

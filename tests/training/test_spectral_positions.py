@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -12,11 +14,11 @@ from infomax import Graph
 from infomax.arrays.relations import Relation
 from infomax.io.nodes import Nodes
 from infomax.kernels import Backend
-from infomax.training import spectral_positions
 from infomax.training.spectral_positions import (
     PositionSettings,
     SpectralPositions,
     connected_parts,
+    edges_both_ways,
     fit_spectral_positions,
     received,
 )
@@ -49,35 +51,35 @@ def mixed_graph(seed: int = 0, people: int = 60, films: int = 30) -> Graph:
 
 def dense_edges(graph: Graph, rows: dict[str, slice]) -> np.ndarray:
     """The weights between all nodes ``[N, N]``: those of an edge with a direction count once at each of its ends."""
-    whole = np.zeros((max(part.stop for part in rows.values()),) * 2)
+    weights = np.zeros((max(part.stop for part in rows.values()),) * 2)
     for relation in graph.relations:
         block = relation.edges.matrix().toarray()
         sources, targets = rows[relation.source], rows[relation.target]
-        whole[sources, targets] += block
+        weights[sources, targets] += block
         if relation.directed or not relation.within_one_type:
-            whole[targets, sources] += block.T
-    return whole
+            weights[targets, sources] += block.T
+    return weights
 
 
 @pytest.mark.parametrize("make", [mixed_graph, typed_graph])
 def test_positions_are_eigenvectors_of_all_relations_together(make):
     graph = make()
-    places = fit_spectral_positions(graph, CPU)
-    edges = dense_edges(graph, places.rows)
+    positions = fit_spectral_positions(graph, CPU)
+    edges = dense_edges(graph, positions.rows_of_type)
     strength = edges.sum(axis=1)
-    scale = 1 / np.sqrt(strength + places.values[0])
+    scale = 1 / np.sqrt(strength + positions.values[0])
     expected = np.linalg.eigvalsh(scale[:, None] * edges * scale)[::-1]
-    np.testing.assert_allclose(places.table[:, 0], strength + places.values[0], rtol=1e-5)
-    np.testing.assert_allclose(places.values[1:9], expected[:8], atol=2e-3)
+    np.testing.assert_allclose(positions.table[:, 0], strength + positions.values[0], rtol=1e-5)
+    np.testing.assert_allclose(positions.values[1:9], expected[:8], atol=2e-3)
 
 
 def test_a_known_node_stands_near_its_neighbours_where_it_is():
     """P V = V s: by the links of a known node to all its neighbours its own row comes out again."""
     graph = typed_graph()
-    places = fit_spectral_positions(graph, CPU)
+    positions = fit_spectral_positions(graph, CPU)
     rows = np.arange(graph.num_nodes)
-    found = places.near(received(graph, rows), len(rows))
-    known = places.table[places.rows["paper"]]
+    found = positions.rows_from_links(received(graph, rows), len(rows))
+    known = positions.table[positions.rows_of_type["paper"]]
     np.testing.assert_allclose(found[:, 0], known[:, 0], rtol=1e-5)
     np.testing.assert_allclose(
         found[:, 1:6], known[:, 1:6], atol=1e-3 * np.abs(known[:, 1:6]).max()
@@ -98,39 +100,39 @@ def chain(known: int, new: int) -> tuple[Graph, Graph]:
 
 def test_new_nodes_are_placed_once_up_to_four_edges_from_known_ones():
     earlier, later = chain(known=20, new=6)
-    places = fit_spectral_positions(earlier, CPU)
-    moved = places.moved(earlier, later)
-    np.testing.assert_array_equal(moved.table[:20], places.table)
+    positions = fit_spectral_positions(earlier, CPU)
+    later_positions = positions.for_later_graph(earlier, later)
+    np.testing.assert_array_equal(later_positions.table[:20], positions.table)
     # The first new node stands where node 0 alone puts it: what comes after it in the chain does not move it.
-    lone = places.moved(earlier, later.part(np.arange(26) <= 20))
-    first = moved.table[20, 1:] / np.linalg.norm(moved.table[20, 1:])
+    lone = positions.for_later_graph(earlier, later.part(np.arange(26) <= 20))
+    first = later_positions.table[20, 1:] / np.linalg.norm(later_positions.table[20, 1:])
     np.testing.assert_allclose(
         first, lone.table[20, 1:] / np.linalg.norm(lone.table[20, 1:]), atol=1e-5
     )
-    placed = (moved.table[20:] != 0).any(axis=1)
+    placed = (later_positions.table[20:] != 0).any(axis=1)
     assert placed.tolist() == [True, True, True, True, False, False]
 
 
 def test_types_that_come_or_go_later_change_nothing_for_the_others():
     graph = typed_graph()
-    places = fit_spectral_positions(graph, CPU)
+    positions = fit_spectral_positions(graph, CPU)
     without = Graph(
         {name: graph.nodes[name] for name in ("author", "paper")},
         tuple(one for one in graph.relations if "subject" not in (one.source, one.target)),
         "paper",
     )
     np.testing.assert_array_equal(
-        places.moved(graph, without).of_type("paper"), places.of_type("paper")
+        positions.for_later_graph(graph, without).of_type("paper"), positions.of_type("paper")
     )
     fewer = fit_spectral_positions(without, CPU)
-    more = fewer.moved(without, graph)
+    more = fewer.for_later_graph(without, graph)
     np.testing.assert_array_equal(more.of_type("paper"), fewer.of_type("paper"))
     assert (more.of_type("subject") != 0).any(axis=1).all()
     # A new type that changes no other: only its own nodes are placed.
     alone = Graph(
         {**without.nodes, "tag": Nodes.of(3, np.ones((3, 1)))}, without.relations, "paper"
     )
-    assert isinstance(fewer.moved(without, alone), SpectralPositions)
+    assert isinstance(fewer.for_later_graph(without, alone), SpectralPositions)
 
 
 def parts_graph(sizes: list[int], seed: int = 0) -> Graph:
@@ -151,10 +153,9 @@ def parts_graph(sizes: list[int], seed: int = 0) -> Graph:
 def test_connected_parts_are_those_of_scipy():
     graph = parts_graph([300, 40, 7, 2, 2, 2, 1])
     rows = {"": slice(0, graph.num_nodes)}
-    for blocks in (10, 1 << 20):
-        lists = spectral_positions._edge_lists(graph, rows)
-        seen = np.ones(graph.num_nodes, bool)
-        found = connected_parts(lists, seen, entries=blocks)
+    for entries_per_block in (10, 1 << 20):
+        edge_lists = edges_both_ways(graph, rows, entries_per_block)
+        found = connected_parts(edge_lists, np.ones(graph.num_nodes, bool))
         count, expected = sparse.csgraph.connected_components(graph.adjacency, directed=False)
         assert len(np.unique(found)) == count
         assert len({*zip(found.tolist(), expected.tolist(), strict=True)}) == count
@@ -184,23 +185,23 @@ def test_large_graphs_have_fewer_positions_that_are_as_exact_as_they_say(make):
     assert large.width == 12
     np.testing.assert_allclose(large.values[1:], usual.values[1:13], atol=1.1e-2)
     np.testing.assert_allclose(large.table[:, 0], usual.table[:, 0], rtol=1e-6)
-    edges = dense_edges(graph, large.rows)
+    edges = dense_edges(graph, large.rows_of_type)
     scale = np.where(edges.sum(axis=1) > 0, 1 / np.sqrt(np.maximum(large.table[:, 0], 1e-9)), 0)
-    vectors = np.concatenate([large.singular(node_type) for node_type in large.rows])
+    vectors = np.concatenate(
+        [large.singular_vectors(node_type) for node_type in large.rows_of_type]
+    )
     residuals = (scale[:, None] * edges * scale) @ vectors - vectors * large.values[1:]
     assert np.linalg.norm(residuals, axis=0).max() < 1.1e-2
 
 
 @pytest.mark.parametrize("settings", [LARGE, PositionSettings()])
-def test_positions_are_the_same_in_memory_and_on_disk_and_in_blocks(
-    settings, tmp_path, monkeypatch
-):
+def test_positions_are_the_same_in_memory_and_on_disk_and_in_blocks(settings, tmp_path):
     graph = parts_graph([150, 30, 2, 2])
     expected = fit_spectral_positions(graph, CPU, settings=settings)
     graph.save(tmp_path / "g.graph")
-    monkeypatch.setattr(spectral_positions, "ENTRIES_PER_BLOCK", 40)
-    found = fit_spectral_positions(Graph.open(tmp_path / "g.graph"), CPU, settings=settings)
-    again = fit_spectral_positions(Graph.open(tmp_path / "g.graph"), CPU, settings=settings)
+    in_blocks = replace(settings, entries_per_block=40)
+    found = fit_spectral_positions(Graph.open(tmp_path / "g.graph"), CPU, settings=in_blocks)
+    again = fit_spectral_positions(Graph.open(tmp_path / "g.graph"), CPU, settings=in_blocks)
     np.testing.assert_allclose(found.values, expected.values, atol=1e-5)
     scale = np.abs(expected.table[:, 1:]).max()
     np.testing.assert_allclose(found.table[:, 1:], expected.table[:, 1:], atol=2e-3 * scale)

@@ -107,7 +107,8 @@ class FittedModel:
 
     def singular_vectors_of_type(self, node_type: str) -> Embeddings:
         """The singular vectors ``[n, K]`` of the whole graph at the nodes of a type, the leading first."""
-        return self._at_nodes(node_type, self._checked_positions(node_type).singular(node_type))
+        vectors = self._checked_positions(node_type).singular_vectors(node_type)
+        return self._at_nodes(node_type, vectors)
 
     def _checked_positions(self, node_type: str) -> SpectralPositions:
         """The positions; refused where there is no such type, or vectors have none."""

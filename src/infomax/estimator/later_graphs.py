@@ -93,7 +93,7 @@ def later_model(
     later = replace(
         fitted,
         graph=graph,
-        positions=fitted.positions and fitted.positions.moved(fitted.graph, graph),
+        positions=fitted.positions and fitted.positions.for_later_graph(fitted.graph, graph),
         trained_on=fitted.trained_on or runs.describe(fitted.graph),
         vectors=None,
     )

@@ -53,7 +53,7 @@ def vectors_of_new_nodes(
         if recipe.half_lives:
             outside_parts["pooled"] = Decayed(later, recipe)[new_rows]
         if fitted.positions is not None:
-            near_neighbours = fitted.positions.near(received(later, new_rows), new_count)
+            near_neighbours = fitted.positions.rows_from_links(received(later, new_rows), new_count)
             outside_parts["positions"] = near_neighbours[:, 1:]
         vectors = embed_near(recipe, later, new_rows, backend, outside_parts)
 

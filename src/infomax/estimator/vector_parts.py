@@ -110,7 +110,7 @@ def parts_outside_embedder(
     if recipe.half_lives:
         parts["pooled"] = Decayed(graph, recipe)
     if positions is not None and "positions" in recipe.parts:
-        parts["positions"] = positions.moved(known_graph, graph).of_type(graph.node_type)
+        parts["positions"] = positions.for_later_graph(known_graph, graph).of_type(graph.node_type)
     return parts
 
 
