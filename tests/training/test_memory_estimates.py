@@ -79,16 +79,18 @@ def test_estimates_are_within_a_factor_of_two(name: str, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("n", "degree", "entries"), [(30_000, 6, 1 << 12), (30_000, 6, 1 << 17), (3_000, 150, 1 << 17)]
+    ("n", "degree", "edges_per_block"), [(30_000, 6, 1 << 12), (30_000, 6, 1 << 17), (3_000, 150, 1 << 17)]
 )
 def test_the_estimate_for_positions_is_within_a_factor_of_two(
-    n, degree, entries, tmp_path, monkeypatch
+    n, degree, edges_per_block, tmp_path, monkeypatch
 ) -> None:
-    monkeypatch.setattr("infomax.arrays.positions.ENTRIES", entries)
-    monkeypatch.setattr("infomax.arrays.positions.LAST", 2)  # hops take turns in the same tables
+    # Hops take turns in the same tables.
+    monkeypatch.setattr("infomax.arrays.positions.LAST_HOP", 2)
     graph = graph_of(n, degree, 1)
-    asked = asked_for(lambda: positions(graph.edges, graph.ids), tmp_path)
-    assert 0.5 < positions_bytes(graph.edges) / asked < 2
+    asked = asked_for(
+        lambda: positions(graph.edges, graph.ids, edges_per_block=edges_per_block), tmp_path
+    )
+    assert 0.5 < positions_bytes(graph.edges, edges_per_block) / asked < 2
 
 
 def test_positions_that_do_not_fit_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

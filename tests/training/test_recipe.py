@@ -204,7 +204,6 @@ def test_unseen_nodes_decide_nothing():
 def test_a_graph_folder_has_the_vectors_of_the_graph_in_memory(tmp_path, monkeypatch):
     monkeypatch.setattr("infomax.training.spectral_positions.ROWS_PER_BLOCK", 7)
     monkeypatch.setattr(engine, "BLOCK_ON_DISK", {"cpu": 7})
-    monkeypatch.setattr("infomax.arrays.positions.ENTRIES", 20)
     graph = random_graph(50, dense=True)
     graph.save(tmp_path / "g.graph")
     folder = Graph.open(tmp_path / "g.graph")

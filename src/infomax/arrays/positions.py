@@ -60,10 +60,10 @@ def positions(
     return total
 
 
-def positions_bytes(edges: Adjacency) -> int:
+def positions_bytes(edges: Adjacency, edges_per_block: int = EDGES_PER_BLOCK) -> int:
     """Estimate the peak bytes of `positions`."""
     # Three tables of all nodes; three of the nodes of a block of edges; P, in both directions.
-    table_rows = edges.n + min(edges.n, EDGES_PER_BLOCK)
+    table_rows = edges.n + min(edges.n, edges_per_block)
     directions = 2 if edges.directed else 1
     return 3 * 4 * POSITION_WIDTH * table_rows + 24 * edges.nnz * directions
 
