@@ -36,7 +36,7 @@ from infomax.evaluation.splits import SPLIT_PARTS, encode_labels, splits_for
 from infomax.io.union import whole_adjacency
 from infomax.kernels import Backend
 from infomax.neighbours.of_all import nearest
-from infomax.reports.comparison import untrained
+from infomax.reports.compared_vectors import untrained
 from infomax.training.own import directions
 
 NAMED = ("cora", "citeseer", "pubmed", "debian")

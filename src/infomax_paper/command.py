@@ -14,7 +14,7 @@ import typer
 from infomax.cli import show
 from infomax.cli.analyse import FILES, classes
 from infomax.cli.options import Device, Json, ProbeName, option
-from infomax.cli.runs import in_memory
+from infomax.cli.runs import read_into_memory
 from infomax.cli.settings import split_list
 from infomax.errors import InputError
 from infomax_paper.experiments import EXPERIMENTS
@@ -262,7 +262,7 @@ def figures(
         numbers = _cora_figures(out, runs, points, device)
     else:
         model = DGI.load(run, device=device)
-        in_memory(model)
+        read_into_memory(model)
         column = classes(model.graph_, labels)
         make_folder(out)
         with show.Steps("figures", None) as steps:

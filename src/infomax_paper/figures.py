@@ -18,7 +18,7 @@ from infomax.errors import format_count
 from infomax.estimator import DGI
 from infomax.progress import Progress, silent
 from infomax.reports.analysis import draw_pairs, named_groups
-from infomax.reports.comparison import untrained
+from infomax.reports.compared_vectors import untrained
 
 EXAMPLES = 100
 """Vectors of extreme scores that are shown, of either kind."""

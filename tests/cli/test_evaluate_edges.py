@@ -11,7 +11,7 @@ from shell import infomax, refused, write_graph
 
 from infomax import DGI, Embeddings
 from infomax.evaluation.links import cosines, draw_pairs, score
-from infomax.reports.edges import CLEARLY, edge_advice
+from infomax.reports.edges import CLEARLY_HIGHER, EdgeScore, edge_advice
 
 SEEN = "These edges were seen in training"
 SCORED = ("DGI", "Encoder alone", "Own alone", "Pooled alone", "Positions alone", "Random-Init")
@@ -215,7 +215,7 @@ def test_the_vectors_of_rows_are_written_and_a_row_that_is_higher_names_the_comm
     best = {row["method"]: row["auc"] for row in sorted(rows, key=lambda row: row["auc"])}
     for method in ("Random-Init", "SVD of the edges", "Positions alone"):
         is_named = f"{method} (" in outcome.out
-        assert is_named == (best[method] > best["DGI"] + CLEARLY)
+        assert is_named == (best[method] > best["DGI"] + CLEARLY_HIGHER)
         line = next((one for one in outcome.out.splitlines() if one.startswith(f"{method} (")), "")
         command = f"infomax evaluate {labelled} --edges --out FOLDER"
         if method == "Positions alone":
@@ -234,14 +234,10 @@ def test_the_vectors_of_rows_are_written_and_a_row_that_is_higher_names_the_comm
 
 
 def test_advice_about_edges_of_two_types_names_a_command():
+    command = "infomax evaluate RUN --edges --out FOLDER --pair film:rental"
     rows = [
-        {"method": "Positions", "score": "cosine", "auc": 0.7, "command": ""},
-        {
-            "method": "SVD of the edges",
-            "score": "cosine",
-            "auc": 0.8,
-            "command": "infomax evaluate RUN --edges --out FOLDER --pair film:rental",
-        },
+        EdgeScore("Positions", "cosine", auc=0.7, average_precision=0.7),
+        EdgeScore("SVD of the edges", "cosine", auc=0.8, average_precision=0.8, command=command),
     ]
     assert edge_advice(rows, "run/customer") == [
         "SVD of the edges (cosine) has a higher AUC: 0.800 against 0.700. "

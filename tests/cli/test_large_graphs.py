@@ -310,7 +310,7 @@ def test_map_and_report_of_a_sample_say_so(
     drawn = "40 nodes of 60, drawn at random with seed 3; neighbours are among these"
     assert f"map.html ({drawn}, " in outcome.out, outcome.err
     assert f'"drawn": "{drawn}"' in (tmp_path / "map.html").read_text()
-    monkeypatch.setattr(sys.modules["infomax.cli.analyse"], "SAMPLE", 50)
+    monkeypatch.setattr(sys.modules["infomax.cli.analyse"], "MOST_OF_A_FOLDER", 50)
     monkeypatch.setattr(
         analysis, "analyse", lambda *_, **options: iter([asked.append(options["rows"])][:0])
     )

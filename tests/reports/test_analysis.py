@@ -66,10 +66,9 @@ def test_pairs_are_scored_as_the_discriminator_does(regime):
     ).any()
 
 
-def test_pairs_of_many_nodes_are_a_sample(monkeypatch):
-    monkeypatch.setattr(analysis, "SAMPLE", 20)
+def test_pairs_of_many_nodes_are_a_sample():
     model = DGI(preset=SMALL, device="cpu", vectors="paper").fit(GRAPH)
-    pairs = analysis.draw_pairs(model)
+    pairs = analysis.draw_pairs(model, most_positives=20)
     assert len(pairs.nodes) == len(set(pairs.nodes.tolist())) == 20
     np.testing.assert_allclose(
         pairs.positives, model.transform(GRAPH).vectors[pairs.nodes], rtol=1e-4, atol=1e-6

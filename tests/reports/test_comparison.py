@@ -11,7 +11,7 @@ from sample_graphs import random_graph
 from infomax import DGI
 from infomax.evaluation.probes import paper_probe
 from infomax.evaluation.results import Row
-from infomax.reports.comparison import ROW, advice, compare
+from infomax.reports.comparison import STEPS_PER_ROW, advice, compare
 
 
 @pytest.fixture(scope="module")
@@ -76,14 +76,14 @@ def test_the_progress_counts_the_rows_and_raw_features_can_be_left_out(model, op
         model, codes, [split], paper_probe, **options, progress=lambda *step: told.append(step)
     )
     methods = [row.method for row in found][:-1]  # that of the majority takes no time
-    total = ROW * len(methods)
+    total = STEPS_PER_ROW * len(methods)
     assert told[0] == (0, "vectors")
     alone = ["Encoder alone", "Own alone", "Pooled alone", "Positions alone"]
     beside = ["Random-Init", "SVD of the edges", "Averaged features", "Raw features"]
     if not options.get("raw", True):
         beside = beside[:2]
     assert methods == ["DGI", *alone, *beside]
-    begun = [(ROW * at, name, total) for at, name in enumerate(methods)]
+    begun = [(STEPS_PER_ROW * at, name, total) for at, name in enumerate(methods)]
     assert list(dict.fromkeys(told[1:])) == begun  # one split: nothing is told within a row
     assert ("Raw features" in methods) == options.get("raw", True)
     assert not any("Raw" in line for line in advice(found)) or options.get("raw", True)

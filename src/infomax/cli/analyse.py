@@ -11,7 +11,7 @@ import typer
 from infomax.cli import show
 from infomax.cli.app import app
 from infomax.cli.options import Device, Threads, option
-from infomax.cli.runs import OfType, RunArgument, in_memory, sampled_rows
+from infomax.cli.runs import OfType, RunArgument, read_into_memory, sampled_rows
 from infomax.errors import InputError, library
 
 if TYPE_CHECKING:
@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from infomax.estimator import DGI
     from infomax.graphs.graph import Graph
 
-SAMPLE, SEED = 10_000, 0
-"""Nodes of a graph folder that are analysed, and the seed that draws them."""
+MOST_OF_A_FOLDER = 10_000
+"""Nodes of a graph folder that are analysed."""
+SAMPLE_SEED = 0
 FILES = "report.html, with all figures as .png and .svg and their numbers as .json"
 
 
@@ -55,70 +56,92 @@ def analyse(
     from infomax.reports import analysis
 
     if projection == "umap":
-        library("umap", "umap", "--projection umap")  # if it is missing, say so before the work
+        # If the library is missing, this is said before the work.
+        library("umap", "umap", "--projection umap")
     model = DGI.load(run, device=device)
-    rows, drawn = _sample(model, labels)
-    column = classes(model.graph_, labels, rows)
-    parts = {
-        name: mask if rows is None else mask[rows] for name, mask in model.graph_.splits.items()
-    }
-    splits = [] if column is None else splits_for(encode_labels(column)[0], parts)[0]
+    rows, sample_note = _sample(model, labels)
+    label_column = classes(model.graph_, labels, rows)
+    splits = []
+    if label_column is not None:
+        own_split = model.graph_.splits
+        if rows is not None:
+            own_split = {name: mask[rows] for name, mask in own_split.items()}
+        splits = splits_for(encode_labels(label_column)[0], own_split)[0]
     make_folder(out)
+
     with show.Steps("analysis", None) as steps:
         chapters = analysis.analyse(
-            model, column, splits, projection=projection, rows=rows, progress=steps.at
+            model, label_column, splits, projection=projection, rows=rows, progress=steps.at
         )
         title = f"What was learnt: {run.resolve().name}"
-        analysis.write_analysis(model, out, chapters, title=title, drawn=drawn, progress=steps.at)
+        analysis.write_analysis(
+            model, out, chapters, title=title, sample_note=sample_note, progress=steps.at
+        )
     show.wrote(f"{out}/{FILES}")
 
 
 def _sample(model: DGI, labels: str | None) -> tuple[NDArray[np.int64] | None, str]:
-    """The nodes to analyse where a run's graph is larger than memory, and a sentence about them."""
+    """The rows to analyse of a graph that is larger than memory, and a sentence about them."""
     graph = model.graph_
     if not model.preset_.regime.reads_folders or "seen" in graph.splits:
-        in_memory(model)
+        read_into_memory(model)
         return None, ""
-    own = {name: graph.labels[name] for name in graph.labels if labels in (None, name)}
-    column = next((column for column in own.values() if column.ndim == 1), None)
-    rows = sampled_rows(model, SAMPLE, SEED, column)
+
+    # Nodes with a label of the graph's own are drawn first: there may be few.
+    label_column = None
+    for name, column in graph.labels.items():
+        is_requested = labels is None or name == labels
+        if is_requested and column.ndim == 1:
+            label_column = column
+            break
+    rows = sampled_rows(model, MOST_OF_A_FOLDER, SAMPLE_SEED, label_column)
     if rows is None:
         return None, ""
-    first = "" if column is None else "labelled ones first, "
-    drawn = f"A sample of {len(rows):,} nodes, {first}drawn at random with seed {SEED}, of a graph folder with "
-    show.log.print(f"{drawn}{graph.num_nodes:,} nodes")
-    return rows, drawn
+    order = "" if label_column is None else "labelled ones first, "
+    sample_note = (
+        f"A sample of {len(rows):,} nodes, {order}drawn at random with seed {SAMPLE_SEED}, "
+        "of a graph folder with "
+    )
+    show.log.print(f"{sample_note}{graph.num_nodes:,} nodes")
+    return rows, sample_note
 
 
 def classes(
     graph: Graph, labels: str | None, rows: NDArray[np.int64] | None = None
 ) -> NDArray[Any] | None:
-    """The labels of the nodes ``[N]``: from a file, a label column, or the first usable one; None: there is none.
+    """The labels of the nodes ``[N]``; None where there are none.
 
-    With ``rows`` only of these nodes.
+    Args:
+        graph: the graph of the run.
+        labels: a label of the graph, or SOURCE:COLUMN. By default the first label of the graph
+            that has classes.
+        rows: ``[n]``, the rows of some nodes; then the labels are ``[n]``.
     """
-    from infomax.cli.labels import aligned, read_source, source_column
+    from infomax.cli.labels import LabelColumn, aligned, read_source, source_column
+
+    requested_rows: Any = slice(None) if rows is None else rows
+    if labels is None:
+        return _first_classes([column[requested_rows] for column in graph.labels.values()])
+
+    source_name, column_name = source_column(labels, graph) or LabelColumn("", labels)
+    source = read_source(source_name, [column_name], graph)
+    column: NDArray[Any] = source.labels[column_name]
+    if source_name:
+        column = aligned(graph.ids[requested_rows], source.ids, column)
+    else:
+        column = column[requested_rows]
+    if column.ndim != 1:
+        found = f"{column.shape[1]} in {labels}"
+        raise InputError("--labels", "a column with one label per node", found)
+    return column
+
+
+def _first_classes(columns: list[NDArray[Any]]) -> NDArray[Any] | None:
+    """The first label column whose classes can be split in three; names and constants cannot."""
     from infomax.evaluation.splits import encode_labels, random_splits
 
-    some: Any = slice(None) if rows is None else rows
-    if labels is None:
-        for column in graph.labels.values():
-            own: NDArray[Any] = column[some]
-            with suppress(
-                InputError
-            ):  # names and constants cannot be divided into three parts by class
-                random_splits(encode_labels(own)[0], seed=0)
-                return own
-        return None
-    source, name = source_column(labels, graph) or ("", labels)
-    found = read_source(source, [name], graph)
-    column = (
-        aligned(graph.ids[some], found.ids, found.labels[name])
-        if source
-        else found.labels[name][some]
-    )
-    if column.ndim != 1:
-        raise InputError(
-            "--labels", "a column with one label per node", f"{column.shape[1]} in {labels}"
-        )
-    return column
+    for column in columns:
+        with suppress(InputError):
+            random_splits(encode_labels(column)[0], seed=0)
+            return column
+    return None

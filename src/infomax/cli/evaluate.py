@@ -17,14 +17,16 @@ from infomax.errors import InputError, format_count, warn
 from infomax.io.column_names import format_list
 
 if TYPE_CHECKING:
-    from infomax.cli.labels import Asked
+    from collections.abc import Sequence
+
+    from infomax.cli.labels import RequestedLabels
     from infomax.embeddings import Embeddings, StoredEmbeddings
     from infomax.estimator import DGI
-    from infomax.reports.compared_vectors import ComparedVectors
+    from infomax.evaluation.results import Row
 
 
-def _has_labels(described: Mapping[str, Any], options: Mapping[str, Any]) -> bool:
-    """Whether a type of nodes has the labels that are asked for.
+def _has_labels(description: Mapping[str, Any], options: Mapping[str, Any]) -> bool:
+    """Whether a type of nodes of a run has the labels that a person named.
 
     A column of a table elsewhere does not say of which type it is, unless it is called TYPE.COLUMN.
     """
@@ -34,31 +36,45 @@ def _has_labels(described: Mapping[str, Any], options: Mapping[str, Any]) -> boo
 
     if options["edges"] or options["future"]:
         return True
-    labels = described["labels"]
-    node_type = described["type"]
-    wanted = options["labels"] or []
-    has_all = bool(labels or wanted)
-    for label in wanted:
-        if label_called(label, labels, node_type):
+
+    node_type = description["type"]
+    labels_of_run = description["labels"]
+    requested_labels = options["labels"] or []
+    if not requested_labels:
+        return bool(labels_of_run)
+
+    # All labels are looked at, since each of them may have to be refused.
+    has_all_labels = True
+    for label in requested_labels:
+        if label_called(label, labels_of_run, node_type):
             continue
         elsewhere = source_column(label, None)
         if elsewhere is None:
-            has_all = False
+            has_all_labels = False
             continue
-        owner = elsewhere[1].partition(".")[0].casefold()
-        if owner not in [name.casefold() for name in types_of(options["source"])]:
+        type_of_label = elsewhere.column.partition(".")[0].casefold()
+        type_names = [name.casefold() for name in types_of(options["source"])]
+        if type_of_label not in type_names:
             remedy = "Say of which type: --type TYPE, or SOURCE:TYPE.COLUMN."
             raise InputError("--labels", "labels of one type of nodes", label, remedy)
-        has_all = has_all and owner == node_type.casefold()
-    return has_all
+        if type_of_label != node_type.casefold():
+            has_all_labels = False
+    return has_all_labels
 
 
 LabelColumns = Annotated[
     list[str] | None,
     option(
         "SOURCE:COLUMN",
-        "Labels by node id, from a node table or any GRAPH (graph.npz:COLUMN); or COLUMN, of the run itself. "
-        "Repeated: columns of 0 and 1, one label each.",
+        "Labels by node id, from a node table or any GRAPH (graph.npz:COLUMN); or COLUMN, of the "
+        "run itself. Repeated: columns of 0 and 1, one label each.",
+    ),
+]
+IdColumn = Annotated[
+    str | None,
+    option(
+        "COLUMN",
+        "The column of ids in SOURCE.  [default: as in training, else id, else the first]",
     ),
 ]
 Probe = Annotated[
@@ -68,14 +84,25 @@ Probe = Annotated[
         f"{PROBE_HELP}  [default: validated; paper where a node may have several labels]",
     ),
 ]
-
-
 Folds = Annotated[
     int | None,
     option(
         "K",
-        "Score on K stratified folds.  [default: the data set's split; 5 where there are fewer than 200 labelled nodes "
-        "per class; else 10 random splits 10/10/80]",
+        "Score on K stratified folds.  [default: the data set's split; 5 where there are fewer "
+        "than 200 labelled nodes per class; else 10 random splits 10/10/80]",
+    ),
+]
+Raw = Annotated[
+    bool,
+    typer.Option(
+        "--raw/--no-raw", help="Score a run's raw features, too; slow where there are many."
+    ),
+]
+Edges = Annotated[
+    bool,
+    typer.Option(
+        "--edges",
+        help="Score how a run tells edges from random pairs.  [default: without labels]",
     ),
 ]
 Future = Annotated[
@@ -86,7 +113,8 @@ Pair = Annotated[
     str | None,
     option(
         "TYPE[:BY]",
-        "With --edges or --future, of several types: score links to this type, by this relation or these rows.",
+        "With --edges or --future, of several types: score links to this type, by this relation "
+        "or these rows.",
     ),
 ]
 VectorsFolder = Annotated[
@@ -99,33 +127,16 @@ VectorsFolder = Annotated[
 
 
 @app.command()
-@partial(per_run, has=_has_labels)
+@partial(per_run, applies=_has_labels)
 def evaluate(
     source: SourceArgument,
     labels: LabelColumns = None,
-    id: Annotated[
-        str | None,
-        option(
-            "COLUMN",
-            "The column of ids in SOURCE.  [default: as in training, else id, else the first]",
-        ),
-    ] = None,
+    id: IdColumn = None,
     dataset: Annotated[str | None, option("NAME", "Take labels and split of a data set.")] = None,
     probe: Probe = None,
     folds: Folds = None,
-    raw: Annotated[
-        bool,
-        typer.Option(
-            "--raw/--no-raw", help="Score a run's raw features, too; slow where there are many."
-        ),
-    ] = True,
-    edges: Annotated[
-        bool,
-        typer.Option(
-            "--edges",
-            help="Score how a run tells edges from random pairs.  [default: without labels]",
-        ),
-    ] = False,
+    raw: Raw = True,
+    edges: Edges = False,
     future: Future = None,
     pair: Pair = None,
     out: VectorsFolder = None,
@@ -135,117 +146,122 @@ def evaluate(
 ) -> list[Any]:
     """Score vectors by a linear probe on labels, or by edges.
 
-    With labels the score is accuracy, or micro-F1 where a node may have several labels; beside accuracy stand macro-F1
-    and AUC, in which rare classes count like others. Without labels it is how well the vectors separate edges from
-    random pairs of nodes. A run is scored beside each part of its vectors alone, the same encoder untrained
-    (Random-Init), singular vectors of its edges, and its features, raw and averaged over two hops.
+    With labels the score is accuracy, or micro-F1 where a node may have several labels; beside
+    accuracy stand macro-F1 and AUC, in which rare classes count like others. Without labels it is
+    how well the vectors separate edges from random pairs of nodes. A run is scored beside each part
+    of its vectors alone, the same encoder untrained (Random-Init), singular vectors of its edges,
+    and its features, raw and averaged over two hops.
     """
-    from infomax.cli.labels import Asked
+    from infomax.cli.labels import RequestedLabels
+    from infomax.estimator import DGI
 
-    scored, model = _opened(source)
+    opened = _open(source)
+    model = opened if isinstance(opened, DGI) else None
     names_labels = bool(labels) or dataset is not None or probe is not None or folds is not None
-    alone = ""
+    scores_by = "labels"
     if future is not None:
-        alone = "--future"
+        scores_by = "future"
     elif edges:
-        alone = "--edges"
-    if alone and (names_labels or (edges and future is not None)):
-        found = "--labels, --dataset, --probe, --folds or --edges beside it"
-        raise InputError("evaluate", f"{alone} alone", found)
-    if alone and model is None:
-        raise InputError(alone, "a run folder, which holds the edges", f"the vectors {source}")
+        scores_by = "edges"
 
-    scores_edges = edges or (
-        model is not None and not model.graph_.labels and not names_labels and future is None
-    )
-    if pair is not None and future is None and not scores_edges:
+    if scores_by != "labels":
+        if names_labels or (edges and future is not None):
+            beside = "--labels, --dataset, --probe, --folds or --edges beside it"
+            raise InputError("evaluate", f"--{scores_by} alone", beside)
+        if model is None:
+            expected = "a run folder, which holds the edges"
+            raise InputError(f"--{scores_by}", expected, f"the vectors {source}")
+    elif model is not None and not model.graph_.labels and not names_labels:
+        scores_by = "edges"
+
+    if pair is not None and scores_by == "labels":
         raise InputError("--pair", "--edges or --future, which it is about", "none")
-    if out is not None and (model is None or future is not None):
+    if out is not None and (model is None or scores_by == "future"):
         found = "--future" if future is not None else f"the vectors {source}"
         raise InputError("--out", "a run that is scored by labels or edges", found)
 
-    if model is not None and future is not None:
+    if model is None or scores_by == "labels":
+        graph = None if model is None else model.graph_
+        requested_labels = RequestedLabels.read(labels or [], dataset, graph, id)
+        return _evaluate_labels(
+            source, opened, requested_labels,
+            probe=probe, folds=folds, raw=raw, out=out, json=json,
+        )  # fmt: skip
+    if future is not None:
         _evaluate_future(source, model, future, pair, json)
-        return []
-    if model is not None and scores_edges:
+    else:
         _evaluate_edges(source, model, pair, raw, out, json)
-        return []
-    asked = Asked.of(labels or [], dataset, None if model is None else model.graph_, id)
-    return _evaluate_labels(
-        source, scored, model, asked, probe=probe, folds=folds, raw=raw, out=out, json=json
-    )
+    return []
 
 
-def _opened(source: Path) -> tuple[DGI | Embeddings | StoredEmbeddings, DGI | None]:
-    """What a run, a file of vectors or a folder of parts holds; and the model, of a run."""
+def _open(source: Path) -> Embeddings | StoredEmbeddings | DGI:
+    """The model of a run, or the vectors in a file or in a folder of parts."""
     from infomax.embeddings import Embeddings, StoredEmbeddings
     from infomax.estimator import DGI
     from infomax.io.parts import has_parts
 
     if has_parts(source):
-        return StoredEmbeddings.open(source), None
+        return StoredEmbeddings.open(source)
     if source.is_dir():
-        model = DGI.load(source)
-        return model, model
-    return Embeddings.read(source), None
+        return DGI.load(source)
+    return Embeddings.read(source)
 
 
 def _evaluate_labels(
     source: Path,
-    scored: Any,
-    model: DGI | None,
-    asked: Asked,
+    opened: Embeddings | StoredEmbeddings | DGI,
+    labels: RequestedLabels,
     *,
     probe: str | None,
     folds: int | None,
     raw: bool,
     out: Path | None,
     json: Path | None,
-) -> list[Any]:
-    """Print and write the scores of a probe: of a model beside what it is compared with, of vectors beside guessing."""
-    from infomax.embeddings import Embeddings, StoredEmbeddings
+) -> list[Row]:
+    """Print and write the scores of a probe.
+
+    A model is scored beside what it is compared with; vectors alone beside guessing.
+    """
+    from infomax.estimator import DGI
     from infomax.evaluation.probes import choose_probe
     from infomax.evaluation.splits import is_labelled, splits_for
     from infomax.reports.comparison import advice, compare, majority, vectors_row
-    from infomax.training.card import add_scores
 
-    if isinstance(scored, StoredEmbeddings):
-        labelled_rows = asked.rows(scored.ids)  # the vectors of others are not read into memory
-        scored = Embeddings(scored.vectors[labelled_rows], scored.ids[labelled_rows])
-    ids = scored.ids if model is None else model.graph_.ids
-    codes, own_split = asked.coded(ids, numbered=source.suffix == ".npy")
+    if isinstance(opened, DGI):
+        ids = opened.graph_.ids
+    else:
+        opened = _labelled_vectors(opened, labels)
+        ids = opened.ids
+    codes, own_split = labels.encode(ids, are_numbered=source.suffix == ".npy")
     splits, split_name = splits_for(codes, own_split, folds=folds)
+    if isinstance(opened, DGI):
+        _warn_of_leaks(opened, [column.column for column in labels.columns.values()])
 
-    if model is not None and list(parts := model.fitted_.recipe.parts) != ["positions"]:
-        _warn_of_features(model, [column for _, column in asked.named.values()], own="own" in parts)
-    probe = probe or ("validated" if codes.ndim == 1 else "paper")
-    measure = choose_probe(probe)
+    has_one_label_per_node = codes.ndim == 1
+    if probe is None:
+        probe = "validated" if has_one_label_per_node else "paper"
+    score = choose_probe(probe)
     with show.Steps("evaluate", None) as steps:
-        if model is None:
-            row = vectors_row(
-                str(source), scored.vectors, codes, splits, measure, progress=steps.at
-            )
-            rows = [row, majority(codes, splits)]
+        if isinstance(opened, DGI):
+            keep = _keep_in(out, opened)
+            rows = compare(opened, codes, splits, score, raw=raw, keep=keep, progress=steps.at)
         else:
-            keep = partial(_write_vectors, out, model) if out is not None else _keep_nothing
-            rows = compare(model, codes, splits, measure, raw=raw, keep=keep, progress=steps.at)
+            row = vectors_row(str(source), opened.vectors, codes, splits, score, progress=steps.at)
+            rows = [row, majority(codes, splits)]
 
     values = [row.to_dict() for row in rows]
-    labelled = format_count(int(is_labelled(codes).sum()), "labelled node")
-    title = f"{', '.join(asked.named)}: {probe} probe, {split_name}, {labelled}"
+    label_names = list(labels.columns)
+    labelled_nodes = format_count(int(is_labelled(codes).sum()), "labelled node")
+    title = f"{', '.join(label_names)}: {probe} probe, {split_name}, {labelled_nodes}"
     show.scores(title, values)
-    notes = advice(rows, str(source))
-    if model is not None:
-        unit = "accuracy in %" if rows[0].metric == "accuracy" else rows[0].metric
-        add_scores(source, f"{title}, {unit}", {row.method: row.mean for row in rows})
-        first, *others = model.graph_.labels or [""]
-        if others and asked.named == {first: ("", first)}:
-            notes.append(f"Other labels: {', '.join(others)}. To score one: --labels {others[0]}")
-    for note in notes:
-        show.out.print(note)
+    for sentence in advice(rows, str(source)):
+        show.out.print(sentence)
+    if isinstance(opened, DGI):
+        _keep_scores(source, title, rows)
+        _show_other_labels(opened, labels)
     result = {
         "source": str(source),
-        "labels": list(asked.named),
+        "labels": label_names,
         "probe": probe,
         "split": split_name,
         "rows": values,
@@ -256,90 +272,110 @@ def _evaluate_labels(
     return rows
 
 
-def _keep_nothing(compared: ComparedVectors) -> None:
-    """Vectors are scored, and not written."""
-
-
-def _write_vectors(folder: Path, model: DGI, compared: ComparedVectors) -> None:
-    """Write the vectors of a row that is scored by labels; of a graph folder some nodes alone are scored."""
-    if compared.vectors.shape[0] == model.graph_.num_nodes:
-        _write_vectors_of_type(
-            folder, model, compared.name, model.graph_.node_type, compared.vectors
-        )
-
-
-def _write_vectors_of_type(
-    folder: Path, model: DGI, name: str, node_type: str, vectors: Any
-) -> None:
-    """Write the vectors of a row as a parquet file with its name: ``svd-of-the-edges.parquet``.
-
-    Those of nodes of another type than the model's have the name of the type, too. Raw features are not written.
-    """
-    from infomax.arrays.sparsity import dense
+def _labelled_vectors(
+    vectors: Embeddings | StoredEmbeddings, labels: RequestedLabels
+) -> Embeddings:
+    """The vectors to score; of vectors on disk only those of labelled nodes are read."""
     from infomax.embeddings import Embeddings
-    from infomax.io.atomic import make_folder
-    from infomax.reports.compared_vectors import RAW
 
-    if name == RAW:
-        return
-    make_folder(folder)
-    nodes = model.graph_.nodes[node_type]
-    file_name = name.lower().replace(" ", "-")
-    if node_type != model.graph_.node_type:
-        file_name = f"{file_name}.{node_type}"
-    Embeddings(dense(vectors), nodes.ids, nodes.node_names).save(folder / f"{file_name}.parquet")
+    if isinstance(vectors, Embeddings):
+        return vectors
+    labelled_rows = labels.labelled_rows(vectors.ids)
+    return Embeddings(vectors.vectors[labelled_rows], vectors.ids[labelled_rows])
+
+
+def _warn_of_leaks(model: DGI, label_columns: Sequence[str]) -> None:
+    """Name the columns of labels that the vectors were made of: their scores would be a leak's."""
+    from infomax.reports.label_leaks import find_label_leaks
+
+    leaks = find_label_leaks(model, label_columns)
+    remedy = "so the vectors know them. For a fair score train with --labels"
+    if leaks.features:
+        names = format_list(leaks.features)
+        first_name = leaks.features[0]
+        warn(f"labels: training has had {names} as features, {remedy} {first_name}.")
+    if leaks.keys:
+        names = format_list(leaks.keys)
+        warn(f"labels: training has had the edges of {names}, {remedy} {leaks.keys[0]}.")
+
+
+def _keep_in(folder: Path | None, model: DGI) -> Any:
+    """What is called with the vectors of each row: they are written to a folder, where there is one."""
+    from infomax.reports.compared_vectors import discard_vectors, write_vectors
+
+    if folder is None:
+        return discard_vectors
+    return partial(write_vectors, folder, model.graph_)
+
+
+def _keep_scores(run: Path, title: str, rows: Sequence[Row]) -> None:
+    """Keep scores on the page of the run."""
+    from infomax.training.card import add_scores
+
+    unit = "accuracy in %" if rows[0].metric == "accuracy" else rows[0].metric
+    add_scores(run, f"{title}, {unit}", {row.method: row.mean for row in rows})
+
+
+def _show_other_labels(model: DGI, labels: RequestedLabels) -> None:
+    """Say which other labels a run has, where the first was taken because none was named."""
+    first_label, *other_labels = model.graph_.labels or [""]
+    scores_first_label = labels.columns == {first_label: ("", first_label)}
+    if scores_first_label and other_labels:
+        names = ", ".join(other_labels)
+        show.out.print(f"Other labels: {names}. To score one: --labels {other_labels[0]}")
 
 
 def _evaluate_edges(
     source: Path, model: DGI, pair: str | None, raw: bool, out: Path | None, json: Path | None
 ) -> None:
     """Print and write how well the vectors of a run tell edges from random pairs of nodes."""
-    from infomax.reports.edges import compare_links, edge_advice, keep_nothing
+    from infomax.reports.edges import compare_links, edge_advice
     from infomax.training.card import add_scores
 
-    keep = keep_nothing
-    if out is not None:
-        keep = partial(_write_vectors_of_type, out, model)
     with show.Steps("evaluate", None) as steps:
-        scored = compare_links(model, pair, raw=raw, keep=keep, progress=steps.at)
-    held_out = model.graph_.held_out is not None
-    seen = "held out from training" if held_out else "seen in training"
-    links = f"links {scored.pair}" if scored.pair else ""
-    what = f"{scored.count:,} {links}" if links else format_count(scored.count, "edge")
-    title = f"{what}, {seen}, against as many random pairs of nodes"
-    cells = (
-        (row["method"], row["score"], f"{row['auc']:.3f}", f"{row['average_precision']:.3f}")
+        scored = compare_links(model, pair, raw=raw, keep=_keep_in(out, model), progress=steps.at)
+
+    is_held_out = model.graph_.held_out is not None
+    edges = format_count(scored.edge_count, "edge")
+    if scored.pair:
+        edges = f"{scored.edge_count:,} links {scored.pair}"
+    seen = "held out from training" if is_held_out else "seen in training"
+    title = f"{edges}, {seen}, against as many random pairs of nodes"
+    headings = ("method", "score of a pair", "AUC", "average precision")
+    cells = [
+        (row.method, row.score, f"{row.auc:.3f}", f"{row.average_precision:.3f}")
         for row in scored.rows
-    )
-    heads = ("method", "score of a pair", "AUC", "average precision")
-    show.table(f"{source}: {title}", heads, cells)
-    aucs = {f"{row['method']}, {row['score']}": row["auc"] for row in scored.rows}
+    ]
+    show.table(f"{source}: {title}", headings, cells)
+    aucs = {f"{row.method}, {row.score}": row.auc for row in scored.rows}
     add_scores(source, f"{title}, AUC", aucs)
 
-    if held_out:
+    if is_held_out:
         first, second = (f"{share:.0%}" for share in scored.known_ends)
         show.out.print(
             f"Of the ends of these edges training knew {first} and {second} by another edge."
         )
     else:
         show.out.print(
-            "These edges were seen in training: scores of new edges are lower. For a fair figure, train with "
-            "--hold-out-edges 0.1."
+            "These edges were seen in training: scores of new edges are lower. For a fair figure, "
+            "train with --hold-out-edges 0.1."
         )
-    if scored.others:
-        show.out.print(f"Not scored: {', '.join(scored.others)}; another: --pair TYPE:BY")
-    if held_out:  # who has seen an edge tells it easily
-        for note in edge_advice(scored.rows, str(source)):
-            show.out.print(note)
+    if scored.other_pairs:
+        names = ", ".join(scored.other_pairs)
+        show.out.print(f"Not scored: {names}; another: --pair TYPE:BY")
+    if is_held_out:
+        # Of edges that training has seen, every row that has seen them would be named.
+        for sentence in edge_advice(scored.rows, str(source)):
+            show.out.print(sentence)
     if out is not None:
         show.wrote(f"{out}/")
     result = {
         "source": str(source),
-        "edges": scored.count,
-        "held_out": held_out,
+        "edges": scored.edge_count,
+        "held_out": is_held_out,
         "pair": scored.pair,
         "known_ends": list(scored.known_ends),
-        "rows": [{name: row[name] for name in row if name != "command"} for row in scored.rows],
+        "rows": [row.to_dict() for row in scored.rows],
     }
     show.write_result(json, result)
 
@@ -353,55 +389,22 @@ def _evaluate_future(
 
     with show.Steps("evaluate", None) as steps:
         steps.at(0, "training on the past")
-        found = score_future(model, share, pair=pair)
-    rows = [
+        scored = score_future(model, share, pair=pair)
+
+    headings = ("score by", "AUC", f"hits@{HITS} of {1 + RANDOM_PAIRS}")
+    cells = [
         (name, f"{score['auc']:.3f}", f"{score['hits']:.3f}")
-        for name, score in found.scores.items()
+        for name, score in scored.scores.items()
     ]
-    ranked = f"hits@{HITS} of {1 + RANDOM_PAIRS}"
-    show.table(f"{source}: {found.title}", ("score by", "AUC", ranked), rows)
-    for note in found.notes:
+    show.table(f"{source}: {scored.title}", headings, cells)
+    for note in scored.notes:
         show.out.print(note)
-    aucs = {name: score["auc"] for name, score in found.scores.items()}
-    add_scores(source, f"{found.title}, AUC", aucs)
-    result = {"source": str(source), "future": found.title, "rows": found.scores}
-    show.write_result(json, result | {"notes": found.notes})
-
-
-def _warn_of_features(model: DGI, columns: list[str], *, own: bool) -> None:
-    """Name the columns of labels that the vectors were made of: their scores would be those of a leak.
-
-    Those of a type of nodes to which no path leads are made of other types, but for the nodes' ``own`` part.
-    """
-    from infomax.io.label_names import label_called
-    from infomax.views.steps import paths_of
-
-    graph = model.graph_
-    if graph.node_type and not own:
-        paths = paths_of(graph, model.model_.encoder.rule).values()
-        if all(path[-1].sender != graph.node_type for path in paths):
-            return
-
-    features = list(graph.feature_names)
-    if graph.encoding is not None:
-        features = [column.name for column in graph.encoding.feature_columns]
-    table = None if graph.schema is None else graph.schema.of_type(graph.node_type)
-    keys = [] if table is None else [key for key in table.keys if key.table]
-    key_columns = [column for key in keys for column in key.columns]
-    # The category of a lookup may be called as its table is.
-    features += [column for key in keys if key.table in features for column in key.columns]
-
-    named = [label_called(column, [*features, *key_columns], graph.node_type) for column in columns]
-    leaking = [column for column in named if column in features]
-    # Where the label is a key, training was told so and left its edges out.
-    labels_of_training = [] if table is None else table.with_role("label")
-    joined = [
-        column
-        for column in named
-        if column in key_columns and column not in (*features, *labels_of_training)
-    ]
-    remedy = "so the vectors know them. For a fair score train with --labels"
-    if leaking:
-        warn(f"labels: training has had {format_list(leaking)} as features, {remedy} {leaking[0]}.")
-    if joined:
-        warn(f"labels: training has had the edges of {format_list(joined)}, {remedy} {joined[0]}.")
+    aucs = {name: score["auc"] for name, score in scored.scores.items()}
+    add_scores(source, f"{scored.title}, AUC", aucs)
+    result = {
+        "source": str(source),
+        "future": scored.title,
+        "rows": scored.scores,
+        "notes": scored.notes,
+    }
+    show.write_result(json, result)

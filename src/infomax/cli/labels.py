@@ -1,8 +1,9 @@
-"""Labels that options name: of the run's graph, of a data set, of a node table, or of any other graph."""
+"""Labels that options name: of the run's graph, a data set, a node table, or any other graph."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,163 +18,242 @@ from infomax.evaluation.splits import Splits, check_classes, encode_flags, encod
 from infomax.graphs.graph import Graph
 from infomax.io.label_names import label_called
 from infomax.io.reading import is_table, read_labels
+from infomax.io.schema.schema import Schema
+
+UNKNOWN_LABELS = ("", -1)
+"""What stands for no label among text and among numbers."""
 
 
-class LabelSource(NamedTuple):
-    """Labels with the ids of their nodes: name -> ``[M]`` or ``[M, C]``; and splits ``[M]``, where there are any."""
+@dataclass(frozen=True)
+class LabelSource:
+    """Labels of M nodes that come from one table or graph.
+
+    Attributes:
+        ids: ``[M]``, of the nodes.
+        labels: ``[M]`` or ``[M, C]`` by name.
+        splits: masks ``[M]`` by name, where there are any.
+    """
 
     ids: Any
     labels: Mapping[str, NDArray[Any]]
     splits: Mapping[str, NDArray[Any]]
 
 
-class Asked(NamedTuple):
-    """By label, the name of its source and its column; and the sources by name, "" for the graph itself."""
+class LabelColumn(NamedTuple):
+    """Where a label comes from."""
 
-    named: dict[str, tuple[str, str]]
+    source: str
+    """A node table or a graph, as a person names it; "" for the graph of the run itself."""
+    column: str
+
+
+@dataclass(frozen=True)
+class RequestedLabels:
+    """The labels that a person named, by their names, and the sources that hold them."""
+
+    columns: dict[str, LabelColumn]
     sources: dict[str, LabelSource]
 
     @classmethod
-    def of(
-        cls, labels: Sequence[str], dataset: str | None, graph: Graph | None, id: str | None
-    ) -> Asked:
-        """Read the labels that were named, by default the first of a data set or of the run's graph."""
+    def read(
+        cls,
+        labels: Sequence[str],
+        dataset: str | None,
+        graph: Graph | None,
+        id_column: str | None,
+    ) -> RequestedLabels:
+        """Read labels.
+
+        Args:
+            labels: their names; by default the first label of the data set or of the graph.
+            dataset: the name of a data set that has the labels, in place of the graph.
+            graph: the graph of the run; None for vectors alone.
+            id_column: the column of ids in node tables.
+        """
         if labels and dataset is not None:
             raise InputError("evaluate", "--labels or --dataset", "both")
-        graph = graph if dataset is None else load_dataset(dataset)
-        labels = labels or list(graph.labels if graph else ())[:1]
+        if dataset is not None:
+            graph = load_dataset(dataset)
+        if not labels and graph is not None:
+            labels = list(graph.labels)[:1]
         if not labels:
-            raise InputError(
-                "evaluate",
-                "labels",
-                "none",
-                "Name them: --labels nodes.csv:COLUMN, or --dataset NAME.",
-            )
-        named = {label: source_column(label, graph) or ("", label) for label in labels}
-        sources = {}
-        for source in dict.fromkeys(source for source, _ in named.values()):
-            wanted = [column for other, column in named.values() if other == source]
-            sources[source] = read_source(source, wanted, graph, id)
-        if id is not None and not any(sources):
+            remedy = "Name them: --labels nodes.csv:COLUMN, or --dataset NAME."
+            raise InputError("evaluate", "labels", "none", remedy)
+
+        columns = {label: source_column(label, graph) or LabelColumn("", label) for label in labels}
+        sources: dict[str, LabelSource] = {}
+        for source in dict.fromkeys(column.source for column in columns.values()):
+            names = [column.column for column in columns.values() if column.source == source]
+            sources[source] = read_source(source, names, graph, id_column)
+        if id_column is not None and not any(sources):
             raise InputError("--id", "--labels SOURCE:COLUMN, whose ids it names", "none")
-        return cls(named, sources)
+        return cls(columns, sources)
 
-    def rows(self, ids: StoredRows) -> NDArray[np.int64]:
+    def labelled_rows(self, ids: StoredRows) -> NDArray[np.int64]:
         """The rows of the nodes that have a label, among the ids of vectors on disk, ascending."""
-        columns = ((self.sources[source], column) for source, column in self.named.values())
-        pairs = (
-            zip(found.ids, found.labels[column].tolist(), strict=True) for found, column in columns
-        )
-        found = find_ids(
-            ids, (node for each in pairs for node, label in each if label not in ("", -1))
-        )
-        return np.sort(np.fromiter(found.values(), np.int64))
+        rows = find_ids(ids, self._labelled_ids())
+        return np.sort(np.fromiter(rows.values(), np.int64))
 
-    def coded(self, ids: NDArray[Any], *, numbered: bool) -> tuple[NDArray[Any], Splits | None]:
-        """Codes of nodes ``[N]``, or ``[N, C]`` where one may have several labels; and the split of their one graph."""
-        columns = {}
-        for label, (source, column) in self.named.items():
-            found = self.sources[source]
-            columns[label] = aligned(ids, found.ids, found.labels[column], numbered=numbered)
-        first = next(iter(columns.values()))
+    def _labelled_ids(self) -> Iterator[Any]:
+        """The ids of the nodes that have one of the labels."""
+        for source_name, column in self.columns.values():
+            source = self.sources[source_name]
+            labels = source.labels[column].tolist()
+            for node_id, label in zip(source.ids, labels, strict=True):
+                if label not in UNKNOWN_LABELS:
+                    yield node_id
+
+    def encode(
+        self, ids: NDArray[Any], *, are_numbered: bool
+    ) -> tuple[NDArray[Any], Splits | None]:
+        """Codes of nodes, and the split of the source if all labels come from one.
+
+        Args:
+            ids: ``[N]``, of the nodes.
+            are_numbered: whether the ids are only the numbers of rows.
+
+        Returns:
+            Codes ``[N]``, or ``[N, C]`` where a node may have several labels.
+        """
+        aligned_columns = {}
+        for label, (source_name, column) in self.columns.items():
+            source = self.sources[source_name]
+            aligned_columns[label] = aligned(
+                ids, source.ids, source.labels[column], ids_are_numbered=are_numbered
+            )
+
+        first_label, first_column = next(iter(aligned_columns.items()))
         codes: NDArray[Any]
-        if len(columns) == 1 and first.ndim == 1:
-            codes, classes = encode_labels(first)
-            check_classes(f"label {shorten(next(iter(columns)))}", codes, classes)
+        if len(aligned_columns) == 1 and first_column.ndim == 1:
+            codes, class_names = encode_labels(first_column)
+            check_classes(f"label {shorten(first_label)}", codes, class_names)
         else:
             codes = np.column_stack(
-                [encode_flags(column, f"labels {label}") for label, column in columns.items()]
+                [
+                    encode_flags(column, f"labels {label}")
+                    for label, column in aligned_columns.items()
+                ]
             )
+
         if len(self.sources) > 1:
             return codes, None
-        (only,) = self.sources.values()
-        return codes, {
-            part: aligned(ids, only.ids, mask, False) for part, mask in only.splits.items()
-        } or None
+        (only_source,) = self.sources.values()
+        split = {
+            name: aligned(ids, only_source.ids, mask, False)
+            for name, mask in only_source.splits.items()
+        }
+        return codes, split or None
 
 
-def source_column(label: str, graph: Graph | None) -> tuple[str, str] | None:
-    """The source and the column that ``SOURCE:COLUMN`` names; None where the label is to be the graph's own."""
+def source_column(label: str, graph: Graph | None) -> LabelColumn | None:
+    """What ``SOURCE:COLUMN`` names; None where the label is to be the graph's own."""
     if ":" not in label:
         return None
     if graph is not None and label_called(label, graph.labels, graph.node_type):
         return None
-    for at, letter in enumerate(label):  # a column may have a colon in its name, and so may a file
-        if letter == ":" and (Path(label[:at]).exists() or label[:at].lower() in DATASETS):
-            return label[:at], label[at + 1 :]
+
+    # A column may have a colon in its name, and so may a file.
+    for position, letter in enumerate(label):
+        source = label[:position]
+        if letter == ":" and (Path(source).exists() or source.lower() in DATASETS):
+            return LabelColumn(source, label[position + 1 :])
     source, column = label.rsplit(":", 1)
-    return source, column
+    return LabelColumn(source, column)
 
 
 def read_source(
-    source: str, columns: Sequence[str], graph: Graph | None, id: str | None = None
+    source: str, columns: Sequence[str], graph: Graph | None, id_column: str | None = None
 ) -> LabelSource:
-    """Some label columns of a node table, of anything that a graph can be read from, or by "" of the graph itself.
+    """Read some label columns.
 
-    Ids are in the column ``id``; else, where there is such a column, as in the tables of a run's graph.
+    Args:
+        source: a node table, or anything that a graph can be read from; "" for the graph itself.
+        columns: the names of the labels.
+        graph: the graph of the run; tables are read as its tables were.
+        id_column: the column of ids; by default as in the tables of the graph.
     """
     if is_table(source):
-        schema = None if graph is None else graph.schema
-        known_table = None if schema is None or graph is None else schema.of_type(graph.node_type)
-        ids, labels = read_labels(source, columns, id, known_table)
-        found = dict(zip(columns, labels.values(), strict=True))
-        return LabelSource(list(map(str, ids)), found, {})
+        known_table = None
+        if graph is not None and graph.schema is not None:
+            known_table = graph.schema.of_type(graph.node_type)
+        ids, labels = read_labels(source, columns, id_column, known_table)
+        labels_by_name = dict(zip(columns, labels.values(), strict=True))
+        return LabelSource(list(map(str, ids)), labels_by_name, {})
+
     if source:
-        options = {"id": id} if id else {}
         node_type = "" if graph is None else graph.node_type
-        graph = open_graph(source, list(columns), None, options, labels_like=graph)
+        table_choices = {"id": id_column} if id_column else {}
+        graph = open_graph(source, list(columns), None, table_choices, labels_like=graph)
         if node_type in graph.types:
             graph = graph.target(node_type)
     if graph is None:
-        raise InputError("--labels", "nodes.csv:COLUMN", shorten(columns[0]))
-    return LabelSource(graph.ids, _labels_called(columns, graph), graph.splits)
+        raise InputError("--labels", labels_elsewhere(None), shorten(columns[0]))
+    return LabelSource(graph.ids, _labels_of_graph(columns, graph), graph.splits)
 
 
-def _labels_called(names: Sequence[str], graph: Graph) -> dict[str, NDArray[Any]]:
-    """The labels of a graph's nodes that a person named, as NAME or TYPE.NAME in any case, by these names."""
-    found = {}
+def labels_elsewhere(schema: Schema | None) -> str:
+    """How a person names labels that a run's graph does not have, by what the graph was read from."""
+    if schema is not None and schema.is_database:
+        return "DATABASE:TABLE.COLUMN"
+    return "nodes.csv:COLUMN"
+
+
+def _labels_of_graph(names: Sequence[str], graph: Graph) -> dict[str, NDArray[Any]]:
+    """The labels of a graph's nodes that a person named, as NAME or TYPE.NAME in any case."""
+    labels = {}
     for name in names:
         label = label_called(name, graph.labels, graph.node_type)
         if not label:
-            known = list(graph.labels)
-            raise InputError("--labels", " or ".join([*known, "nodes.csv:COLUMN"]), shorten(name))
-        found[name] = graph.labels[label]
-    return found
+            expected = " or ".join([*graph.labels, labels_elsewhere(graph.schema)])
+            raise InputError("--labels", expected, shorten(name))
+        labels[name] = graph.labels[label]
+    return labels
 
 
 def aligned(
     ids: NDArray[Any],
-    known: Any,
+    source_ids: Any,
     values: NDArray[Any],
     missing: object = None,
     *,
-    numbered: bool = False,
+    ids_are_numbered: bool = False,
 ) -> NDArray[Any]:
-    """The values ``[M, ...]`` of known nodes, put in the order of other nodes ``[N]`` by the text of their ids.
+    """Put the values of a source in the order of other nodes, by the text of their ids.
 
-    Nodes that are not known get ``missing``: by default "" among text and -1 among numbers. Ids that are ``numbered``
-    are only the numbers of rows: then the known nodes must be numbered alike.
+    Args:
+        ids: ``[N]``, of the nodes.
+        source_ids: ``[M]``, of the nodes of the source.
+        values: ``[M, ...]``, of the nodes of the source.
+        missing: the value of nodes that the source does not have; by default "" among text and -1
+            among numbers.
+        ids_are_numbered: whether the ids are only the numbers of rows. Then those of the source
+            must be the same numbers in the same order.
+
+    Returns:
+        ``[N, ...]``.
     """
-    if known is ids:  # of the same graph: those of a graph folder would fill the memory
+    if source_ids is ids:
+        # They are of the same graph. The ids of a graph folder, as text, would fill the memory.
         return values
-    known = list(known)
-    if numbered and list(map(str, known)) != list(map(str, ids.tolist())):
-        expected, found = (
-            f"the nodes 0 to {len(ids) - 1:,} in their order",
-            format_count(len(known), "id"),
-        )
+    source_ids = list(source_ids)
+    if ids_are_numbered and list(map(str, source_ids)) != list(map(str, ids.tolist())):
+        expected = f"the nodes 0 to {len(ids) - 1:,} in their order"
+        found = f"{format_count(len(source_ids), 'id')} (as {shorten(source_ids[0])})"
         remedy = "An .npy holds no ids: embed to another format."
-        raise InputError("labels", expected, f"{found} (as {shorten(known[0])})", remedy)
-    position = {str(identifier): row for row, identifier in enumerate(known)}
-    rows = [position.get(str(identifier), -1) for identifier in ids.tolist()]
+        raise InputError("labels", expected, found, remedy)
+
+    row_by_id = {str(node_id): row for row, node_id in enumerate(source_ids)}
+    rows = [row_by_id.get(str(node_id), -1) for node_id in ids.tolist()]
     if max(rows, default=-1) < 0:
-        found = f"none of them among {format_count(len(known), 'id')} (as {shorten(known[0])})"
-        raise InputError(
-            "labels",
-            "some of these nodes" + (f" (as {shorten(ids[0])})" if len(ids) else ""),
-            found,
-        )
+        expected = "some of these nodes"
+        if len(ids):
+            expected += f" (as {shorten(ids[0])})"
+        source_count = format_count(len(source_ids), "id")
+        found = f"none of them among {source_count} (as {shorten(source_ids[0])})"
+        raise InputError("labels", expected, found)
+
     if missing is None:
         missing = "" if values.dtype == object else -1
-    # What is not found is row -1, the last.
-    return np.concatenate([values, np.full((1, *values.shape[1:]), missing)])[rows]
+    # A node that the source does not have is row -1, the last.
+    last_row = np.full((1, *values.shape[1:]), missing)
+    return np.concatenate([values, last_row])[rows]

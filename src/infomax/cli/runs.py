@@ -1,4 +1,4 @@
-"""Run folders as arguments of commands: one, one of its types, or several; and what is read of them."""
+"""Run folders as arguments of commands: one run, one of its types, or several; and their vectors."""
 
 from __future__ import annotations
 
@@ -20,60 +20,77 @@ if TYPE_CHECKING:
 
     from infomax.embeddings import Embeddings, StoredEmbeddings
     from infomax.estimator import DGI
+    from infomax.evaluation.results import Row
     from infomax.graphs.graph import Graph
 
+Options = Mapping[str, Any]
+"""The options and arguments of a command, by name."""
+GraphDescription = Mapping[str, Any]
+"""What the configuration of a run says of its graph."""
 
-def _of_type(context: typer.Context, run: Path) -> Path:
-    """RUN/TYPE, where a command was given --type."""
+
+# Arguments that name a run. They are checked before torch is loaded, which takes seconds.
+
+
+def _folder_of_type(context: typer.Context, run: Path) -> Path:
+    """The folder RUN/TYPE where a command was given --type, else RUN."""
     from infomax.io.column_names import matching_type
     from infomax.training import runs
 
-    node_type: str | None = context.params.get("type")
-    if node_type is None:
+    requested_type: str | None = context.params.get("type")
+    if requested_type is None:
         return run
-    if not (known := matching_type(node_type, kinds := runs.types_of(run))):
-        raise InputError(
-            "--type",
-            f"one of {', '.join(kinds)}" if kinds else "a run of several types of nodes",
-            node_type,
-        )
-    return run / known
+    node_types = runs.types_of(run)
+    node_type = matching_type(requested_type, node_types)
+    if not node_type:
+        expected = "a run of several types of nodes"
+        if node_types:
+            expected = f"one of {', '.join(node_types)}"
+        raise InputError("--type", expected, requested_type)
+    return run / node_type
 
 
-def _finished(context: typer.Context, run: Path) -> Path:
-    """Check that a run is finished, all its types, before torch is loaded, which takes seconds."""
+def _finished_run(context: typer.Context, run: Path) -> Path:
+    """Check that a run is finished, with all its types."""
     from infomax.training import runs
 
-    run = _of_type(context, run)
+    run = _folder_of_type(context, run)
     for node_type in runs.types_of(run) or [""]:
         runs.check(run / node_type)
     return run
 
 
-def _all_finished(context: typer.Context, run: Path) -> Path:
-    """As `_finished`, of a run or a folder of runs."""
+def _finished_runs(context: typer.Context, run: Path) -> Path:
+    """Check that a run, or each run in a folder of runs, is finished."""
     from infomax.training import runs
 
-    run = _of_type(context, run)
+    run = _folder_of_type(context, run)
     runs.check_all(run)
     return run
 
 
-def _finished_or_vectors(context: typer.Context, source: Path) -> Path:
+def _finished_runs_or_vectors(context: typer.Context, source: Path) -> Path:
+    """Check that runs are finished, or that vectors are there: in a file or in a folder of parts."""
     from infomax.io.parts import has_parts
 
     if not source.exists():
         raise InputError(str(source), "a run folder, or what embed wrote", "nothing of that name")
-    apart = source.is_dir() and not (source / "config.json").exists()
-    if apart and (kinds := [path.name for path in sorted(source.iterdir()) if has_parts(path)]):
-        node_type: str = context.params.get("type") or "none"
-        if node_type not in kinds:
-            raise InputError(str(source), f"--type TYPE, one of {', '.join(kinds)}", node_type)
-        return source / node_type
+
+    # What embed wrote of several types of nodes is a folder with a folder of parts for each.
+    is_run = (source / "config.json").exists()
+    if source.is_dir() and not is_run:
+        node_types = [folder.name for folder in sorted(source.iterdir()) if has_parts(folder)]
+        if node_types:
+            requested_type: str = context.params.get("type") or "none"
+            if requested_type not in node_types:
+                expected = f"--type TYPE, one of {', '.join(node_types)}"
+                raise InputError(str(source), expected, requested_type)
+            return source / requested_type
+
     if source.is_file() or has_parts(source):
         _refuse_type_of_vectors(context, source)
         return source
-    return _all_finished(context, source)
+    return _finished_runs(context, source)
 
 
 def _refuse_type_of_vectors(context: typer.Context, source: Path) -> None:
@@ -85,108 +102,23 @@ def _refuse_type_of_vectors(context: typer.Context, source: Path) -> None:
         raise InputError("--type", expected, f"the vectors {source}", remedy)
 
 
-def per_run(
-    command: Callable[..., Any],
-    *,
-    has: Callable[[Mapping[str, Any], Mapping[str, Any]], bool] = lambda *_: True,
-    around: Callable[[Mapping[str, Any]], AbstractContextManager[None]] = lambda _: nullcontext(),
-    writes_runs: bool = False,
-) -> Callable[..., None]:
-    """Let a command on a run take a folder of runs, of several types or seeds, too: it is called for each.
-
-    Files that it writes then have the name of the run in their own. Where it returns rows of scores of several
-    encoders of a type, means and deviations over them come last, and into the file that was named. Types that do not
-    have what is asked for, by the description of the graph and the options, are left out; of several those, too, that
-    have too few edges to score. What is ``around`` begins before the first of them and ends after the last.
-    """
-    first = next(iter(signature(command).parameters))
-
-    @wraps(command)
-    def run(**given: Any) -> None:
-        from infomax.cli import show
-        from infomax.training import runs
-
-        folder = given[first]
-        names = runs.runs_in(folder)
-        if not names:
-            with around(given):
-                command(**given)
-            return
-        graphs = {name: runs.check(folder / name)["graph"] for name in names}
-        chosen = [
-            name for name, graph in graphs.items() if not graph.get("type") or has(graph, given)
-        ]
-        one = (
-            len(chosen) == 1 and given.get("at") is not None
-        )  # questions, whose file is the one that was asked for
-        scored: dict[Path, list[Any]] = {}  # by type
-        with around(given), runs.listing(given["out"], names) if writes_runs else nullcontext():
-            for name in chosen:
-                show.log.print(f"{name}:")
-                show.start_clock()
-                own = given if one else _for_run(given, name)
-                try:
-                    scored.setdefault(name.parent, []).append(
-                        command(**{**own, first: folder / name})
-                    )
-                except TooFewEdgesError as error:
-                    if name == chosen[-1] and not any(scored.values()):
-                        raise
-                    warn(f"{name} is left out: {error}")
-        if not scored:
-            remedy = "Train with --labels COLUMN, or score one type: --type TYPE --labels nodes.csv:COLUMN."
-            wanted = f"the labels {', '.join(given['labels'])}" if given["labels"] else "labels"
-            raise InputError(str(folder), f"{wanted} of one type of nodes or more", "none", remedy)
-        for node_type, found in scored.items():
-            if (
-                len(found) > 1
-                and all(name.name.startswith("seed-") for name in names)
-                and all(found)
-            ):
-                from infomax.evaluation.results import over_encoders
-
-                values = [row.to_dict() for row in over_encoders(found)]
-                show.scores(f"{folder / node_type}: mean ± over {len(found)} encoders", values)
-                path = given["json"] and node_type.name and _of_run(given["json"], node_type)
-                show.write_result(
-                    path or given["json"], {"source": str(folder / node_type), "rows": values}
-                )
-
-    return run
-
-
-def _for_run(given: Mapping[str, Any], name: Path) -> dict[str, Any]:
-    """The options of a command for one of several runs: what it writes has the name of the run."""
-    paths = {option: given.get(option) for option in ("out", "json", "vectors")}
-    written: dict[str, Any] = {
-        option: _of_run(path, name) for option, path in paths.items() if isinstance(path, Path)
-    }
-    if table := given.get("into"):
-        written["into"] = f"{table}_{'_'.join(name.parts)}"
-    return {**given, **written}
-
-
-def _of_run(path: Path, name: Path) -> Path:
-    """The file or folder of one run: vectors.paper.parquet for vectors.parquet, vectors/paper for vectors/."""
-    return path.with_suffix(f".{'.'.join(name.parts)}{path.suffix}") if path.suffix else path / name
-
-
 RunOrRuns = Annotated[
     Path,
     typer.Argument(
         metavar="RUN",
-        callback=_all_finished,
+        callback=_finished_runs,
         help="A run folder, written by train; of several types or seeds, all or one: RUN/TYPE.",
     ),
 ]
 RunArgument = Annotated[
-    Path, typer.Argument(metavar="RUN", callback=_finished, help="A run folder, written by train.")
+    Path,
+    typer.Argument(metavar="RUN", callback=_finished_run, help="A run folder, written by train."),
 ]
 SourceArgument = Annotated[
     Path,
     typer.Argument(
         metavar="RUN|VECTORS",
-        callback=_finished_or_vectors,
+        callback=_finished_runs_or_vectors,
         help="A run folder, or a file or a folder of parts that embed wrote.",
     ),
 ]
@@ -196,24 +128,157 @@ OfType = Annotated[
 """Read before RUN, which becomes RUN/TYPE."""
 
 
-def vectors(run: Path, graph: Graph, device: str = "auto") -> Embeddings | StoredEmbeddings:
-    """The vectors of a run, whose graph was read: those that it holds, without torch, else computed ones.
+# Commands that are called for each of several runs.
 
-    Those of a graph folder are parquet parts in the run folder; missing ones are written.
+
+def per_run(
+    command: Callable[..., Any],
+    *,
+    applies: Callable[[GraphDescription, Options], bool] = lambda *_: True,
+    around: Callable[[Options], AbstractContextManager[None]] = lambda _: nullcontext(),
+    writes_runs: bool = False,
+) -> Callable[..., None]:
+    """Let a command on a run take a folder of runs, of several types or seeds, too.
+
+    The command is called for each run. Files that it writes then have the name of the run in their
+    own. A run that has too few edges to score is left out with a warning, where others are scored.
+    Where the command returns rows of scores of several encoders of a type, means and deviations
+    over them come last, and into the file that --json names.
+
+    Args:
+        command: its first parameter is the run.
+        applies: whether the command applies to a run of one of several types, by the description
+            of the graph and the options.
+        around: what is entered before the first run and left after the last, given the options.
+        writes_runs: whether the command writes a run folder for each.
+    """
+    run_parameter = next(iter(signature(command).parameters))
+
+    @wraps(command)
+    def run(**options: Any) -> None:
+        from infomax.cli import show
+        from infomax.training import runs
+
+        folder = options[run_parameter]
+        names = runs.runs_in(folder)
+        if not names:
+            with around(options):
+                command(**options)
+            return
+
+        selected_names = []
+        for name in names:
+            description = runs.check(folder / name)["graph"]
+            has_one_type = not description.get("type")
+            if has_one_type or applies(description, options):
+                selected_names.append(name)
+        if not selected_names:
+            _refuse_labels_of_no_type(folder, names, options)
+
+        # Questions are about one type, and their answers go into the file that was named.
+        keeps_paths = len(selected_names) == 1 and options.get("at") is not None
+        scores_by_type: dict[Path, list[list[Row]]] = {}
+        listing = runs.listing(options["out"], names) if writes_runs else nullcontext()
+        with around(options), listing:
+            for name in selected_names:
+                show.log.print(f"{name}:")
+                show.start_clock()
+                run_options = options if keeps_paths else _options_of_run(options, name)
+                try:
+                    scores = command(**{**run_options, run_parameter: folder / name})
+                except TooFewEdgesError as error:
+                    is_last = name == selected_names[-1]
+                    if is_last and not scores_by_type:
+                        raise
+                    warn(f"{name} is left out: {error}")
+                else:
+                    scores_by_type.setdefault(name.parent, []).append(scores)
+
+        if all(name.name.startswith("seed-") for name in names):
+            for type_folder, scores in scores_by_type.items():
+                if len(scores) > 1 and all(scores):
+                    _show_means(folder / type_folder, type_folder, scores, options["json"])
+
+    return run
+
+
+def _refuse_labels_of_no_type(folder: Path, names: list[Path], options: Options) -> None:
+    """Refuse labels that no type of nodes has."""
+    from infomax.cli.labels import labels_elsewhere
+    from infomax.training import runs
+
+    labels = options["labels"] or []
+    expected = "labels of one type of nodes or more"
+    if labels:
+        expected = f"the labels {', '.join(labels)} of one type of nodes or more"
+    schema = runs.schema_of(runs.check(folder / names[0]), folder / names[0])
+    elsewhere = labels_elsewhere(schema)
+    remedy = f"Train with --labels COLUMN, or score one type: --type TYPE --labels {elsewhere}."
+    raise InputError(str(folder), expected, "none", remedy)
+
+
+def _options_of_run(options: Options, name: Path) -> dict[str, Any]:
+    """The options of a command for one of several runs, whose name is in the paths to be written."""
+    run_options = dict(options)
+    for option_name in ("out", "json", "vectors"):
+        path = options.get(option_name)
+        if isinstance(path, Path):
+            run_options[option_name] = _path_of_run(path, name)
+    table = options.get("into")
+    if table:
+        run_options["into"] = f"{table}_{'_'.join(name.parts)}"
+    return run_options
+
+
+def _path_of_run(path: Path, name: Path) -> Path:
+    """The path of one run: vectors.paper.parquet for vectors.parquet, vectors/paper for vectors/."""
+    if not path.suffix:
+        return path / name
+    return path.with_suffix(f".{'.'.join(name.parts)}{path.suffix}")
+
+
+def _show_means(
+    source: Path, type_folder: Path, scores: list[list[Row]], json_path: Path | None
+) -> None:
+    """Print and write the means and deviations of the scores of several encoders."""
+    from infomax.cli import show
+    from infomax.evaluation.results import over_encoders
+
+    rows = [row.to_dict() for row in over_encoders(scores)]
+    show.scores(f"{source}: mean ± over {len(scores)} encoders", rows)
+    if json_path is not None and type_folder.name:
+        json_path = _path_of_run(json_path, type_folder)
+    show.write_result(json_path, {"source": str(source), "rows": rows})
+
+
+# The vectors of a run.
+
+
+def vectors(run: Path, graph: Graph, device: str = "auto") -> Embeddings | StoredEmbeddings:
+    """The vectors of a run whose graph was read: the stored ones, without torch, else computed ones.
+
+    The vectors of a graph folder are parquet parts in the run folder; missing ones are written.
     """
     from infomax.training.runs import vectors_of_run
 
-    if device == "auto" and (held := vectors_of_run(run, graph)) is not None:
-        return held
+    if device == "auto":
+        stored_vectors = vectors_of_run(run, graph)
+        if stored_vectors is not None:
+            return stored_vectors
 
     from infomax.estimator import DGI
 
     model = DGI.load(run, device=device)
-    return written_once(model, run) if graph.table.mapped else model.transform(model.graph_)
+    if graph.table.mapped:
+        return written_once(model, run)
+    return model.transform(model.graph_)
 
 
 def written_once(model: DGI, run: Path) -> StoredEmbeddings:
-    """The vectors of a run on a graph folder: parquet parts in the run folder; missing ones are written."""
+    """The vectors of a run on a graph folder: parquet parts in the run folder.
+
+    Missing parts are written.
+    """
     from infomax.cli import show
     from infomax.embeddings import StoredEmbeddings
 
@@ -224,28 +289,37 @@ def written_once(model: DGI, run: Path) -> StoredEmbeddings:
 
 
 def sampled_rows(
-    model: DGI, most: int, seed: int, column: NDArray[Any] | None = None
+    model: DGI, most_rows: int, seed: int, labels: NDArray[Any] | None = None
 ) -> NDArray[np.int64] | None:
-    """At most so many random rows of a graph folder, ascending; those with a label in a column are drawn first.
+    """A random sample of the rows of a graph folder, ascending.
 
-    None where the graph is in memory, or the folder has no more nodes than that: then it is read into memory.
+    None where the graph is in memory, or the folder has no more nodes than a sample; such a folder
+    is read into memory.
+
+    Args:
+        model: the model of a run.
+        most_rows: the rows of the sample.
+        seed: draws the sample.
+        labels: ``[N]``, labels of the nodes; labelled nodes are drawn first.
     """
     import numpy as np
 
     graph = model.graph_
-    if not graph.table.mapped or graph.num_nodes <= most:
-        in_memory(model)
+    if not graph.table.mapped or graph.num_nodes <= most_rows:
+        read_into_memory(model)
         return None
-    draws = np.random.default_rng(seed)
-    rows = draws.choice(graph.num_nodes, most, replace=False)
-    if column is not None:
-        labelled = draws.permutation(
-            np.flatnonzero(column != ("" if column.dtype == object else -1))
-        )[:most]
-        rows = np.concatenate([labelled, rows[~np.isin(rows, labelled)]])[:most]
+
+    generator = np.random.default_rng(seed)
+    rows = generator.choice(graph.num_nodes, most_rows, replace=False)
+    if labels is not None:
+        unknown_label = "" if labels.dtype == object else -1
+        labelled_rows = np.flatnonzero(labels != unknown_label)
+        labelled_rows = generator.permutation(labelled_rows)[:most_rows]
+        other_rows = rows[~np.isin(rows, labelled_rows)]
+        rows = np.concatenate([labelled_rows, other_rows])[:most_rows]
     return np.sort(rows)
 
 
-def in_memory(model: DGI) -> None:
-    """Read the graph of a run into memory where it is a graph folder, if there is room for it and its vectors."""
+def read_into_memory(model: DGI) -> None:
+    """Read a run's graph folder into memory, if there is room for the graph and its vectors."""
     model.fitted_ = model.fitted_.in_memory()

@@ -26,6 +26,8 @@ from infomax.errors import InputError, format_count
 
 if TYPE_CHECKING:
     from infomax.embeddings import Embeddings
+    from infomax.estimator import DGI
+    from infomax.graphs.graph import Graph
 
 
 @app.command(cls=Grouped)
@@ -61,68 +63,83 @@ def update(
 ) -> None:
     """Take a run to a later graph; compute only what has changed.
 
-    Nodes are compared by their ids: those that are new or have gone, their edges and their features. Vectors that no
-    change reaches stay as they are. The vectors are in the new run; embed writes them to a file.
+    Nodes are compared by their ids: those that are new or have gone, their edges and their
+    features. Vectors that no change reaches stay as they are. The vectors are in the new run; embed
+    writes them to a file.
     """
     from infomax.training.resuming import refuse_other_run
 
-    finished = _is_finished(out, resume, train)
+    is_finished = _is_finished(out, resume, train)
     with show.Steps("update", 3) as steps:
         steps.at(0, "reading the vectors")
-        before = _earlier_vectors(run, vectors, train)
+        earlier_vectors = _earlier_vectors(run, vectors, train)
         steps.at(1, "reading the graphs")
-        model, later = open_run(run, graph, tables, labels, nodes=nodes, device=device)
-        if lost := [
-            label for label in model.graph_.labels if not labels and label not in later.labels
-        ]:
-            show.log.print(
-                f"Its labels are not taken along: --labels {' --labels '.join(lost)} takes them."
-            )
-        if finished:
-            refuse_other_run(out, later, model.preset_.describe(), model.seed_)
+        model, later_graph = open_run(run, graph, tables, labels, nodes=nodes, device=device)
+        if not labels:
+            _tell_lost_labels(model, later_graph)
+        if is_finished:
+            refuse_other_run(out, later_graph, model.preset_.describe(), model.seed_)
             show.out.print(f"{out} holds a finished run already: nothing to resume.")
             return
         if not train:
             steps.at(2, "computing and writing vectors")
-            found = model.update(later, before, align=align, run=out)
+            updated = model.update(later_graph, earlier_vectors, align=align, run=out)
     if train:
         with show.training_progress(
             "epochs", "Go on with the same command and --resume."
         ) as progress:
-            found = model.update(later, before, train=True, align=align, run=out, progress=progress)
-    show.out.print(
-        f"{found.changes}.\nComputed: {found.computed:,} of {format_count(later.num_nodes, 'vector')}."
-    )
+            updated = model.update(
+                later_graph, earlier_vectors, train=True, align=align, run=out, progress=progress
+            )
+
+    vector_count = format_count(later_graph.num_nodes, "vector")
+    show.out.print(f"{updated.changes}.\nComputed: {updated.computed:,} of {vector_count}.")
     show.wrote(f"{out}/")
 
 
+def _tell_lost_labels(model: DGI, later_graph: Graph) -> None:
+    """Say which labels of the run the later graph has not; they are read where options name them."""
+    lost_labels = [label for label in model.graph_.labels if label not in later_graph.labels]
+    if lost_labels:
+        choice = f"--labels {' --labels '.join(lost_labels)}"
+        show.log.print(f"Its labels are not taken along: {choice} takes them.")
+
+
 def _is_finished(out: Path, resume: bool, train: bool) -> bool:
-    """Whether there is nothing left to resume; refuse a folder with a run that this update does not go on with."""
+    """Whether the update that is to be resumed is finished.
+
+    A folder with the run of another command is refused.
+    """
     from infomax.training import runs
 
-    there = resume and (out / runs.MODEL).exists()
-    same = there and train != (
-        "trained_on" in runs.check(out)
-    )  # which only an update without a training writes
-    if not same and (there or not (resume and train)):
+    has_finished_run = resume and (out / runs.MODEL).exists()
+    if has_finished_run:
+        # Only an update without a training writes what its weights were trained on.
+        was_trained = "trained_on" not in runs.check(out)
+        if was_trained == train:
+            return True
+
+    # An interrupted training is gone on with; all else that is in the folder is refused.
+    is_interrupted_training = resume and train and not has_finished_run
+    if not is_interrupted_training:
         runs.refuse_model(out)
-    return same
+    return False
 
 
 def _earlier_vectors(run: Path, file: Path | None, train: bool) -> Embeddings | None:
-    """The vectors of a run: those that it holds, or those that embed wrote to a file."""
+    """The vectors of a run: the stored ones, or those that embed wrote to a file."""
     from infomax.embeddings import Embeddings
     from infomax.training.runs import vectors_of_run
 
     if file is None:
-        found = vectors_of_run(run)
-        if found is None and not train:
+        stored_vectors = vectors_of_run(run)
+        if stored_vectors is None and not train:
             show.log.print(
-                f"{run} holds no vectors, so all are computed; --vectors takes those that embed wrote."
+                f"{run} holds no vectors, so all are computed; "
+                "--vectors takes those that embed wrote."
             )
-        return found
+        return stored_vectors
     if file.suffix.lower() == ".npy":
-        raise InputError(
-            str(file), "vectors with their ids", "an .npy, which holds none", "Embed to .parquet."
-        )
+        expected = "vectors with their ids"
+        raise InputError(str(file), expected, "an .npy, which holds none", "Embed to .parquet.")
     return Embeddings.read(file)

@@ -1,9 +1,14 @@
-"""The vectors that a report scores: of a run, of each of its parts alone, and what a user could have had without it."""
+"""The vectors that are scored side by side.
+
+They are the vectors of a run, each of their parts alone, and what a user could have had without the
+run: the untrained encoder, singular vectors of the edges, averaged and raw features.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +21,7 @@ from infomax.embeddings import Embeddings
 from infomax.estimator import DGI
 from infomax.evaluation import baselines
 from infomax.graphs.graph import Graph
+from infomax.io.atomic import make_folder
 from infomax.parts.vectors import PAPER
 
 OURS = "DGI"
@@ -26,22 +32,55 @@ AVERAGED = "Averaged features"
 MOST_NUMBERS = 1 << 27
 """Numbers up to which averaged features are computed: 512 MB of float32."""
 MOST_NODES = 200_000
-"""Nodes up to which baselines are computed: their singular vectors take longer than those of the run."""
+"""Nodes up to which baselines are computed.
+
+The singular vectors of a larger graph take longer than the vectors of the run.
+"""
 WRITES_ALL = "infomax evaluate RUN --out FOLDER"
 """The command that writes the vectors of every row but raw features, which the user has."""
 WRITES_ALL_OF_EDGES = "infomax evaluate RUN --edges --out FOLDER"
-"""The same, where edges are scored."""
+"""The same command where edges are scored."""
+
+KeepVectors: TypeAlias = Callable[[str, str, Any], None]
+"""What is called with the vectors of each row: its name, the type of the nodes, their vectors."""
 
 
 class ComparedVectors(NamedTuple):
-    """Some vectors ``[N, d]``, dense or sparse, under the name of their row."""
+    """Vectors that are scored as one row."""
 
     name: str
     vectors: Any
+    """``[N, d]``, dense or sparse."""
     command: str = ""
-    """What writes them."""
+    """The command that writes them."""
     is_fixed: bool = False
     """Whether no encoder has made them."""
+
+
+def discard_vectors(name: str, node_type: str, vectors: Any) -> None:
+    """Keep no vectors: they are scored alone."""
+
+
+def write_vectors(folder: Path, graph: Graph, name: str, node_type: str, vectors: Any) -> None:
+    """Write the vectors of a row as a parquet file with its name: ``svd-of-the-edges.parquet``.
+
+    Raw features are not written, since the user has them.
+
+    Args:
+        folder: where to write.
+        graph: the graph of the run.
+        name: the name of the row.
+        node_type: the type of the nodes. If the graph is turned to another, the name has the type.
+        vectors: ``[N, d]``.
+    """
+    if name == RAW:
+        return
+    make_folder(folder)
+    nodes = graph.nodes[node_type]
+    file_name = name.lower().replace(" ", "-")
+    if node_type != graph.node_type:
+        file_name = f"{file_name}.{node_type}"
+    Embeddings(dense(vectors), nodes.ids, nodes.node_names).save(folder / f"{file_name}.parquet")
 
 
 def name_of_part(part: str) -> str:
@@ -50,12 +89,12 @@ def name_of_part(part: str) -> str:
 
 
 def parts_alone(embeddings: Embeddings) -> list[str]:
-    """The parts of vectors that are scored for themselves as well: all, where there are several."""
+    """The parts of vectors that are also scored alone: all, where there are several."""
     return list(embeddings.parts) if len(embeddings.parts) > 1 else []
 
 
 def untrained(model: DGI) -> DGI:
-    """Random-Init: the encoder with which the training of a model began, and its output alone."""
+    """Random-Init: a model with the first weights of another, whose vectors are the encoder's."""
     settings: dict[str, Any] = {
         "epochs": 0,
         "vectors": PAPER,
@@ -66,12 +105,12 @@ def untrained(model: DGI) -> DGI:
 
 
 def trained_vectors(embeddings: Embeddings) -> Iterator[ComparedVectors]:
-    """All parts of the vectors of a run, and each part alone."""
+    """The vectors of a run with all their parts, and each part alone."""
     yield ComparedVectors(OURS, embeddings.vectors, "infomax embed RUN")
     for part in parts_alone(embeddings):
-        columns = embeddings.columns[part]
+        part_columns = embeddings.columns[part]
         command = f"infomax embed RUN --vectors {part}"
-        yield ComparedVectors(name_of_part(part), embeddings.vectors[:, columns], command)
+        yield ComparedVectors(name_of_part(part), embeddings.vectors[:, part_columns], command)
 
 
 def vectors_beside(
@@ -82,37 +121,44 @@ def vectors_beside(
     with_baselines: bool = True,
     command: str = WRITES_ALL,
 ) -> Iterator[ComparedVectors]:
-    """What a run is compared with, at all nodes or at some ``rows``: Random-Init, baselines and raw features.
+    """The vectors that a run is compared with: Random-Init, baselines and raw features.
 
-    ``command`` is what writes them.
+    Args:
+        model: the model of the run.
+        rows: ``[n]``, the rows of some nodes; None for all.
+        raw: whether raw and averaged features are among them.
+        with_baselines: whether singular vectors of the edges and averaged features are.
+        command: the command that writes them.
     """
     graph = model.graph_
-    random = untrained(model).transform(graph, rows=rows).vectors
-    yield ComparedVectors(RANDOM, random, command)
+    random_vectors = untrained(model).transform(graph, rows=rows).vectors
+    yield ComparedVectors(RANDOM, random_vectors, command)
 
     if with_baselines and has_baselines(graph):
-        yield ComparedVectors(EDGES, edge_vectors(graph), command, True)
+        yield ComparedVectors(EDGES, edge_vectors(graph), command, is_fixed=True)
         averaged = averaged_features(graph, model) if raw else None
         if averaged is not None:
-            yield ComparedVectors(AVERAGED, averaged, command, True)
+            yield ComparedVectors(AVERAGED, averaged, command, is_fixed=True)
+
     if raw:
         table = graph.table.scaled(graph.scaler(model.preset_.scale))
-        some: Any = slice(None) if rows is None else rows
-        yield ComparedVectors(RAW, table[some], "", True)
+        requested_rows: Any = slice(None) if rows is None else rows
+        yield ComparedVectors(RAW, table[requested_rows], "", is_fixed=True)
 
 
-def has_baselines(graph: Graph) -> bool:
-    """Whether the baselines of a graph are computed: it is in memory, and not so large that they take long."""
-    return not graph.table.mapped and graph.num_nodes <= MOST_NODES
+def has_baselines(graph: Graph, most_nodes: int = MOST_NODES) -> bool:
+    """Whether the baselines of a graph are computed: it is in memory and of bearable size."""
+    return not graph.table.mapped and graph.num_nodes <= most_nodes
 
 
 def link_matrices(graph: Graph) -> list[tuple[str, sparse.csr_array]]:
-    """What nodes of the graph's type are linked to: by type, 0/1 matrices ``[N, M]``."""
+    """What the nodes of the graph's type are linked to: other types with 0/1 matrices ``[N, M]``."""
     matrices: list[tuple[str, sparse.csr_array]] = []
     for links in find_links(graph.relations, graph.node_type):
         shape = (graph.num_nodes, graph.nodes[links.second_type].num_nodes)
         ones = np.ones(len(links), np.float32)
         matrix = sparse.csr_array((ones, (links.first, links.second)), shape=shape)
+        # Two nodes that are linked several times count as linked once.
         matrix.sum_duplicates()
         matrix.data[:] = 1
         if links.second_type == graph.node_type:
@@ -122,7 +168,10 @@ def link_matrices(graph: Graph) -> list[tuple[str, sparse.csr_array]]:
 
 
 def edge_vectors(graph: Graph) -> NDArray[np.float32]:
-    """Singular vectors ``[N, K]`` of the normalised edges of a type's nodes, those of all relations side by side."""
+    """Singular vectors ``[N, K]`` of the normalised edges of the nodes of the graph's type.
+
+    Of several types, the matrices of all links stand side by side.
+    """
     if not graph.node_type:
         return baselines.edge_vectors(graph.adjacency)
     matrices = [baselines.normalised(matrix) for _, matrix in link_matrices(graph)]
@@ -131,33 +180,36 @@ def edge_vectors(graph: Graph) -> NDArray[np.float32]:
     return baselines.edge_vectors(sparse.csr_array(sparse.hstack(matrices)))
 
 
-def averaged_features(graph: Graph, model: DGI) -> Any:
-    """Features averaged over two hops ``[N, F]``; None where nodes have none of their own, or they would be too many.
+def averaged_features(graph: Graph, model: DGI, most_numbers: int = MOST_NUMBERS) -> Any:
+    """Features averaged over two hops ``[N, F]``.
 
-    Of several types they are the node's own, the means of those of its neighbours, and the means of its own type's over
-    common neighbours, side by side.
+    Of several types they are, side by side, the node's own features, the means of its neighbours'
+    features, and the means of its own type's features over common neighbours.
+
+    None where nodes have no features of their own, or the numbers would be too many.
     """
     scaled = graph.scaled(graph.scaler(model.preset_.scale))
+    has_own_features = not structural_features_named(graph.feature_names)
     if not graph.node_type:
-        too_many = graph.num_nodes * graph.num_features > MOST_NUMBERS
-        if structural_features_named(graph.feature_names) or too_many:
+        is_too_large = graph.num_nodes * graph.num_features > most_numbers
+        if is_too_large or not has_own_features:
             return None
         return baselines.averaged_features(scaled.table.values, graph.adjacency)
 
     own_features = scaled.table.values
-    has_own = not structural_features_named(graph.feature_names)
-    blocks = [own_features] if has_own else []
+    blocks = [own_features] if has_own_features else []
     width = graph.num_features
     for other_type, matrix in link_matrices(graph):
-        other = scaled.nodes[other_type]
-        width += other.num_features + graph.num_features
-        if graph.num_nodes * width > MOST_NUMBERS:
+        other_nodes = scaled.nodes[other_type]
+        width += other_nodes.num_features + graph.num_features
+        if graph.num_nodes * width > most_numbers:
             break
-        if not structural_features_named(other.feature_names):
-            blocks.append(baselines.neighbour_means(other.table.values, matrix))
-        if has_own:
-            there = baselines.neighbour_means(own_features, sparse.csr_array(matrix.T))
-            blocks.append(baselines.neighbour_means(there, matrix))
+        if not structural_features_named(other_nodes.feature_names):
+            blocks.append(baselines.neighbour_means(other_nodes.table.values, matrix))
+        if has_own_features:
+            # First at the neighbours, then back at the nodes.
+            means_at_others = baselines.neighbour_means(own_features, sparse.csr_array(matrix.T))
+            blocks.append(baselines.neighbour_means(means_at_others, matrix))
     if not blocks:
         return None
     return np.concatenate([np.asarray(dense(block), np.float32) for block in blocks], axis=1)

@@ -1,12 +1,12 @@
-"""Scores of a run by labels, beside its parts, Random-Init and baselines; and several runs side by side."""
+"""Scores of a run by labels, beside its parts, Random-Init and baselines; several runs side by side."""
 
 from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -27,12 +27,13 @@ from infomax.reports.compared_vectors import (
     RAW,
     WRITES_ALL,
     ComparedVectors,
+    KeepVectors,
+    discard_vectors,
     has_baselines,
     parts_alone,
     trained_vectors,
     vectors_beside,
 )
-from infomax.reports.compared_vectors import untrained as untrained
 from infomax.training import runs
 from infomax.training.card import flat, read_scores
 from infomax.training.health import read_report
@@ -44,8 +45,10 @@ SCORES_HIGHER = {
     EDGES: "Singular vectors of the edges score",
     AVERAGED: "Features averaged over two hops score",
 }
-ROW = 100
-"""Steps of the progress that a row of the comparison is."""
+STEPS_PER_ROW = 100
+"""Steps of the progress that a row of the comparison takes."""
+GUESSED_AUC = 0.5
+"""The AUC of any guess that is the same for all nodes."""
 
 
 def compare(
@@ -57,101 +60,133 @@ def compare(
     raw: bool = True,
     with_parts: bool = True,
     with_baselines: bool = True,
-    keep: Callable[[ComparedVectors], None] = lambda _: None,
+    keep: KeepVectors = discard_vectors,
     progress: Progress = silent,
 ) -> list[Row]:
-    """Score a trained model on its training graph, beside each part alone, Random-Init, baselines and the majority.
+    """Score a trained model on its training graph.
+
+    Beside it stand each part alone, Random-Init, baselines and the majority.
 
     Args:
         model: the trained model.
         codes: ``[N]``, or ``[N, C]`` of 0/1.
         splits: the mean over these is the score.
         probe: scores vectors on a split.
-        raw: score raw features, and averaged ones, too.
-        with_parts: score each part of the vectors alone.
-        with_baselines: score singular vectors of the edges, and averaged features.
-        keep: is given the vectors of each row, of graphs in memory.
+        raw: whether raw features, and averaged ones, are scored.
+        with_parts: whether each part of the vectors is scored alone.
+        with_baselines: whether singular vectors of the edges, and averaged features, are scored.
+        keep: is called with the vectors of each row, if they are those of all nodes.
         progress: is told the steps done.
     """
-    graph, device = model.graph_, choose_device(model.device)
-    nodes = None
-    if graph.table.mapped:  # only the labelled nodes are read
-        nodes = np.flatnonzero(is_labelled(codes))
-        codes = codes[nodes]
-        splits = [{name: mask[nodes] for name, mask in split.items()} for split in splits]
+    graph = model.graph_
+    device = choose_device(model.device)
+
+    # Of a graph folder only the labelled nodes are read.
+    labelled_rows = None
+    if graph.table.mapped:
+        labelled_rows = np.flatnonzero(is_labelled(codes))
+        codes = codes[labelled_rows]
+        splits = [{name: mask[labelled_rows] for name, mask in split.items()} for split in splits]
+    has_all_nodes = labelled_rows is None or len(labelled_rows) == graph.num_nodes
 
     progress(0, "vectors")
     began = time.perf_counter()
-    embeddings = model.transform(graph, rows=nodes)
-    alone_count = len(parts_alone(embeddings)) if with_parts else 0
-    baseline_count = (1 + raw) if with_baselines and has_baselines(graph) else 0
-    total = ROW * (2 + alone_count + baseline_count + raw)
+    embeddings = model.transform(graph, rows=labelled_rows)
+    row_count = 2  # the vectors and Random-Init
+    if with_parts:
+        row_count += len(parts_alone(embeddings))
+    if with_baselines and has_baselines(graph):
+        row_count += 1
+        if raw:
+            row_count += 1
+    if raw:
+        row_count += 1
 
     rows: list[Row] = []
 
     def score(compared: ComparedVectors) -> None:
+        """Score vectors as the next row, which has taken the time since the last one."""
         nonlocal began
-        rows.append(
-            vectors_row(
-                compared.name,
-                compared.vectors,
-                codes,
-                splits,
-                probe,
-                began=began,
-                fixed=compared.name == RAW,
-                device=device,
-                progress=part(progress, ROW * len(rows), ROW, compared.name, total),
-            )
+        row_progress = part(
+            progress,
+            STEPS_PER_ROW * len(rows),
+            STEPS_PER_ROW,
+            compared.name,
+            STEPS_PER_ROW * row_count,
         )
-        keep(compared)
+        row = vectors_row(
+            compared.name,
+            compared.vectors,
+            codes,
+            splits,
+            probe,
+            began=began,
+            fixed=compared.name == RAW,
+            device=device,
+            progress=row_progress,
+        )
+        rows.append(row)
+        if has_all_nodes:
+            keep(compared.name, graph.node_type, compared.vectors)
         began = time.perf_counter()
 
     for compared in trained_vectors(embeddings):
         score(compared)
         if not with_parts:
             break
-    del embeddings
-    for compared in vectors_beside(model, nodes, raw=raw, with_baselines=with_baselines):
+    # Vectors of a large graph fill the memory, and the next ones are as large.
+    del embeddings, compared
+    for compared in vectors_beside(model, labelled_rows, raw=raw, with_baselines=with_baselines):
         score(compared)
     return [*rows, majority(codes, splits)]
 
 
 def advice(rows: Sequence[Row], run: str = "RUN") -> list[str]:
-    """What the rows of `compare` say to a user: whether less than DGI scores higher, or guessing as high.
+    """What the rows of `compare` say to a user, in sentences.
 
-    A row is named where it is higher by more than its scores differ between splits, with the command that writes its
-    vectors.
+    A row is named where it scores higher than the run by more than its scores differ between
+    splits, with the command that writes its vectors. Guessing is named where it scores as high.
+
+    Args:
+        rows: the rows, the run first.
+        run: the path of the run, for the commands.
     """
-    ours, others = rows[0], rows[1:]
-    our_score = score_text(ours.mean, None, ours.metric)
-    lines = []
-    for row in others:
-        their_score = score_text(row.mean, None, row.metric)
+    run_row = rows[0]
+    run_score = score_text(run_row.mean, None, run_row.metric)
+    sentences = []
+    for row in rows[1:]:
+        row_score = score_text(row.mean, None, row.metric)
         if row.method == GUESS:
-            if ours.mean <= row.mean or our_score == their_score:
-                told = f"{ours.method} is no better than the majority: {our_score} against {their_score}."
-                if "AUC" in ours.other_metrics:
-                    told += f" Its AUC is {ours.other_metrics['AUC']:.2f}, where guessing has 0.50."
-                lines.append(told)
+            if run_row.mean <= row.mean or run_score == row_score:
+                sentences.append(_no_better_than_guessing(run_row, run_score, row_score))
             continue
 
-        is_higher = row.mean > ours.mean + row.split_std and their_score != our_score
-        if is_higher:
-            compared = f"{their_score} against {our_score}"
-            lines.append(f"{_told_of_row(row.method, compared, run)}")
-    return lines
+        is_clearly_higher = row.mean > run_row.mean + row.split_std
+        if is_clearly_higher and row_score != run_score:
+            sentences.append(_higher_row(row.method, f"{row_score} against {run_score}", run))
+    return sentences
 
 
-def _told_of_row(method: str, compared: str, run: str) -> str:
-    """That a row scores higher, and what writes its vectors."""
+def _no_better_than_guessing(run_row: Row, run_score: str, guess_score: str) -> str:
+    sentence = (
+        f"{run_row.method} is no better than the majority: {run_score} against {guess_score}."
+    )
+    if "AUC" in run_row.other_metrics:
+        auc = run_row.other_metrics["AUC"]
+        sentence += f" Its AUC is {auc:.2f}, where guessing has {GUESSED_AUC:.2f}."
+    return sentence
+
+
+def _higher_row(method: str, scores: str, run: str) -> str:
+    """The sentence that a row scores higher, and which command writes its vectors."""
     if method == RAW:
-        return f"{SCORES_HIGHER[RAW]} higher: {compared}."
+        return f"{SCORES_HIGHER[RAW]} higher: {scores}."
     if method in SCORES_HIGHER:
-        return f"{SCORES_HIGHER[method]} higher: {compared}. To write them: {WRITES_ALL.replace('RUN', run)}"
+        command = WRITES_ALL.replace("RUN", run)
+        return f"{SCORES_HIGHER[method]} higher: {scores}. To write them: {command}"
     name = method.removesuffix(" alone")
     part_name = f"{name[0].lower()}{name[1:]}"
-    return f"{method}: {compared}. To write them: infomax embed {run} --vectors {part_name}"
+    return f"{method}: {scores}. To write them: infomax embed {run} --vectors {part_name}"
 
 
 def vectors_row(
@@ -168,38 +203,56 @@ def vectors_row(
     device: torch.device | str = "cpu",
     progress: Progress = silent,
 ) -> Row:
-    """Score the vectors ``[N, d]`` of one encoder: the mean over splits; its time counts since ``began``.
+    """Score the vectors ``[N, d]`` of one encoder: the mean over splits.
 
-    Those that are ``fixed``, which no encoder has made, have one score for each initialisation of the probe.
+    Args:
+        method: the name of the row.
+        vectors: ``[N, d]``, dense or sparse.
+        codes: ``[N]``, or ``[N, C]`` of 0/1.
+        splits: the splits to score on.
+        probe: scores vectors on a split.
+        began: since when the time of the row counts, by `time.perf_counter`.
+        fixed: whether no encoder has made the vectors. Then there is one score for each
+            initialisation of the probe.
+        metric: the name of the metric; by default that of the scores.
+        paper: the paper's figure.
+        device: where the probe runs.
+        progress: is told the steps done.
     """
-    began = time.perf_counter() if began is None else began
+    if began is None:
+        began = time.perf_counter()
     scores = score_splits(probe, vectors, codes, splits, device=device, progress=progress)
-    values = np.mean([score.values for score in scores], axis=0) if fixed else [mean_over(scores)]
+    values: Sequence[float] | NDArray[np.float64] = [mean_over(scores)]
+    if fixed:
+        values = np.mean([score.values for score in scores], axis=0)
     return _row(method, scores, began, values, metric or scores[0].metric, paper)
 
 
 def majority(codes: NDArray[Any], splits: Sequence[Splits], method: str = GUESS) -> Row:
-    """Score one guess for all nodes: the most frequent class, or all labels that more than half of the nodes have.
+    """Score one guess for all nodes.
 
-    It is counted on training and validation nodes, since classes are often equally frequent among training nodes.
+    The guess is the most frequent class, or all labels that more than half of the nodes have. It is
+    counted on training and validation nodes, since among training nodes alone classes are often
+    equally frequent.
     """
-    began, scores = time.perf_counter(), []
+    began = time.perf_counter()
+    scores = []
     for split in splits:
-        counted = codes[
-            np.any([split[part] for part in SPLIT_PARTS[:2] if part in split], axis=0)
-            & is_labelled(codes)
-        ]
-        test = codes[split["test"] & is_labelled(codes)]
-        if codes.ndim == 2:
-            answer = np.broadcast_to(counted.mean(0) > 0.5, test.shape)
+        counted_masks = [split[name] for name in SPLIT_PARTS[:2] if name in split]
+        counted_codes = codes[np.any(counted_masks, axis=0) & is_labelled(codes)]
+        test_codes = codes[split["test"] & is_labelled(codes)]
+
+        has_one_label_per_node = codes.ndim == 1
+        if has_one_label_per_node:
+            guesses = np.full(len(test_codes), np.bincount(counted_codes).argmax())
         else:
-            answer = np.full(len(test), np.bincount(counted).argmax())
-        score = Score.of(answer[None], test)
-        scores.append(
-            dataclasses.replace(score, other_metrics=score.other_metrics | {"AUC": 0.5})
-            if codes.ndim == 1
-            else score
-        )
+            guesses = np.broadcast_to(counted_codes.mean(0) > 0.5, test_codes.shape)
+        score = Score.of(guesses[None], test_codes)
+        if has_one_label_per_node:
+            score = dataclasses.replace(
+                score, other_metrics=score.other_metrics | {"AUC": GUESSED_AUC}
+            )
+        scores.append(score)
     return _row(method, scores, began, [mean_over(scores)], scores[0].metric)
 
 
@@ -209,7 +262,10 @@ def mean_over(scores: Iterable[Score]) -> float:
 
 
 def chosen_costs(scores: Iterable[Score]) -> tuple[float, ...]:
-    """The distinct values of C that were chosen on validation nodes, ascending; none for a probe without C."""
+    """The distinct values of C that were chosen on validation nodes, ascending.
+
+    A probe without C has none.
+    """
     return tuple(
         sorted({score.hyperparameters["C"] for score in scores if "C" in score.hyperparameters})
     )
@@ -223,9 +279,18 @@ def _row(
     metric: str,
     paper: PrintedScore | None = None,
 ) -> Row:
-    """The row of values, one per run, with the deviation of the scores over splits and the chosen values of C."""
+    """A row of results.
+
+    Args:
+        method: the name of the row.
+        scores: one for each split.
+        began: since when its time counts.
+        values: one for each run.
+        metric: the name of the metric.
+        paper: the paper's figure.
+    """
     row = summarise(method, values, time.perf_counter() - began, paper, metric)
-    over = summarise(method, [score.value for score in scores], 0, None, metric)
+    over_splits = summarise(method, [score.value for score in scores], 0, None, metric)
     other_metrics = {
         name: float(np.mean([score.other_metrics[name] for score in scores]))
         for name in scores[0].other_metrics
@@ -233,7 +298,7 @@ def _row(
     return dataclasses.replace(
         row,
         splits=len(scores),
-        split_std=over.std,
+        split_std=over_splits.std,
         costs=chosen_costs(scores),
         other_metrics=other_metrics,
     )
@@ -243,11 +308,17 @@ def labelled(graph: Graph) -> tuple[NDArray[Any], Splits]:
     """Codes ``[N]`` or ``[N, C]`` of a graph's first label column, and its own split."""
     if not graph.labels or not set(SPLIT_PARTS) <= set(graph.splits):
         raise InputError("graph", "labels and a split", f"labels {list(graph.labels)}")
-    values = next(iter(graph.labels.values()))
-    return values if values.ndim == 2 else encode_labels(values)[0], graph.splits
+    labels = next(iter(graph.labels.values()))
+    codes = labels if labels.ndim == 2 else encode_labels(labels)[0]
+    return codes, graph.splits
 
 
-_HEALTH = (
+# Several runs side by side.
+
+
+ValuesOfRuns: TypeAlias = dict[str, list[Any]]
+"""By name, a value for each run; None where the run has none."""
+HEALTH_FIGURES = (
     "epochs",
     "loss",
     "discriminator_accuracy",
@@ -256,43 +327,49 @@ _HEALTH = (
     "dead_dimensions",
     "seconds",
 )
+"""The figures of the health report that are compared, beside the verdict."""
+HASH_DIGITS = 12
+"""Digits of the hash of a graph that are shown."""
 
 
-def compare_runs(folders: Sequence[Path]) -> dict[str, dict[str, list[Any]]]:
-    """Values by section ("settings", "health", "scores") and name, one for each run; None where a run has none."""
-    configs = [runs.check(folder) for folder in folders]
-    graphs = [
-        {
-            f"graph.{name}": value[:12] if name == "hash" else value
-            for name, value in config["graph"].items()
-        }
-        for config in configs
-    ]
-    trained = [
-        {"seed": config["seed"], **flat(config["settings"]), **graph}
-        for config, graph in zip(configs, graphs, strict=True)
-    ]
-    reports = [read_report(folder / runs.HEALTH) for folder in folders]
-    health = [
-        {name: report.get(name) for name in _HEALTH} | {"verdict": report["verdict"]["verdict"]}
-        for report in reports
-    ]
-    scores = [
-        {
-            f"{title}: {method}": score
-            for title, rows in read_scores(folder).items()
-            for method, score in rows.items()
-        }
-        for folder in folders
-    ]
-    settings = {
+def compare_runs(folders: Sequence[Path]) -> dict[str, ValuesOfRuns]:
+    """The settings in which runs differ, their health, and their scores: by section and name."""
+    settings = _values_of_runs([_settings_of_run(folder) for folder in folders])
+    differing_settings = {
         name: values
-        for name, values in _joined(trained).items()
-        if any(one != values[0] for one in values)
+        for name, values in settings.items()
+        if any(value != values[0] for value in values)
     }
-    return {"settings": settings, "health": _joined(health), "scores": _joined(scores)}
+    return {
+        "settings": differing_settings,
+        "health": _values_of_runs([_health_of_run(folder) for folder in folders]),
+        "scores": _values_of_runs([_scores_of_run(folder) for folder in folders]),
+    }
 
 
-def _joined(rows: Sequence[dict[str, Any]]) -> dict[str, list[Any]]:
-    names = dict.fromkeys(name for row in rows for name in row)
-    return {name: [row.get(name) for row in rows] for name in names}
+def _settings_of_run(folder: Path) -> dict[str, Any]:
+    config = runs.check(folder)
+    settings = {"seed": config["seed"], **flat(config["settings"])}
+    for name, value in config["graph"].items():
+        settings[f"graph.{name}"] = value[:HASH_DIGITS] if name == "hash" else value
+    return settings
+
+
+def _health_of_run(folder: Path) -> dict[str, Any]:
+    report = read_report(folder / runs.HEALTH)
+    health = {name: report.get(name) for name in HEALTH_FIGURES}
+    health["verdict"] = report["verdict"]["verdict"]
+    return health
+
+
+def _scores_of_run(folder: Path) -> dict[str, float]:
+    scores = {}
+    for title, score_by_method in read_scores(folder).items():
+        for method, score in score_by_method.items():
+            scores[f"{title}: {method}"] = score
+    return scores
+
+
+def _values_of_runs(runs_values: Sequence[dict[str, Any]]) -> ValuesOfRuns:
+    names = dict.fromkeys(name for values in runs_values for name in values)
+    return {name: [values.get(name) for values in runs_values] for name in names}

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,14 +20,47 @@ from infomax.reports.compared_vectors import (
     EDGES,
     WRITES_ALL_OF_EDGES,
     ComparedVectors,
+    KeepVectors,
+    discard_vectors,
     trained_vectors,
     vectors_beside,
 )
 
 FEWEST_ENDS = 10
-"""Nodes of the other type from which on links to it are scored by default: of two, one is as good as guessed."""
-CLEARLY = 0.005
-"""By how much an AUC must be above the default's to be named: the deviation of one of some thousand pairs."""
+"""Nodes of the other type from which on links to it are scored by default.
+
+Where there are only two, one of them is as good as guessed.
+"""
+CLEARLY_HIGHER = 0.005
+"""By how much an AUC must be above that of the run to be named.
+
+It is the deviation of the AUC of some thousand pairs.
+"""
+
+
+@dataclass(frozen=True)
+class EdgeScore:
+    """How well one score of pairs tells edges from random pairs.
+
+    Attributes:
+        method: the vectors, or what else makes the score.
+        score: how a pair is scored: cosine, regression, count or product.
+        auc: the area under the ROC curve.
+        average_precision: the average precision.
+        command: what writes the vectors.
+    """
+
+    method: str
+    score: str
+    auc: float
+    average_precision: float
+    command: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The score as ``--json`` writes it."""
+        values = asdict(self)
+        del values["command"]
+        return values
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,33 +68,38 @@ class EdgeScores:
     """The scores of `compare_links`.
 
     Attributes:
-        rows: "method", "score", "auc" and "average_precision" of each.
-        count: the number of edges scored.
-        pair: which pair of types is scored, in words; "" in a graph of one type.
-        others: the other pairs that could be.
-        known_ends: the shares of both ends of the scored edges that have an edge which training knew.
+        rows: the scores, those of the run first.
+        edge_count: how many edges were scored.
+        pair: which pair of types was scored, in words; "" in a graph of one type.
+        other_pairs: the other pairs that could be scored.
+        known_ends: for both ends of the scored edges, the share that has an edge which training
+            knew.
     """
 
-    rows: list[dict[str, Any]]
-    count: int
+    rows: list[EdgeScore]
+    edge_count: int
     pair: str
-    others: list[str]
+    other_pairs: list[str]
     known_ends: tuple[float, float]
 
 
-class _Task(NamedTuple):
-    """The pairs to score, among nodes of one type or of two after one another, and the edges that are known."""
+@dataclass(frozen=True, eq=False)
+class _Task:
+    """The pairs to score, and the edges that training knew.
+
+    Attributes:
+        pairs: pairs of rows, among nodes of one type, or of two types after one another.
+        adjacency: the known edges among these nodes.
+        known_links: the same edges as links between two types; None in a graph of one type.
+        other_pairs: other pairs of types that could be scored.
+        rows_of_types: the rows of the nodes of each type.
+    """
 
     pairs: links.NodePairs
     adjacency: sparse.csr_array
     known_links: Links | None
-    others: list[str]
+    other_pairs: list[str]
     rows_of_types: dict[str, slice]
-    """By type, its nodes."""
-
-
-def keep_nothing(name: str, node_type: str, vectors: Any) -> None:
-    """Vectors are scored, and not written."""
 
 
 def compare_links(
@@ -69,39 +107,43 @@ def compare_links(
     pair: str | None = None,
     *,
     raw: bool = True,
-    keep: Callable[[str, str, Any], None] = keep_nothing,
+    keep: KeepVectors = discard_vectors,
     progress: Progress = silent,
 ) -> EdgeScores:
-    """Score how a trained model tells edges from random pairs, beside parts alone, Random-Init and baselines.
+    """Score how a trained model tells edges from random pairs.
 
-    The edges are those that its graph holds out; where it holds out none they are drawn from all, which training has
-    seen. Half of the pairs fit the regression, and all scores are of the other half. In a graph of several types links
-    of the model's type to one other are scored, by edges or by rows that refer to both, and only positions are
-    compared, which nodes of all types have.
+    Beside it stand parts alone, Random-Init and baselines. The edges are those that the graph holds
+    out; where it holds out none they are drawn from all edges, which training has seen. Half of the
+    pairs fit the regression, and all scores are of the other half.
+
+    In a graph of several types, links of the model's type to one other type are scored, by edges or
+    by rows that refer to both. Only positions are compared, which nodes of all types have.
 
     Args:
         model: the trained model.
-        pair: the other type, or ``TYPE:BY`` with the relation or the type of the rows. None takes the most numerous.
-        raw: score raw features, and averaged ones, too.
-        keep: is given the name of each row, a type of nodes and their vectors.
+        pair: the other type, or ``TYPE:BY`` with the relation or the type of the rows. None takes
+            the most numerous.
+        raw: whether raw features, and averaged ones, are scored.
+        keep: is called with the vectors of each row.
         progress: is told the steps done.
     """
     graph = model.graph_
-    task = _typed_task(graph, pair) if graph.node_type else _task(graph, pair)
-    rows: list[dict[str, Any]] = []
+    task = _task_of_types(graph, pair) if graph.node_type else _task_of_one_type(graph, pair)
+    rows: list[EdgeScore] = []
 
-    def add(method: str, by: str, values: NDArray[Any], command: str = "") -> None:
-        scores = links.score(task.pairs, values)
-        rows.append({"method": method, "score": by, **scores, "command": command})
+    def add(method: str, score_name: str, values: NDArray[Any], command: str = "") -> None:
+        rows.append(
+            EdgeScore(method, score_name, **links.score(task.pairs, values), command=command)
+        )
 
-    for done, compared in enumerate(_compared(model, task, raw)):
+    for done, compared in enumerate(_compared_vectors(model, task, raw)):
         progress(done, compared.name)
         cosines = links.cosines(compared.vectors, task.pairs)
         add(compared.name, "cosine", cosines, compared.command)
         regression = links.regression(compared.vectors, task.pairs)
         add(compared.name, "regression", regression, compared.command)
-        for node_type, nodes in task.rows_of_types.items():
-            keep(compared.name, node_type, compared.vectors[nodes])
+        for node_type, type_rows in task.rows_of_types.items():
+            keep(compared.name, node_type, compared.vectors[type_rows])
 
     if graph.node_type:
         degrees = np.diff(task.adjacency.indptr)
@@ -110,15 +152,15 @@ def compare_links(
         common = links.common_neighbours(task.adjacency, task.pairs, directed=graph.directed)
         add("Common neighbours", "count", common)
 
-    is_scored = task.pairs.joined & ~task.pairs.fitted
-    has_edges = _has_edges(task.adjacency)
-    first_known, second_known = has_edges[task.pairs.ends[:, is_scored]].mean(axis=1)
+    is_scored_edge = task.pairs.joined & ~task.pairs.fitted
+    scored_ends = task.pairs.ends[:, is_scored_edge]
+    first_known, second_known = _has_edges(task.adjacency)[scored_ends].mean(axis=1)
     return EdgeScores(
-        rows,
-        int(is_scored.sum()),
-        "" if task.known_links is None else str(task.known_links),
-        task.others,
-        (float(first_known), float(second_known)),
+        rows=rows,
+        edge_count=int(is_scored_edge.sum()),
+        pair="" if task.known_links is None else str(task.known_links),
+        other_pairs=task.other_pairs,
+        known_ends=(float(first_known), float(second_known)),
     )
 
 
@@ -129,25 +171,36 @@ def _has_edges(adjacency: sparse.csr_array) -> NDArray[np.bool_]:
     return np.asarray(outgoing + incoming > 0)
 
 
-def edge_advice(rows: list[dict[str, Any]], run: str = "RUN") -> list[str]:
-    """Which rows tell edges better than the vectors of the run, by their best score, and what writes their vectors."""
-    best: dict[str, dict[str, Any]] = {}
+def edge_advice(
+    rows: Sequence[EdgeScore], run: str = "RUN", clearly_higher: float = CLEARLY_HIGHER
+) -> list[str]:
+    """Which methods tell edges better than the run, by their best score, in sentences.
+
+    Args:
+        rows: the scores, those of the run first.
+        run: the path of the run, for the commands that write vectors.
+        clearly_higher: by how much an AUC must be above that of the run.
+    """
+    best_by_method: dict[str, EdgeScore] = {}
     for row in rows:
-        if row["method"] not in best or row["auc"] > best[row["method"]]["auc"]:
-            best[row["method"]] = row
-    ours, *others = best.values()
-    lines = []
-    for row in others:
-        if row["auc"] > ours["auc"] + CLEARLY:
-            aucs = f"{row['auc']:.3f} against {ours['auc']:.3f}"
-            sentence = f"{row['method']} ({row['score']}) has a higher AUC: {aucs}."
-            if row["command"]:
-                sentence += f" To write them: {row['command'].replace('RUN', run)}"
-            lines.append(sentence)
-    return lines
+        best = best_by_method.get(row.method)
+        if best is None or row.auc > best.auc:
+            best_by_method[row.method] = row
+
+    run_score, *other_scores = best_by_method.values()
+    sentences = []
+    for other in other_scores:
+        if other.auc <= run_score.auc + clearly_higher:
+            continue
+        aucs = f"{other.auc:.3f} against {run_score.auc:.3f}"
+        sentence = f"{other.method} ({other.score}) has a higher AUC: {aucs}."
+        if other.command:
+            sentence += f" To write them: {other.command.replace('RUN', run)}"
+        sentences.append(sentence)
+    return sentences
 
 
-def _compared(model: DGI, task: _Task, raw: bool) -> Iterator[ComparedVectors]:
+def _compared_vectors(model: DGI, task: _Task, raw: bool) -> Iterator[ComparedVectors]:
     """The vectors of the nodes of a task."""
     graph = model.graph_
     if task.known_links is None:
@@ -155,74 +208,116 @@ def _compared(model: DGI, task: _Task, raw: bool) -> Iterator[ComparedVectors]:
         yield from vectors_beside(model, raw=raw, command=WRITES_ALL_OF_EDGES)
         return
 
-    types = dict.fromkeys((task.known_links.first_type, task.known_links.second_type))
-    positions = [model.positions(node_type).vectors for node_type in types]
+    node_types = dict.fromkeys((task.known_links.first_type, task.known_links.second_type))
+    positions = [model.positions(node_type).vectors for node_type in node_types]
     command = "infomax embed RUN --vectors positions"
     yield ComparedVectors("Positions", np.concatenate(positions), command)
+
     pair = f"{task.known_links.second_type}:{task.known_links.by}"
     command = f"{WRITES_ALL_OF_EDGES} --pair {pair}"
     yield ComparedVectors(EDGES, baselines.edge_vectors(task.adjacency), command)
 
 
-def _task(graph: Graph, pair: str | None) -> _Task:
+def _task_of_one_type(graph: Graph, pair: str | None) -> _Task:
     if pair is not None:
         raise InputError("--pair", "a graph of several types of nodes", "one of one type")
     pairs = links.draw_pairs(graph.adjacency, graph.held_out, graph.groups)
     return _Task(pairs, graph.adjacency, None, [], {"": slice(None)})
 
 
-def _typed_task(graph: Graph, pair: str | None) -> _Task:
-    """The pairs of the model's type with one other."""
-    known = find_links(graph.relations, graph.node_type)
-    if not known:
+def _task_of_types(graph: Graph, pair: str | None) -> _Task:
+    """The pairs of the graph's type with one other type."""
+    all_links = find_links(graph.relations, graph.node_type)
+    if not all_links:
         raise TooFewEdgesError("edges to score vectors on", "links of the type", "none")
-    chosen = known[choose_links(known, graph, pair)]
-    others = [str(one) for one in known if one is not chosen]
+    scored_links = all_links[choose_links(all_links, graph, pair)]
+    other_pairs = [str(other) for other in all_links if other is not scored_links]
 
+    # The nodes of the second type are numbered after those of the first.
     first_count = graph.num_nodes
-    second_count = graph.nodes[chosen.second_type].num_nodes
-    is_within = chosen.first_type == chosen.second_type
-    offset = 0 if is_within else first_count
-    count = first_count if is_within else first_count + second_count
+    is_within_type = scored_links.first_type == scored_links.second_type
+    offset = 0
+    node_count = first_count
+    if not is_within_type:
+        offset = first_count
+        node_count += graph.nodes[scored_links.second_type].num_nodes
 
-    ones = np.ones(len(chosen), np.float32)
-    ends = (chosen.first, chosen.second + offset)
-    adjacency = sparse.csr_array((ones, ends), shape=(count, count))
+    ends = (scored_links.first, scored_links.second + offset)
+    adjacency = _symmetric_adjacency(ends, node_count)
+    held_out = _held_out_pairs(graph, scored_links, offset, adjacency)
+    types = np.repeat([0, 1], [first_count, node_count - first_count])
+    pairs = links.draw_pairs(adjacency, held_out, types=types)
+
+    rows_of_types = {graph.node_type: slice(first_count)}
+    if not is_within_type:
+        rows_of_types[scored_links.second_type] = slice(first_count, node_count)
+    return _Task(pairs, adjacency, scored_links, other_pairs, rows_of_types)
+
+
+def _symmetric_adjacency(
+    ends: tuple[NDArray[np.int64], NDArray[np.int64]], node_count: int
+) -> sparse.csr_array:
+    """A 0/1 matrix ``[N, N]`` of links, each in both directions."""
+    ones = np.ones(len(ends[0]), np.float32)
+    adjacency = sparse.csr_array((ones, ends), shape=(node_count, node_count))
     adjacency.sum_duplicates()
     adjacency = sparse.csr_array(adjacency.maximum(adjacency.T))
     adjacency.data[:] = 1
+    return adjacency
 
-    held_out = None
-    if graph.held_out is not None:
-        hidden = hidden_links(graph.held_out, graph.first_rows, graph.relations, chosen)
-        held_out = np.stack([hidden.first, hidden.second + offset])
-        is_new = np.asarray(adjacency[held_out[0], held_out[1]] == 0).ravel()
-        held_out = held_out[:, is_new]  # a pair may be linked by another row as well
-        if not held_out.shape[1]:
-            raise TooFewEdgesError("edges to score vectors on", f"hidden links {chosen}", "none")
-    types = np.repeat([0, 1], [first_count, count - first_count])
-    pairs = links.draw_pairs(adjacency, held_out, types=types)
-    rows_of_types = {graph.node_type: slice(first_count)}
-    if not is_within:
-        rows_of_types[chosen.second_type] = slice(first_count, count)
-    return _Task(pairs, adjacency, chosen, others, rows_of_types)
+
+def _held_out_pairs(
+    graph: Graph, scored_links: Links, offset: int, adjacency: sparse.csr_array
+) -> NDArray[np.int64] | None:
+    """The pairs ``[2, H]`` that only hidden edges link; None where the graph hides none."""
+    if graph.held_out is None:
+        return None
+    hidden = hidden_links(graph.held_out, graph.first_rows, graph.relations, scored_links)
+    held_out = np.stack([hidden.first, hidden.second + offset])
+
+    # Another row may link the same pair, and training has seen that one.
+    is_unknown = np.asarray(adjacency[held_out[0], held_out[1]] == 0).ravel()
+    held_out = held_out[:, is_unknown]
+    if not held_out.shape[1]:
+        raise TooFewEdgesError("edges to score vectors on", f"hidden links {scored_links}", "none")
+    return held_out
 
 
 def choose_links(
-    known: list[Links], graph: Graph, pair: str | None, fewest_ends: int = FEWEST_ENDS
+    all_links: Sequence[Links], graph: Graph, pair: str | None, fewest_ends: int = FEWEST_ENDS
 ) -> int:
-    """Which links are scored: those asked for as ``TYPE`` or ``TYPE:BY``, else the most numerous to enough nodes."""
-    ends = [graph.nodes[one.second_type].num_nodes for one in known]
+    """Which links are scored, as a position among them.
+
+    Args:
+        all_links: the links of the graph's type.
+        graph: the graph.
+        pair: what a person asked for, as ``TYPE`` or ``TYPE:BY``. None takes the most numerous
+            links, first among those to types of enough nodes.
+        fewest_ends: how many nodes are enough.
+    """
+    positions = range(len(all_links))
+
+    def by_size(position: int) -> tuple[bool, int]:
+        candidate = all_links[position]
+        has_enough_ends = graph.nodes[candidate.second_type].num_nodes >= fewest_ends
+        return has_enough_ends, len(candidate)
+
     if pair is None:
-        return max(range(len(known)), key=lambda at: (ends[at] >= fewest_ends, len(known[at])))
-    node_type, _, by = pair.partition(":")
-    fitting = [
-        at
-        for at, one in enumerate(known)
-        if one.second_type.casefold() == node_type.casefold()
-        and by.casefold() in ("", one.by.casefold())
-    ]
-    if not fitting:
-        choices = dict.fromkeys(f"{one.second_type}:{one.by}" for one in known)
-        raise InputError("--pair", f"one of {', '.join(choices)}", pair)
-    return max(fitting, key=lambda at: len(known[at]))
+        return max(positions, key=by_size)
+
+    matching = [position for position in positions if is_pair(all_links[position], pair)]
+    if not matching:
+        raise no_such_pair(all_links, pair)
+    return max(matching, key=lambda position: len(all_links[position]))
+
+
+def is_pair(candidate: Links, pair: str) -> bool:
+    """Whether links are those that ``TYPE`` or ``TYPE:BY`` names, in any case."""
+    node_type, _, by = pair.casefold().partition(":")
+    return candidate.second_type.casefold() == node_type and by in ("", candidate.by.casefold())
+
+
+def no_such_pair(candidates: Sequence[Links], pair: str) -> InputError:
+    """The error for a pair that no links have."""
+    choices = dict.fromkeys(f"{other.second_type}:{other.by}" for other in candidates)
+    return InputError("--pair", f"one of {', '.join(choices)}", pair)

@@ -1,14 +1,14 @@
-"""How well a model that knows the past tells who meets whom later: beside remembering pairs, and beside popularity.
+"""How well a model that knows the past tells who meets whom later.
 
-Events are rows with times that refer to two others: the orders of customers and products, or the rows of an edge table.
-Each later event is ranked among random pairs of its first end. Often most later pairs have met before: what only
-remembers them is always shown beside.
+Events are rows with times that refer to two other rows: the orders of customers and products, or
+the rows of an edge table. Each later event is ranked among random pairs of its first end. Often most
+later pairs have met before, so a score that only remembers them, and popularity, stand beside.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,15 +19,22 @@ from infomax.errors import InputError, format_count
 from infomax.estimator import DGI
 from infomax.graphs.graph import Graph
 from infomax.io.columns import EVENT
-from infomax.reports.edges import FEWEST_ENDS
+from infomax.reports.edges import FEWEST_ENDS, is_pair, no_such_pair
 
 MOST_EVENTS = 20_000
 """Later events that are scored at most."""
 RANDOM_PAIRS = 49
-"""Random pairs that each of them is ranked among."""
+"""Random pairs among which each later event is ranked."""
 HITS = 10
 """The rank up to which an event is a hit."""
-Rows = NDArray[np.int64]
+Rows: TypeAlias = NDArray[np.int64]
+
+
+class TimedLinks(NamedTuple):
+    """Links by rows, and the times ``[M]`` of these rows."""
+
+    links: Links
+    times: NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,29 +44,40 @@ class Events:
     Attributes:
         links: which rows they join.
         times: ``[M]``, when.
-        is_past: ``[M]``, those that training knows.
+        is_past: ``[M]``, the events that training knows.
     """
 
     links: Links
     times: NDArray[np.int64]
     is_past: NDArray[np.bool_]
 
-    def known(self, rows: Rows, of_past: Rows) -> NDArray[np.bool_]:
-        """Which of some rows an event of the past has."""
-        return np.isin(rows, np.unique(of_past[self.is_past]))
+    def are_known(self, rows: Rows, ends: Rows) -> NDArray[np.bool_]:
+        """Which rows have an event in the past.
+
+        Args:
+            rows: ``[n]``, rows of nodes.
+            ends: ``[M]``, the ends of all events on the side of these nodes.
+        """
+        return np.isin(rows, np.unique(ends[self.is_past]))
 
     @property
     def late_with_known_ends(self) -> int:
-        """The later events both of whose ends have an event in the past."""
-        links, late = self.links, ~self.is_past
-        first_known = self.known(links.first[late], links.first)
-        second_known = self.known(links.second[late], links.second)
+        """How many later events have two ends with an event in the past."""
+        is_late = ~self.is_past
+        first_known = self.are_known(self.links.first[is_late], self.links.first)
+        second_known = self.are_known(self.links.second[is_late], self.links.second)
         return int((first_known & second_known).sum())
 
 
 @dataclass(frozen=True, eq=False)
 class FutureScores:
-    """The scores of `score_future`: what was scored, in words; the scores by name; other pairs that could be."""
+    """The scores of `score_future`.
+
+    Attributes:
+        title: what was scored, in words.
+        scores: "auc" and "hits" by what scores pairs.
+        notes: sentences about the events, and about other pairs that could be scored.
+    """
 
     title: str
     scores: dict[str, dict[str, float]]
@@ -67,186 +85,211 @@ class FutureScores:
 
 
 def score_future(
-    model: DGI, share: float, seed: int = 0, *, pair: str | None = None
+    model: DGI,
+    share: float,
+    seed: int = 0,
+    *,
+    pair: str | None = None,
+    most_events: int = MOST_EVENTS,
 ) -> FutureScores:
-    """Train a model with the same settings on the past, and score the events of the rest, the latest ``share``.
+    """Train a model with the same settings on the past, and score the later events.
 
     Args:
         model: a model, from which the graph and the settings are taken.
         share: the share of the events that are later.
         seed: draws the random pairs.
-        pair: the other type, or ``TYPE:BY`` with the type of the events. None takes the events of which training knows
-            both ends most often, to a type of `FEWEST_ENDS` nodes or more.
+        pair: the other type, or ``TYPE:BY`` with the type of the events. None takes the events of
+            which training knows both ends most often, to a type of `FEWEST_ENDS` nodes or more.
+        most_events: how many later events are scored at most.
     """
     if not 0 < share < 1:
         raise InputError("future", "a share of the events between 0 and 1, such as 0.2", str(share))
+
     graph = model.graph_
-    candidates = _timed_links(graph)
+    all_candidates = _timed_links(graph)
+    candidates = all_candidates
     if pair is not None:
-        candidates, others = _asked_for(candidates, pair), candidates
-    else:
-        others = candidates
-    every = [_divided(links, times, share) for links, times in candidates]
-    events = max(every, key=lambda one: _preferred(one, graph))
-    day = int(events.times[events.is_past].max())
+        candidates = [candidate for candidate in candidates if is_pair(candidate.links, pair)]
+        if not candidates:
+            raise no_such_pair([candidate.links for candidate in all_candidates], pair)
+    events = max(
+        (_split_by_time(candidate, share) for candidate in candidates),
+        key=lambda candidate: _preference(candidate, graph),
+    )
+    last_day = int(events.times[events.is_past].max())
 
+    # Each event stands first among random pairs of its first end: [P, 1 + RANDOM_PAIRS].
     links = events.links
-    late = np.flatnonzero(~events.is_past)
-    draws = np.random.default_rng(seed)
-    chosen = np.sort(draws.choice(late, min(MOST_EVENTS, len(late)), replace=False))
+    late_rows = np.flatnonzero(~events.is_past)
+    generator = np.random.default_rng(seed)
+    scored_count = min(most_events, len(late_rows))
+    scored_rows = np.sort(generator.choice(late_rows, scored_count, replace=False))
     second_count = graph.nodes[links.second_type].num_nodes
-    random_rows = draws.integers(0, second_count, (len(chosen), RANDOM_PAIRS))
-    first = links.first[chosen]
-    candidates_of_first = np.concatenate([links.second[chosen, None], random_rows], axis=1)
+    random_rows = generator.integers(0, second_count, (len(scored_rows), RANDOM_PAIRS))
+    first = links.first[scored_rows]
+    second = np.concatenate([links.second[scored_rows, None], random_rows], axis=1)
 
-    trained = trained_on_past(model, day)
-    last_meetings = remembered(events, second_count, first, candidates_of_first)
+    model_of_past = trained_on_past(model, last_day)
+    last_meetings = remembered(events, second_count, first, second)
+    popularity = _popularity(events, second_count, most_past_events=len(late_rows))
     scores = {
-        "vectors": _by_vectors(trained, links.second_type, first, candidates_of_first),
+        "vectors": _scores_by_vectors(model_of_past, links.second_type, first, second),
         "remembering the latest events": last_meetings,
-        "popularity": _popularity(events, second_count, len(late))[candidates_of_first],
+        "popularity": popularity[second],
     }
 
     met_before = float((last_meetings[:, 0] > 0).mean())
-    first_known = float(events.known(first, links.first).mean())
-    second_known = float(events.known(links.second[chosen], links.second).mean())
     of_type = "" if links.by == EVENT else f" ({links.by})"
     title = (
-        f"{format_count(len(chosen), EVENT)}{of_type} after {format_time(day)}, "
+        f"{format_count(len(scored_rows), EVENT)}{of_type} after {format_time(last_day)}, "
         f"{met_before:.0%} of pairs that had met before"
     )
+    first_known = float(events.are_known(first, links.first).mean())
+    second_known = float(events.are_known(links.second[scored_rows], links.second).mean())
     notes = [
-        f"Scored: {links}. Of the first ends training knew {first_known:.0%}, of the second {second_known:.0%}."
+        f"Scored: {links}. Of the first ends training knew {first_known:.0%}, "
+        f"of the second {second_known:.0%}."
     ]
-    not_scored = [str(one) for one, _ in others if one is not links]
+    not_scored = [
+        str(candidate.links) for candidate in all_candidates if candidate.links is not links
+    ]
     if not_scored:
         notes.append(f"Not scored: {', '.join(not_scored)}; another: --pair TYPE:EVENTS")
-    measured = {name: ranking_scores(values) for name, values in scores.items()}
-    return FutureScores(title, measured, notes)
+    return FutureScores(
+        title, {name: ranking_scores(values) for name, values in scores.items()}, notes
+    )
 
 
-def trained_on_past(model: DGI, day: int) -> DGI:
+def trained_on_past(model: DGI, last_day: int) -> DGI:
     """A model with the same settings that has only seen the rows up to a time."""
-    past = model.graph_.as_of(day)
+    past = model.graph_.as_of(last_day)
     return DGI(preset=model.preset_, seed=model.seed_, device=model.device).fit(past)
 
 
-def _timed_links(graph: Graph) -> list[tuple[Links, NDArray[np.int64]]]:
-    """The links of the graph's type by rows with times, to types without; with the times of the rows."""
-    found = _timed_links_of(graph, graph.node_type)
-    if found:
-        return found
+def _timed_links(graph: Graph) -> list[TimedLinks]:
+    """The links of the graph's type by rows with times, to types without; refused where none."""
+    timed_links = _timed_links_of(graph, graph.node_type)
+    if timed_links:
+        return timed_links
+
     expected = f"rows with times that join {graph.node_type or 'nodes'} with others"
     remedy = (
         "Name the column of times, of an edge table as well: infomax train GRAPH --time COLUMN."
     )
-    types = [node_type for node_type in graph.types if _timed_links_of(graph, node_type)]
-    if types:
-        remedy = f"Of these types there are some: --type {' or --type '.join(types)}."
+    types_with_events = [
+        node_type for node_type in graph.types if _timed_links_of(graph, node_type)
+    ]
+    if types_with_events:
+        remedy = f"Of these types there are some: --type {' or --type '.join(types_with_events)}."
     raise InputError("future", expected, "none", remedy)
 
 
-def _timed_links_of(graph: Graph, node_type: str) -> list[tuple[Links, NDArray[np.int64]]]:
+def _timed_links_of(graph: Graph, node_type: str) -> list[TimedLinks]:
+    """The links of a type by rows with times, where neither end has times of its own."""
     if graph.nodes[node_type].times is not None:
         return []
-    found = []
+    timed_links = []
     for links in find_links(graph.relations, node_type):
         if links.rows is None or graph.nodes[links.second_type].times is not None:
             continue
         times = graph.nodes[links.by].times
         if times is not None:
-            found.append((links, np.asarray(times[:])[links.rows]))
-    return found
+            timed_links.append(TimedLinks(links, np.asarray(times[:])[links.rows]))
+    return timed_links
 
 
-def _asked_for(
-    candidates: list[tuple[Links, NDArray[np.int64]]], pair: str
-) -> list[tuple[Links, NDArray[np.int64]]]:
-    """The links of a pair of types, as ``TYPE`` or ``TYPE:BY``."""
-    node_type, _, by = pair.casefold().partition(":")
-    fitting = [
-        (links, times)
-        for links, times in candidates
-        if links.second_type.casefold() == node_type and by in ("", links.by.casefold())
-    ]
-    if not fitting:
-        choices = dict.fromkeys(f"{links.second_type}:{links.by}" for links, _ in candidates)
-        raise InputError("--pair", f"one of {', '.join(choices)}", pair)
-    return fitting
+def _split_by_time(timed_links: TimedLinks, share: float) -> Events:
+    """Split events into those of the past and the latest share; events of one time stay together."""
+    links, times = timed_links
+    sorted_times = np.sort(times)
+    first_time, last_time = sorted_times[0], sorted_times[-1]
+    if first_time == last_time:
+        expected = f"events later than {format_time(int(first_time))}"
+        raise InputError("future", expected, "none: they all have one time")
 
-
-def _divided(links: Links, times: NDArray[np.int64], share: float) -> Events:
-    """The events of the past, and of the rest, the latest share; events of one time stay together."""
-    ordered = np.sort(times)
-    if ordered[0] == ordered[-1]:
-        raise InputError(
-            "future",
-            f"events later than {format_time(int(ordered[0]))}",
-            "none: they all have one time",
+    last_of_past = max(0, int((1 - share) * len(sorted_times)) - 1)
+    last_day = sorted_times[last_of_past]
+    if last_day == last_time:
+        at_last_time = int((times == last_day).sum())
+        needed_share = at_last_time / len(times)
+        expected = (
+            f"a share of at least {needed_share:.3g}, as {format_count(at_last_time, EVENT)} "
+            f"of {len(times):,} have the latest time"
         )
-    last_of_past = max(0, int((1 - share) * len(ordered)) - 1)
-    day = ordered[last_of_past]
-    if day == ordered[-1]:
-        at_last_time = int((times == day).sum())
-        needed = at_last_time / len(times)
-        expected = f"a share of at least {needed:.3g}, as {format_count(at_last_time, EVENT)} of {len(times):,}"
-        raise InputError("future", f"{expected} have the latest time", f"{share:g}")
-    return Events(links, times, times <= day)
+        raise InputError("future", expected, f"{share:g}")
+    return Events(links, times, times <= last_day)
 
 
-def _preferred(events: Events, graph: Graph) -> tuple[bool, int]:
+def _preference(events: Events, graph: Graph) -> tuple[bool, int]:
+    """What makes events preferred: enough second ends, then late events between known ends."""
     second_count = graph.nodes[events.links.second_type].num_nodes
     return second_count >= FEWEST_ENDS, events.late_with_known_ends
 
 
-def _popularity(events: Events, second_count: int, most: int) -> NDArray[np.int64]:
-    """The events ``[N]`` of each second row, among the latest ``most`` of the past."""
-    past = np.flatnonzero(events.is_past)
-    latest = past[np.argsort(events.times[past], kind="stable")[-most:]]
-    return np.bincount(events.links.second[latest], minlength=second_count)
+def _popularity(events: Events, second_count: int, most_past_events: int) -> NDArray[np.int64]:
+    """The number of events ``[N]`` of each second row, among the latest ones of the past."""
+    past_rows = np.flatnonzero(events.is_past)
+    order = np.argsort(events.times[past_rows], kind="stable")
+    latest_rows = past_rows[order[-most_past_events:]]
+    return np.bincount(events.links.second[latest_rows], minlength=second_count)
 
 
-def _by_vectors(model: DGI, second_type: str, first: Rows, second: Rows) -> NDArray[Any]:
-    """Scores ``[P, k]``: cosines of vectors within a type; between two, products of singular vectors."""
+def _scores_by_vectors(model: DGI, second_type: str, first: Rows, second: Rows) -> NDArray[Any]:
+    """Scores ``[P, k]`` of pairs.
+
+    Within a type they are cosines of vectors; between two types, whose vectors have nothing in
+    common, products of singular vectors.
+    """
     node_type = model.graph_.node_type
     if second_type == node_type:
         vectors = model.transform(model.graph_).vectors
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-        own = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
-        other = own
+        first_vectors = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
+        second_vectors = first_vectors
     else:
-        own = model.singular_vectors(node_type).vectors
-        other = model.singular_vectors(second_type).vectors
+        first_vectors = model.singular_vectors(node_type).vectors
+        second_vectors = model.singular_vectors(second_type).vectors
 
+    # One column at a time: the vectors of all pairs together would take gigabytes.
     scores = np.empty(second.shape, np.float32)
-    for column in range(second.shape[1]):  # the vectors of all pairs at a time would take gigabytes
-        scores[:, column] = np.einsum("pd,pd->p", own[first], other[second[:, column]])
+    for column in range(second.shape[1]):
+        scores[:, column] = np.einsum(
+            "pd,pd->p", first_vectors[first], second_vectors[second[:, column]]
+        )
     return scores
 
 
 def remembered(events: Events, second_count: int, first: Rows, second: Rows) -> NDArray[np.int64]:
-    """When a pair ``[P, k]`` last met in the past, by the rank of that event from 1 on; 0 for never."""
-    past = np.flatnonzero(events.is_past)
-    ordered = past[np.argsort(events.times[past], kind="stable")]
-    keys = events.links.first[ordered] * second_count + events.links.second[ordered]
-    ranks = np.arange(1, len(ordered) + 1)
+    """When pairs ``[P, k]`` last met in the past: the rank of that event, from 1 on; 0 for never."""
+    past_rows = np.flatnonzero(events.is_past)
+    past_rows = past_rows[np.argsort(events.times[past_rows], kind="stable")]
+    past_keys = events.links.first[past_rows] * second_count + events.links.second[past_rows]
+    ranks = np.arange(1, len(past_rows) + 1)
 
     # Of the reversed events, np.unique finds the first of each pair: its last meeting.
-    known_keys, last_places = np.unique(keys[::-1], return_index=True)
-    last_ranks = ranks[::-1][last_places]
-    wanted = first[:, None] * second_count + second
-    places = np.minimum(np.searchsorted(known_keys, wanted), len(known_keys) - 1)
-    return np.where(known_keys[places] == wanted, last_ranks[places], 0)
+    known_keys, reversed_positions = np.unique(past_keys[::-1], return_index=True)
+    last_ranks = ranks[::-1][reversed_positions]
+
+    requested_keys = first[:, None] * second_count + second
+    positions = np.searchsorted(known_keys, requested_keys)
+    positions = np.minimum(positions, len(known_keys) - 1)
+    has_met = known_keys[positions] == requested_keys
+    return np.where(has_met, last_ranks[positions], 0)
 
 
-def ranking_scores(values: NDArray[Any]) -> dict[str, float]:
-    """Scores of events ``[P, k]``, the true pair first: AUC against one random pair, and the share of hits.
+def ranking_scores(values: NDArray[Any], hits: int = HITS) -> dict[str, float]:
+    """The AUC against one random pair, and the share of hits, of events.
 
-    Pairs of equal value share their ranks, so what gives all pairs one value has an AUC of a half.
+    Pairs of equal value share their ranks, so a score that gives all pairs one value has an AUC of
+    a half.
+
+    Args:
+        values: ``[P, k]``, the score of each event and of its random pairs, the event first.
+        hits: the rank up to which an event is a hit.
     """
-    true, others = values[:, :1], values[:, 1:]
-    higher = (others > true).sum(axis=1)
-    equal = (others == true).sum(axis=1)
-    ranks = 1 + higher + equal / 2
-    auc = (true > others).mean() + (true == others).mean() / 2
-    return {"auc": float(auc), "hits": float((ranks <= HITS).mean())}
+    event_values, random_values = values[:, :1], values[:, 1:]
+    higher_count = (random_values > event_values).sum(axis=1)
+    equal_count = (random_values == event_values).sum(axis=1)
+    ranks = 1 + higher_count + equal_count / 2
+    auc = (event_values > random_values).mean() + (event_values == random_values).mean() / 2
+    return {"auc": float(auc), "hits": float((ranks <= hits).mean())}
