@@ -19,8 +19,8 @@ from infomax.arrays.times import UNKNOWN
 from infomax.errors import InputError, InputWarning
 from infomax.io.column_names import matching_type
 from infomax.io.columns import Columns
-from infomax.io.database import is_database, planned, sqlite
-from infomax.io.database.writing import VectorTable, destination, write_into
+from infomax.io.database import is_database, read_tables, sqlite
+from infomax.io.database.writing import VectorTable, parse_destination, write_into
 from infomax.io.prepare import prepare
 from infomax.training.resuming import graph_fingerprint
 
@@ -159,9 +159,9 @@ def test_a_folder_that_has_learnt_from_later_rows_is_refused_as_of_a_day(tmp_pat
 
 def test_roles_follow_from_keys_and_can_be_said(tmp_path: Path) -> None:
     path = shop(tmp_path, "sqlite")
-    plan = planned(path, Columns())
-    assert {name: plan.role(name) for name in plan.tables} == {
-        "cities": "lookup", "customers": "nodes", "lines": "facts", "notes": "ignore", "orders": "nodes",
+    tables = read_tables(path, Columns()).tables
+    assert {name: table.role for name, table in tables.items()} == {
+        "cities": "lookup", "customers": "nodes", "lines": "facts", "notes": "ignored", "orders": "nodes",
         "product_tags": "edges", "products": "nodes", "staff": "facts", "tags": "nodes",
     }  # fmt: skip
     graph = read_database(path)
@@ -221,8 +221,7 @@ def test_found_keys_tell_how_many_values_are_missing(tmp_path: Path) -> None:
         "total": [n / 2 for n in range(60)],
     }
     path = folder(tmp_path / "csv", "csv", {"orders": orders, "customers": TABLES["customers"]})
-    plan = planned(path, Columns())
-    (key,) = plan.tables["orders"].keys
+    (key,) = read_tables(path, Columns()).tables["orders"].keys
     assert (key.origin, key.filled, key.lost) == ("found", 60, 1)
     assert read_database(path).relations[0].edges.count == 59
     with pytest.raises(InputError, match="keys that refer to each other"):
@@ -254,8 +253,8 @@ def test_undeclared_keys_are_found_by_name_and_values(
         "csv",
         {**tables, "x": {"id": [1], "z": [2.5]}, "y": {"x_id": [1], "q": [1.5]}},
     )
-    plan = planned(path, Columns())
-    assert [key.table for key in plan.tables["results"].keys] == ([table] if found else [])
+    tables = read_tables(path, Columns()).tables
+    assert [key.table for key in tables["results"].keys] == ([table] if found else [])
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet", "frames"])
@@ -438,7 +437,7 @@ def test_empty_tables_and_keys_without_values_are_no_obstacle(tmp_path: Path, ki
 @pytest.mark.parametrize("kind", ["sqlite", "duckdb"])
 def test_tables_of_vectors_are_not_read_unless_named(tmp_path: Path, kind: str) -> None:
     path = shop(tmp_path, kind, keys={})
-    place = destination(f"{kind}:///{path}:a_customers")
+    place = parse_destination(f"{kind}:///{path}:a_customers")
     vectors, key = np.ones((20, 2), np.float32), {"customer_id": "BIGINT"}
     write_into(place, [VectorTable(place.table, np.arange(1, 21), vectors, key)])
     graph = read_database(path)

@@ -12,8 +12,8 @@ from pyarrow import parquet
 from infomax import read_database
 from infomax.errors import InputError
 from infomax.io.columns import Columns
-from infomax.io.database import planned
-from infomax.io.database.roles import Plan
+from infomax.io.database import read_tables
+from infomax.io.database.snapshot import Table
 from infomax.io.schema.schema_file import write_schema
 
 ROWS = 24
@@ -46,8 +46,13 @@ def shop(folder: Path) -> Path:
     return folder
 
 
-def plan_of(path: Path, **choices: Any) -> Plan:
-    return planned(path, Columns.of(**choices))
+def tables_of(path: Path, **choices: Any) -> dict[str, Table]:
+    return read_tables(path, Columns.of(**choices)).tables
+
+
+def time_column(path: Path, **choices: Any) -> str:
+    time = tables_of(path, **choices)["orders"].schema.time
+    return "" if time is None else time.column
 
 
 IGNORED = [
@@ -60,18 +65,18 @@ IGNORED = [
 @pytest.mark.parametrize("choice", IGNORED, ids=["COLUMN", "TABLE.COLUMN", "--column"])
 def test_a_date_that_is_ignored_is_no_time(tmp_path: Path, choice: dict[str, Any]) -> None:
     path = shop(tmp_path / "shop")
-    assert plan_of(path).times["orders"].column == "order_date"
-    assert plan_of(path, **choice).times["orders"].column == "shipped_date"
+    assert time_column(path) == "order_date"
+    assert time_column(path, **choice) == "shipped_date"
     graph = read_database(path, **choice)
     assert not any("order_date" in name for name in graph.target("orders").feature_names)
 
 
 def test_a_table_of_two_keys_and_ignored_columns_is_one_of_edges(tmp_path: Path) -> None:
     path = shop(tmp_path / "shop")
-    assert plan_of(path).role("visits") == "facts"
-    plan = plan_of(path, ignore="visits.seen")
-    assert plan.role("visits") == "edges"
-    assert plan.tables["visits"].dropped["seen"].origin == "said"
+    assert tables_of(path)["visits"].role == "facts"
+    visits = tables_of(path, ignore="visits.seen")["visits"]
+    assert visits.role == "edges"
+    assert visits.schema.columns["seen"].origin == "said"
 
 
 def test_a_key_that_is_ignored_leads_to_no_edges(tmp_path: Path) -> None:
@@ -135,7 +140,7 @@ def test_a_primary_key_of_several_columns_is_that_which_a_person_names(tmp_path:
     assert [relation.ends for relation in graph.relations] == [
         ("games", "season+league+team", "teams")
     ]
-    assert plan_of(path, pk=["teams.season+league+team"]).tables["teams"].primary == (
+    assert tables_of(path, pk=["teams.season+league+team"])["teams"].primary == (
         "season",
         "league",
         "team",

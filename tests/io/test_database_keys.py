@@ -12,9 +12,8 @@ from pyarrow import csv, parquet
 from infomax import read_database
 from infomax.errors import InputError
 from infomax.io.columns import Columns
-from infomax.io.database import planned
-from infomax.io.database.decisions import Key
-from infomax.io.database.roles import Plan
+from infomax.io.database import read_tables
+from infomax.io.database.snapshot import Key, Table
 
 
 def folder(path: Path, suffix: str = "parquet", **tables: dict[str, list[Any]]) -> Path:
@@ -25,12 +24,12 @@ def folder(path: Path, suffix: str = "parquet", **tables: dict[str, list[Any]]) 
     return path
 
 
-def plan_of(path: Path, **choices: Any) -> Plan:
-    return planned(path, Columns.of(**choices))
+def tables_of(path: Path, **choices: Any) -> dict[str, Table]:
+    return read_tables(path, Columns.of(**choices)).tables
 
 
-def keys_of(plan: Plan, table: str) -> dict[str, Key]:
-    return {key.name: key for key in plan.tables[table].keys}
+def keys_of(table: Table) -> dict[str, Key]:
+    return {key.name: key for key in table.keys}
 
 
 def table(count: int, first: int = 1) -> dict[str, list[Any]]:
@@ -46,7 +45,7 @@ def test_of_two_tables_that_fit_that_with_fewer_missing_values_is_taken(tmp_path
         tags=table(99),
         uses={"tag_id": list(range(1, 101)), "cost": [n / 4 for n in range(100)]},
     )
-    key = keys_of(plan_of(path), "uses")["tag_id"]
+    key = keys_of(tables_of(path)["uses"])["tag_id"]
     assert (key.table, key.filled, key.lost) == ("tags", 100, 1)
     assert key.reason == "tag_id is called after tags, and 99.0 % of its values are there"
 
@@ -66,7 +65,7 @@ def test_a_key_is_found_where_19_of_20_values_are_there(
             "cost": [n / 4 for n in range(100)],
         },
     )
-    assert ("user_id" in keys_of(plan_of(path), "uses")) == is_key
+    assert ("user_id" in keys_of(tables_of(path)["uses"])) == is_key
 
 
 def test_a_key_of_two_columns_has_a_value_where_both_have_one(tmp_path: Path) -> None:
@@ -78,8 +77,8 @@ def test_a_key_of_two_columns_has_a_value_where_both_have_one(tmp_path: Path) ->
         "age": [20.5, 21.5, 22.5, 23.5, 24.5],
     }
     path = folder(tmp_path / "shop", teams=teams, players=players)
-    plan = plan_of(path, key=["players.year+team=teams.year+team"])
-    key = keys_of(plan, "players")["year+team"]
+    tables = tables_of(path, key=["players.year+team=teams.year+team"])
+    key = keys_of(tables["players"])["year+team"]
     assert (key.filled, key.lost) == (2, 0)
     graph = read_database(path, keys=["players.year+team=teams.year+team"])
     (relation,) = graph.relations
@@ -156,8 +155,7 @@ def test_a_key_of_several_columns_is_found_by_names_and_values(tmp_path: Path) -
         },
     }  # fmt: skip
     path = folder(tmp_path / "archive", "csv", **tables)
-    plan = plan_of(path)
-    keys = keys_of(plan, "Salaries")
+    keys = keys_of(tables_of(path)["Salaries"])
     assert keys["yearID+lgID+teamID"].target == ("yearID", "lgID", "teamID")
     assert keys["yearID+lgID+teamID"].reason == (
         "its columns are called as those of Teams, and all of its values are there"
@@ -171,7 +169,7 @@ def test_a_key_of_several_columns_is_found_by_names_and_values(tmp_path: Path) -
     with pytest.raises(InputError, match=r"--name: expected TABLE.COLUMN.*found \"People.first\""):
         read_database(path, name="People.first")
     assert "yearID+lgID+teamID" not in keys_of(
-        plan_of(path, key=["Salaries.yearID+lgID+teamID=none"]), "Salaries"
+        tables_of(path, key=["Salaries.yearID+lgID+teamID=none"])["Salaries"]
     )
 
 
@@ -185,6 +183,6 @@ def test_ratings_and_tags_of_users_and_movies_do_not_refer_to_each_other(tmp_pat
         ratings={"userId": users, "movieId": films, "rating": [n / 4 for n in range(32)]},
         tags={"userId": users, "movieId": films, "votes": [n / 8 for n in range(32)]},
     )
-    plan = plan_of(path)
-    assert list(keys_of(plan, "tags")) == ["movieId"]
-    assert plan.role("ratings") == "facts"
+    tables = tables_of(path)
+    assert list(keys_of(tables["tags"])) == ["movieId"]
+    assert tables["ratings"].role == "facts"

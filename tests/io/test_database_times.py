@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import warnings
 from contextlib import closing
@@ -19,10 +20,11 @@ from infomax import read_database
 from infomax.arrays.times import parse_time
 from infomax.errors import InputError, InputWarning
 from infomax.io.columns import Columns
-from infomax.io.database import planned
-from infomax.io.database.decisions import decisions_from_json, decisions_to_json
-from infomax.io.database.roles import Plan
+from infomax.io.database import read_tables
+from infomax.io.database.snapshot import Snapshot
 from infomax.io.questions import read_questions
+from infomax.io.schema.schema import TimeUse
+from infomax.io.schema.schema_file import from_json, to_json
 
 CUSTOMERS: dict[str, list[Any]] = {"id": [1, 2, 3], "age": [20.5, 31.5, 44.0]}
 ROWS = 12
@@ -49,8 +51,14 @@ def days(first: str, step: int = 1) -> list[str]:
     return [str(start + step * n) for n in range(ROWS)]
 
 
-def plan_of(path: Path, **choices: Any) -> Plan:
-    return planned(path, Columns.of(**choices))
+def snapshot_of(path: Path, **choices: Any) -> Snapshot:
+    return read_tables(path, Columns.of(**choices))
+
+
+def time_of(path: Path, table: str, **choices: Any) -> TimeUse:
+    time = snapshot_of(path, **choices).tables[table].schema.time
+    assert time is not None
+    return time
 
 
 UNITS = {"seconds": 1, "milliseconds": 10**3, "microseconds": 10**6, "nanoseconds": 10**9}
@@ -71,7 +79,7 @@ def test_the_unit_of_numbers_is_that_of_the_column(
         warnings.simplefilter("error", InputWarning)
         graph = read_database(path, time="orders.at")
     assert graph.nodes["orders"].times.tolist() == [second * 1_000_000 for second in seconds]
-    assert plan_of(path, time="orders.at").times["orders"].unit == unit
+    assert time_of(path, "orders", time="orders.at").unit == unit
 
 
 def test_numbers_far_from_today_are_told(tmp_path: Path) -> None:
@@ -142,8 +150,7 @@ def test_the_date_of_an_event_is_preferred_and_others_are_named(tmp_path: Path) 
         "order_date": days("2024-01-02"),
         "shipped_date": days("2024-01-05"),
     }
-    plan = plan_of(folder(tmp_path / "shop", orders=orders(**dates)))
-    time = plan.times["orders"]
+    time = time_of(folder(tmp_path / "shop", orders=orders(**dates)), "orders")
     assert (time.column, time.origin) == ("order_date", "found")
     assert time.reason == "it is called after the table; not required_date, shipped_date"
     assert set(time.candidates) == set(dates)
@@ -153,15 +160,15 @@ def test_the_date_of_an_event_is_preferred_and_others_are_named(tmp_path: Path) 
 
 def test_the_earliest_of_dates_is_that_of_the_event_where_names_do_not_tell(tmp_path: Path) -> None:
     dates = {"paid": days("2024-01-09"), "begun": days("2024-01-02")}
-    plan = plan_of(folder(tmp_path / "shop", orders=orders(**dates)))
-    assert plan.times["orders"].column == "begun"
+    path = folder(tmp_path / "shop", orders=orders(**dates))
+    assert time_of(path, "orders").column == "begun"
     mixed = {
         "paid": days("2024-01-09"),
         "begun": [*days("2024-01-02")[:6], *days("2025-01-02")[:6]],
     }
     path = folder(tmp_path / "other", orders=orders(**mixed))
-    time = plan_of(path).times["orders"]
-    assert not time.exists
+    time = time_of(path, "orders")
+    assert not time.column
     assert time.reason.startswith("several dates, of which none is clearly the row's own")
     with pytest.raises(
         InputError, match=r'--time orders.paid; there are "orders.paid", "orders.begun"'
@@ -174,22 +181,21 @@ def test_a_date_that_nearly_every_row_has_comes_before_one_that_is_called_as_tim
 ) -> None:
     some = [day if number % 4 else None for number, day in enumerate(days("2024-01-01"))]
     columns = {"date": some, "paid": days("2024-02-01"), "back": some}
-    plan = plan_of(folder(tmp_path / "shop", orders=orders(**columns)))
-    time = plan.times["orders"]
+    time = time_of(folder(tmp_path / "shop", orders=orders(**columns)), "orders")
     assert time.column == "paid"
     assert (
         time.reason == "it is the only date of the event that nearly every row has; not date, back"
     )
     columns["sent"] = days("2024-01-20")
-    time = plan_of(folder(tmp_path / "two", orders=orders(**columns))).times["orders"]
+    time = time_of(folder(tmp_path / "two", orders=orders(**columns)), "orders")
     assert time.column == "sent"
     assert time.reason.startswith("it is the earliest date of nearly every row")
 
 
 def test_dates_of_birth_and_dates_that_are_due_are_not_those_of_the_row(tmp_path: Path) -> None:
     path = folder(tmp_path / "shop", orders=orders(due_date=days("2024-01-09")))
-    assert not plan_of(path).times["orders"].exists
-    assert plan_of(path, time="orders.due_date").times["orders"].column == "due_date"
+    assert not time_of(path, "orders").column
+    assert time_of(path, "orders", time="orders.due_date").column == "due_date"
 
 
 def test_no_time_can_be_said(tmp_path: Path) -> None:
@@ -217,13 +223,13 @@ def test_dates_at_which_rows_were_written_are_no_times_and_no_features(tmp_path:
         links={"order_id": list(range(ROWS)), "customer_id": [1 + n % 3 for n in range(ROWS)],
                "last_update": stamp},
     )  # fmt: skip
-    plan = plan_of(path)
-    assert plan.role("links") == "edges"
-    assert plan.roles["links"].reason == "it has two keys, and beside them only last_update"
-    assert plan.times["orders"].column == "order_date"
-    dropped = plan.tables["orders"].dropped
-    assert dropped["last_update"].reason == "its name says when the row was last written"
-    assert dropped["made"].reason.startswith("it is the same moment in every row")
+    tables = snapshot_of(path).schema().tables
+    assert tables["links"].role == "edges"
+    assert tables["links"].reason == "it has two keys, and beside them only last_update"
+    assert time_of(path, "orders").column == "order_date"
+    columns = tables["orders"].columns
+    assert columns["last_update"].reason == "its name says when the row was last written"
+    assert columns["made"].reason.startswith("it is the same moment in every row")
     features = read_database(path).target("orders").feature_names
     assert any(name.startswith("order_date") for name in features)
     assert not any("update" in name or "made" in name for name in features)
@@ -235,10 +241,12 @@ def test_two_keys_and_columns_of_one_value_are_edges_only_in_enough_rows(tmp_pat
     owners = [1 + n % 3 for n in range(ROWS)]
     links = {"order_id": list(range(ROWS)), "customer_id": owners, "unit": ["kg"] * ROWS}
     path = folder(tmp_path / "shop", orders=orders(), links=links)
-    assert plan_of(path).role("links") == "edges"
-    assert plan_of(path, columns={"links.unit": "category"}).role("links") == "facts"
-    few = {name: cells[:4] for name, cells in links.items()}
-    assert plan_of(folder(tmp_path / "few", orders=orders(), links=few)).role("links") == "facts"
+    assert snapshot_of(path).tables["links"].role == "edges"
+    used = snapshot_of(path, columns={"links.unit": "category"})
+    assert used.tables["links"].role == "facts"
+    few_rows = {name: cells[:4] for name, cells in links.items()}
+    path = folder(tmp_path / "few", orders=orders(), links=few_rows)
+    assert snapshot_of(path).tables["links"].role == "facts"
 
 
 # What is inherited
@@ -256,7 +264,7 @@ def test_a_fact_is_as_old_as_the_latest_row_that_it_refers_to(tmp_path: Path) ->
     later = np.maximum(graph.nodes["orders"].times, graph.nodes["visits"].times)
     assert graph.nodes["lines"].times.tolist() == later.tolist()
     assert later.tolist() != graph.nodes["orders"].times.tolist()
-    assert plan_of(path).times["lines"].reason == (
+    assert time_of(path, "lines").reason == (
         "it has no date of its own, and is as old as its orders and visits"
     )
 
@@ -279,23 +287,20 @@ def test_facts_inherit_times_over_several_keys(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("make", [sqlite_file, duckdb_file])
 def test_decisions_survive_json_and_are_taken_as_they_are(tmp_path: Path, make: Any) -> None:
-    import json
-
-    from infomax.io.database.deciding import take_decisions
-
     path = make(tmp_path / "shop.db")
-    plan = plan_of(path)
-    stored = json.loads(json.dumps(decisions_to_json(plan.decisions())))
-    assert decisions_from_json(stored) == plan.decisions()
+    first = snapshot_of(path).schema()
+    stored = from_json(json.loads(json.dumps(to_json(first))))
+    assert stored == first
     log = "CREATE TABLE log (customer_id INTEGER, day TEXT)"
     later = make(tmp_path / "later.db", log, "DELETE FROM product_tags")
-    known = take_decisions(plan_of(later).snapshot, decisions_from_json(stored))
-    assert {name: known.role(name) for name in plan.tables} == {
-        name: plan.role(name) for name in plan.tables
-    }
-    assert known.roles["log"].reason == "it was not there when the tables were first read"
-    assert known.times == plan.times
-    assert [key.columns for key in known.tables["product_tags"].keys] == [
+    second = snapshot_of(later, schema=stored).schema(stored)
+    log_table = second.tables["log"]
+    assert log_table.role == "ignored"
+    assert log_table.reason == "it was not there when the tables were first read"
+    for name, table in first.tables.items():
+        assert second.tables[name].role == table.role
+        assert second.tables[name].time == table.time
+    assert [key.columns for key in second.tables["product_tags"].keys] == [
         ("product_id",),
         ("tag_id",),
     ]

@@ -17,8 +17,8 @@ from infomax.errors import InputError
 from infomax.io.database.writing import (
     Destination,
     VectorTable,
-    destination,
     key_columns,
+    parse_destination,
     primary_key,
     write_into,
 )
@@ -38,7 +38,7 @@ def test_sqlite_has_arrays_that_sql_reads(tmp_path: Path) -> None:
     path = tmp_path / "a b.db"
     for _ in range(2):  # a table of the same two columns is replaced
         write_into(
-            destination(f"sqlite:///{path}:vectors"),
+            parse_destination(f"sqlite:///{path}:vectors"),
             [VectorTable("vectors", IDS, VECTORS, {"ArtistId": "BIGINT"})],
         )
     rows = in_sqlite(path, "SELECT ArtistId, vector FROM vectors ORDER BY 1 DESC")
@@ -53,7 +53,7 @@ def test_sqlite_has_arrays_that_sql_reads(tmp_path: Path) -> None:
 def test_duckdb_has_arrays_of_floats(tmp_path: Path) -> None:
     path = tmp_path / "x.duckdb"
     table = VectorTable("vectors", np.array(["a", "b"], object), VECTORS, {"id": "VARCHAR"})
-    write_into(destination(f"duckdb:///{path}:vectors"), [table])
+    write_into(parse_destination(f"duckdb:///{path}:vectors"), [table])
     with duckdb.connect(path) as connection:
         rows = connection.execute(
             "SELECT id, array_cosine_similarity(vector, vector), typeof(vector) FROM vectors"
@@ -65,7 +65,7 @@ def test_duckdb_has_arrays_of_floats(tmp_path: Path) -> None:
 def test_other_tables_are_refused_and_nothing_is_left_of_a_failure(
     tmp_path: Path, kind: str
 ) -> None:
-    place = destination(f"{kind}:///{tmp_path}/x.db:vectors")
+    place = parse_destination(f"{kind}:///{tmp_path}/x.db:vectors")
     with pytest.raises(InputError, match="can be written"):
         write_into(place, [VectorTable("vectors", np.array([1, 1]), VECTORS, ID)])
     assert not any(tmp_path.iterdir())
@@ -88,7 +88,7 @@ def test_other_tables_are_refused_and_nothing_is_left_of_a_failure(
 )
 def test_addresses_say_a_database_and_a_table(said: str) -> None:
     with pytest.raises(InputError, match="--into"):
-        destination(said)
+        parse_destination(said)
 
 
 def test_the_primary_key_is_that_of_the_type() -> None:
@@ -106,7 +106,7 @@ def test_a_key_of_several_columns_is_written_as_these_columns(tmp_path: Path, ki
     assert list(key) == ["order_id", "line"]
     for _ in range(2):
         write_into(
-            destination(f"{kind}:///{path}:vectors"),
+            parse_destination(f"{kind}:///{path}:vectors"),
             [VectorTable("vectors", lines.ids, vectors, key)],
         )
     query = "SELECT order_id, line, vector FROM lines JOIN vectors USING (order_id, line) ORDER BY lines.rowid"
@@ -144,7 +144,7 @@ def test_keys_have_the_types_that_they_had(tmp_path: Path) -> None:
         VectorTable(f"v_{kind}", graph.target(kind).ids, VECTORS[[0] * 5], found[kind])
         for kind in found
     ]
-    write_into(destination(f"duckdb:///{path}:v"), tables)
+    write_into(parse_destination(f"duckdb:///{path}:v"), tables)
     with duckdb.connect(path) as connection:
         assert connection.execute(
             "SELECT count(*) FROM b JOIN v_b USING (day, part) JOIN v_a ON v_a.id = b.a"
@@ -170,21 +170,21 @@ def test_ids_that_do_not_tell_their_columns_are_one_column() -> None:
 
 @pytest.mark.parametrize("kind", ["sqlite", "duckdb"])
 def test_an_address_to_write_is_that_which_is_read(tmp_path: Path, kind: str) -> None:
-    place = destination(f"{kind}:///{tmp_path}/a%20b.db:v")
+    place = parse_destination(f"{kind}:///{tmp_path}/a%20b.db:v")
     write_into(place, [VectorTable("v", IDS, VECTORS, ID)])
     assert [file.name for file in tmp_path.iterdir()] == ["a b.db"]
     with pytest.raises(InputError, match=r"--into: expected .*the path of a file.*in memory"):
-        destination(f"{kind}:///:memory::v")
+        parse_destination(f"{kind}:///:memory::v")
 
 
 def test_a_file_of_another_database_is_refused_by_its_name(tmp_path: Path) -> None:
     table = VectorTable("v", IDS, VECTORS, ID)
     for kind, other, name in (("duckdb", "sqlite", "DuckDB"), ("sqlite", "duckdb", "SQLite")):
         path = tmp_path / f"{other}.db"
-        write_into(destination(f"{other}:///{path}:v"), [table])
+        write_into(parse_destination(f"{other}:///{path}:v"), [table])
         before = path.read_bytes()
         with pytest.raises(InputError, match=f"a file of {name}, found one of .*{other}:///"):
-            write_into(destination(f"{kind}:///{path}:v"), [table])
+            write_into(parse_destination(f"{kind}:///{path}:v"), [table])
         assert path.read_bytes() == before
 
 
@@ -193,7 +193,7 @@ def test_a_full_disk_leaves_nothing_that_would_damage_a_later_database(
     tmp_path: Path, kind: str
 ) -> None:
     resource = pytest.importorskip("resource")
-    place = destination(f"{kind}:///{tmp_path}/v.db:v")
+    place = parse_destination(f"{kind}:///{tmp_path}/v.db:v")
     vectors = np.random.default_rng(1).normal(size=(20_000, 32)).astype(np.float32)
     table = VectorTable("v", np.arange(20_000), vectors, ID)
     usual = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -220,7 +220,7 @@ def test_ctrl_c_ends_a_writing_as_it_ends_other_work(tmp_path: Path) -> None:
     import signal
     import threading
 
-    place = destination(f"duckdb:///{tmp_path}/v.duckdb:v")
+    place = parse_destination(f"duckdb:///{tmp_path}/v.duckdb:v")
     rows = 200_000
     table = VectorTable("v", np.arange(rows), np.ones((rows, 64), np.float32), ID)
     has_ended = threading.Event()
@@ -251,7 +251,7 @@ def test_text_of_vectors_gives_each_number_back(tmp_path: Path) -> None:
     numbers = bits.view(np.float32)
     numbers = numbers[np.isfinite(numbers)][:3000].reshape(-1, 3)
     table = VectorTable("v", np.arange(len(numbers)), numbers, ID)
-    write_into(destination(f"sqlite:///{tmp_path}/v.db:v"), [table])
+    write_into(parse_destination(f"sqlite:///{tmp_path}/v.db:v"), [table])
     rows = in_sqlite(tmp_path / "v.db", "SELECT vector FROM v ORDER BY id")
     found = np.array([json.loads(row[0]) for row in rows], np.float32)
     np.testing.assert_array_equal(found.view(np.uint32), numbers.view(np.uint32))

@@ -20,7 +20,7 @@ from infomax import read_database
 from infomax.arrays.sparsity import dense
 from infomax.errors import InputError
 from infomax.io.database import postgres
-from infomax.io.database.writing import VectorTable, destination, key_columns, write_into
+from infomax.io.database.writing import VectorTable, key_columns, parse_destination, write_into
 
 dbapi = pytest.importorskip("adbc_driver_postgresql.dbapi", reason="the driver of Postgres")
 ID = {"id": "BIGINT"}
@@ -150,7 +150,10 @@ def test_rows_of_tables_that_inherit_from_another_are_read_once(
 
 
 def test_passwords_are_not_shown() -> None:
-    assert postgres.shown("postgresql://me:secret@host/db?password=x") == "postgresql://me@host/db"
+    assert (
+        postgres.address_without_password("postgresql://me:secret@host/db?password=x")
+        == "postgresql://me@host/db"
+    )
 
 
 def test_a_connection_that_breaks_is_told(
@@ -171,7 +174,10 @@ def test_a_connection_that_breaks_is_told(
 
 
 def test_vectors_are_written_in_one_transaction(server: str, run: Callable[..., list[Any]]) -> None:
-    place, vectors = destination(f"{server}:vectors"), np.array([[0.5, -2], [1, 3]], np.float32)
+    place, vectors = (
+        parse_destination(f"{server}:vectors"),
+        np.array([[0.5, -2], [1, 3]], np.float32),
+    )
     with pytest.raises(InputError, match="can be written"):
         write_into(place, [VectorTable("first", np.array([10, 20]), vectors, ID),
                            VectorTable("vectors", np.array([10, 10]), vectors, ID)])  # fmt: skip
@@ -203,7 +209,7 @@ def test_keys_have_the_types_that_they_had(server: str, run: Callable[..., list[
         key = key_columns(graph.schema, kind, ids)
         tables.append(VectorTable(f"v_{kind}", ids, np.ones((5, 2), np.float32), key))
     for _ in range(2):
-        write_into(destination(f"{server}:v"), tables)
+        write_into(parse_destination(f"{server}:v"), tables)
     query = "SELECT count(*) FROM visits JOIN v_visits USING (day, part) JOIN users ON id = who JOIN v_users USING (id)"
     assert run(query) == [(5,)]
     assert {"v_users", "v_visits"}.isdisjoint(read_database(server).types), (
@@ -216,7 +222,7 @@ def test_a_table_called_vector_is_not_the_type_of_pgvector(
 ) -> None:
     table = VectorTable("vector", np.array([10, 20]), np.array([[0.5, -2], [1, 3]], np.float32), ID)
     for _ in range(2):
-        write_into(destination(f"{server}:vector"), [table])
+        write_into(parse_destination(f"{server}:vector"), [table])
     assert run("SELECT vector::text FROM vector ORDER BY id") == [("{0.5,-2}",), ("{1,3}",)]
 
 
@@ -227,7 +233,7 @@ def test_pgvector_searches_what_is_written(server: str, run: Callable[..., list[
     run("CREATE SCHEMA other", "CREATE EXTENSION vector SCHEMA other")
     vectors = np.random.default_rng(0).normal(size=(30, 4)).astype(np.float32)
     write_into(
-        destination(f"{server}:vectors"), [VectorTable("vectors", np.arange(30), vectors, ID)]
+        parse_destination(f"{server}:vectors"), [VectorTable("vectors", np.arange(30), vectors, ID)]
     )
     run("CREATE INDEX ON vectors USING hnsw (vector other.vector_cosine_ops)")
     unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -260,7 +266,8 @@ def test_vectors_are_of_the_type_of_pgvector_where_there_is_one(
     )
     vectors = np.array([[0.5, -2], [1, 3]], np.float32)
     write_into(
-        destination(f"{server}:vectors"), [VectorTable("vectors", np.array([10, 20]), vectors, ID)]
+        parse_destination(f"{server}:vectors"),
+        [VectorTable("vectors", np.array([10, 20]), vectors, ID)],
     )
     query = "SELECT format_type(atttypid, atttypmod) FROM pg_attribute"
     assert run(f"{query} WHERE attrelid = 'vectors'::regclass AND attname = 'vector'") == [

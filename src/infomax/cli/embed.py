@@ -41,10 +41,10 @@ def _writable_file(path: Path | None) -> Path | None:
 
 def _table_of_database(address: str | None) -> str | None:
     """Check the address of a table, before names of types are added to the name of the table."""
-    from infomax.io.database.writing import destination
+    from infomax.io.database.writing import parse_destination
 
     if address is not None:
-        destination(address)
+        parse_destination(address)
     return address
 
 
@@ -121,14 +121,14 @@ def _is_asked_about(description: Mapping[str, Any], choices: Mapping[str, Any]) 
 @contextmanager
 def _written_at_once(choices: Mapping[str, Any]) -> Iterator[None]:
     """Write the tables of all types into a database, all or none, once their vectors are computed."""
-    from infomax.io.database.writing import destination, write_into
+    from infomax.io.database.writing import parse_destination, write_into
 
     tables: list[VectorTable] = []
     choices["context"].meta[TABLES_TO_WRITE] = tables
     yield
     if not tables:
         return
-    write_into(destination(choices["into"]), tables)
+    write_into(parse_destination(choices["into"]), tables)
     for table in tables:
         rows = format_count(len(table.ids), "row")
         show.wrote(f"table {table.name} ({rows}: {', '.join(table.columns)})")
@@ -311,13 +311,13 @@ def _save(embeddings: Embeddings, out: Path) -> None:
 
 def _vector_table(into: str, run: Path, embeddings: Searched) -> VectorTable:
     """The table of a database for the vectors of a run."""
-    from infomax.io.database.writing import VectorTable, destination, key_columns
+    from infomax.io.database.writing import VectorTable, key_columns, parse_destination
     from infomax.training.runs import check, schema_of
 
     config = check(run)
     node_type = config["graph"].get("type", "")
     key = key_columns(schema_of(config, run), node_type, embeddings.ids)
-    return VectorTable(destination(into).table, embeddings.ids, embeddings.vectors, key)
+    return VectorTable(parse_destination(into).table, embeddings.ids, embeddings.vectors, key)
 
 
 def _answer(request: _Request, questions: Path, half_life: str | None) -> None:

@@ -250,19 +250,19 @@ def _is_database(name: str, labels: list[str] | None, columns: dict[str, Any]) -
     Choices that train would refuse are refused, and what it would warn of is said.
     """
     from infomax.io.columns import Columns
-    from infomax.io.database import is_database, planned
-    from infomax.io.database.drawing import HEADINGS, closing, drawn, rows
-    from infomax.io.database.sources import tables_of
+    from infomax.io.database import is_database, read_tables
+    from infomax.io.database.graph_tables import graph_tables
+    from infomax.io.database.in_words import HEADINGS, closing_lines, drawing, table_rows
 
     choices = Columns.of(labels or (), **columns)
     if not is_database(name, choices.text_format):
         return False
-    plan = planned(name, choices)
-    tables_of(plan, choices)
-    found = rows(plan, columns.get("as_of"))
-    show.out.print("\n".join(drawn(plan)))
-    show.table(plan.snapshot.location, HEADINGS, found)
-    show.out.print("\n".join(closing(plan)))
+    snapshot = read_tables(name, choices)
+    graph_tables(snapshot, choices)
+    rows = table_rows(snapshot, columns.get("as_of"))
+    show.out.print("\n".join(drawing(snapshot)))
+    show.table(snapshot.location, HEADINGS, rows)
+    show.out.print("\n".join(closing_lines(snapshot)))
     return True
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from infomax.errors import InputError, other_extension
 from infomax.io import text
 from infomax.io.columns import DATABASE, MATRICES, Columns
-from infomax.io.database import is_database, of_database
+from infomax.io.database import is_database, tables_of_database
 from infomax.io.features import existing
 from infomax.io.known import as_known
 from infomax.io.record import Record
@@ -34,7 +34,7 @@ def find_tables(
             )
         columns.refuse_other_types(edges, has_several_types=True)
         columns.refuse_schema_of_others(is_database=True)
-        return of_database(edges, columns)
+        return tables_of_database(edges, columns)
     columns.refuse_schema_of_others(is_database=False)
     columns.refuse(DATABASE, f"a database or a folder of tables with keys, rather than {edges}")
     if is_typed(Path(edges)):

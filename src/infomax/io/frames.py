@@ -16,7 +16,7 @@ from infomax.io.attach import attach
 from infomax.io.choices import Choices
 from infomax.io.column_names import as_said
 from infomax.io.columns import Columns
-from infomax.io.database import of_frames
+from infomax.io.database import tables_of_frames
 from infomax.io.database.new_rows import tables_of_new_rows
 from infomax.io.known import as_known, read_like
 from infomax.io.prepare.in_memory import read_tables
@@ -51,7 +51,7 @@ def read_frames(
             chosen = replace(as_known(chosen, attach_to), schema=attach_to.schema)
             return attach(tables_of_new_rows(tables, chosen, attach_to), attach_to)
         chosen, _ = read_like(chosen, like, None)
-        return read_tables(of_frames(tables, chosen), directed=False)
+        return read_tables(tables_of_frames(tables, chosen), directed=False)
     if keys is not None or edges is None:
         found_edges = "none" if edges is None else "edges"
         raise InputError(

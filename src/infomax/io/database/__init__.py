@@ -1,9 +1,18 @@
-"""Databases: tables with keys become the tables of a graph of several types of nodes."""
+"""Databases: tables with keys become the tables of a graph of several types of nodes.
+
+`read_tables` copies the tables into a `Snapshot` and decides what each becomes, or takes that from a schema:
+
+    keys.py           which columns tell rows apart, and which refer to other rows
+    columns.py        which columns become no features, and which name the rows
+    roles.py          which tables are nodes, facts, edges, lookups, or nothing
+    times.py          since when rows are there
+    graph_tables.py   queries for the nodes of each type and the edges of each relation
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -12,15 +21,16 @@ from infomax.errors import InputError
 from infomax.io import text
 from infomax.io.column_names import format_list, split_by_type
 from infomax.io.columns import Columns
-from infomax.io.database.deciding import DatabaseChoices, decide, take_decisions
-from infomax.io.database.described import decisions_of
+from infomax.io.database.columns import find_names, ignore_columns, leave_out_columns
 from infomax.io.database.duckdb import attach_duckdb
 from infomax.io.database.files import copy_files, copy_frames, table_files
-from infomax.io.database.roles import Plan
+from infomax.io.database.graph_tables import graph_tables, with_spelled_labels
+from infomax.io.database.keys import find_keys, take_keys
+from infomax.io.database.roles import decide_roles, make_categories_of_names, take_roles
 from infomax.io.database.snapshot import Snapshot
-from infomax.io.database.sources import tables_of, with_spelled_labels
-from infomax.io.database.sqlite import MAGIC, copy_sqlite
-from infomax.io.database.times import time_candidates, with_times
+from infomax.io.database.sqlite import FIRST_BYTES, copy_sqlite
+from infomax.io.database.times import find_times, take_times, time_candidates
+from infomax.io.schema.schema import Schema
 from infomax.io.text_format import AS_THE_EXTENSION_SAYS, TextFormat
 from infomax.io.typed import Tables
 
@@ -28,8 +38,6 @@ POSTGRES = re.compile("postgres(ql)?://")
 _FILE_ADDRESS = re.compile("(sqlite|duckdb):///")
 _SQLITE_SUFFIXES = (".sqlite", ".sqlite3", ".db")
 _SUFFIXES = (*_SQLITE_SUFFIXES, ".duckdb")
-
-
 _CHOICES = (
     "labels",
     "features",
@@ -46,41 +54,50 @@ _CHOICES = (
 """What a person may say of the tables of a database."""
 
 
-def is_database(name: str | Path, text_format: TextFormat = AS_THE_EXTENSION_SAYS) -> bool:
+def tables_of_database(source: str | Path, columns: Columns) -> Tables:
+    """The tables of the graph of a database."""
+    return graph_tables(read_tables(source, columns), columns)
+
+
+def tables_of_frames(frames: Mapping[str, Any], columns: Columns) -> Tables:
+    """The tables of the graph of frames of pyarrow with keys, by their names."""
+    _refuse_other_choices(columns)
+    snapshot = Snapshot("frames", role_options=_role_options(columns))
+    copy_frames(frames, snapshot)
+    _decide(snapshot, columns)
+    return graph_tables(snapshot, columns)
+
+
+def read_tables(source: str | Path, columns: Columns) -> Snapshot:
+    """The tables of a database, with what each of them becomes."""
+    _refuse_other_choices(columns)
+    snapshot = _copied(source, columns)
+    _decide(snapshot, columns)
+    return snapshot
+
+
+# Which names are those of databases
+
+
+def is_database(source: str | Path, text_format: TextFormat = AS_THE_EXTENSION_SAYS) -> bool:
     """Whether a name is that of a SQLite or DuckDB file, of a Postgres server, or of a folder of different tables."""
-    if POSTGRES.match(str(name)) or _FILE_ADDRESS.match(str(name)):
+    if POSTGRES.match(str(source)) or _FILE_ADDRESS.match(str(source)):
         return True
-    other_address = re.match(r"\w+://", str(name))
+    other_address = re.match(r"\w+://", str(source))
     if other_address:
         expected = "a file, a folder, sqlite:///, duckdb:/// or postgresql://"
         remedy = "Copy it to a file first; DuckDB reads MySQL and the web."
-        raise InputError(str(name), expected, other_address[0], remedy)
-    path = Path(name)
+        raise InputError(str(source), expected, other_address[0], remedy)
+    path = Path(source)
     if path.is_dir():
         return _holds_different_tables(path, text_format)
     return bool(database_type(path)) or (path.suffix.lower() in _SUFFIXES and path.is_file())
 
 
-def _holds_different_tables(folder: Path, text_format: TextFormat) -> bool:
-    """Whether a folder has tables of different columns, rather than those of one graph, or parts of one table."""
-    if any((folder / part).exists() for part in ("edges", "graph.json", "config.json")):
-        return False
-    if "edges" in table_files(folder, text_format):
-        return False
-    tables = [
-        file
-        for file in sorted(folder.iterdir())
-        if file.is_file()
-        and not file.name.startswith(".")
-        and text.is_table_file(file, text_format)
-    ]
-    return len(tables) > 1 and len({_header(file, text_format) for file in tables}) > 1
-
-
-def database_file(name: str | Path) -> Path:
+def database_file(source: str | Path) -> Path:
     """The file of a database, which may be written as an address: sqlite:///shop.db."""
-    address = _FILE_ADDRESS.match(str(name))
-    return Path(unquote(str(name)[address.end() :])) if address else Path(name)
+    address = _FILE_ADDRESS.match(str(source))
+    return Path(unquote(str(source)[address.end() :])) if address else Path(source)
 
 
 def database_type(path: Path) -> str:
@@ -89,15 +106,32 @@ def database_type(path: Path) -> str:
         if not path.is_file():  # a pipe can be read only once
             return ""
         with path.open("rb") as file:
-            first = file.read(16)
+            first_bytes = file.read(16)
     except PermissionError:
         raise InputError(str(path), "permission to read it", "none") from None
     except (OSError, ValueError):
         return ""
-    is_empty = not first and path.suffix.lower() in _SQLITE_SUFFIXES
-    if first == MAGIC or is_empty:
+    # SQLite makes an empty file for a database without tables.
+    is_empty = not first_bytes and path.suffix.lower() in _SQLITE_SUFFIXES
+    if first_bytes == FIRST_BYTES or is_empty:
         return "sqlite"
-    return "duckdb" if first[8:12] == b"DUCK" else ""
+    return "duckdb" if first_bytes[8:12] == b"DUCK" else ""
+
+
+def _holds_different_tables(folder: Path, text_format: TextFormat) -> bool:
+    """Whether a folder has tables of different columns, rather than those of one graph, or parts of one table."""
+    if any((folder / part).exists() for part in ("edges", "graph.json", "config.json")):
+        return False
+    if "edges" in table_files(folder, text_format):
+        return False
+    table_paths = [
+        path
+        for path in sorted(folder.iterdir())
+        if path.is_file()
+        and not path.name.startswith(".")
+        and text.is_table_file(path, text_format)
+    ]
+    return len(table_paths) > 1 and len({_header(path, text_format) for path in table_paths}) > 1
 
 
 def _header(path: Path, text_format: TextFormat) -> tuple[str, ...]:
@@ -110,36 +144,25 @@ def _header(path: Path, text_format: TextFormat) -> tuple[str, ...]:
         return tuple(file.schema_arrow.names)
 
 
-def of_database(name: str | Path, columns: Columns) -> Tables:
-    """The tables of the graph of a database."""
-    return tables_of(planned(name, columns), columns)
+# Copying the tables
 
 
-def of_frames(frames: Mapping[str, Any], columns: Columns) -> Tables:
-    """The tables of the graph of frames of pyarrow with keys, by their names."""
-    _refuse_other_choices(columns)
-    snapshot = Snapshot("frames", said_roles=_roles(columns))
-    copy_frames(frames, snapshot)
-    return tables_of(_plan(snapshot, columns), columns)
+def _copied(source: str | Path, columns: Columns) -> Snapshot:
+    """All tables of a database, as they are at one moment."""
+    role_options = _role_options(columns)
+    if POSTGRES.match(str(source)):
+        from infomax.io.database.postgres import address_without_password, copy_postgres
 
+        snapshot = Snapshot(address_without_password(str(source)), role_options=role_options)
+        copy_postgres(str(source), snapshot)
+        return snapshot
 
-def planned(name: str | Path, columns: Columns) -> Plan:
-    """The tables of a database, and what was decided about them."""
-    _refuse_other_choices(columns)
-    said_roles = _roles(columns)
-    if POSTGRES.match(str(name)):
-        from infomax.io.database.postgres import copy_postgres, shown
-
-        snapshot = Snapshot(shown(str(name)), said_roles=said_roles)
-        copy_postgres(str(name), snapshot)
-        return _plan(snapshot, columns)
-
-    path = database_file(name)
+    path = database_file(source)
     if not path.exists():
         raise InputError(str(path), "a database", "nothing of that name")
     files = [path] if path.is_file() else [*table_files(path, columns.text_format).values()]
     stamp = [[str(file.resolve()), file.stat().st_size, file.stat().st_mtime_ns] for file in files]
-    snapshot = Snapshot(str(path), stamp, said_roles)
+    snapshot = Snapshot(str(path), stamp, role_options)
     file_type = database_type(path)
     if path.is_dir():
         copy_files(path, snapshot, columns.text_format)
@@ -149,7 +172,22 @@ def planned(name: str | Path, columns: Columns) -> Plan:
         attach_duckdb(path, snapshot)
     else:
         raise InputError(str(path), "a database, a file of SQLite or DuckDB", "another file")
-    return _plan(snapshot, columns)
+    return snapshot
+
+
+def _role_options(columns: Columns) -> dict[str, str]:
+    """The roles that a person names, which are known before the tables: ignored ones are not read at all."""
+    if columns.schema is not None and columns.schema.is_database:
+        return {
+            name: "ignore"
+            for name, table in columns.schema.tables.items()
+            if table.role == "ignored"
+        }
+    role_options: dict[str, str] = {}
+    for option in columns.table:  # names of tables may hold the sign
+        table, _, role = option.rpartition("=")
+        role_options[table] = role
+    return role_options
 
 
 def _refuse_other_choices(columns: Columns) -> None:
@@ -158,7 +196,11 @@ def _refuse_other_choices(columns: Columns) -> None:
     columns.refuse_others(_CHOICES, expected)
 
 
-def _plan(snapshot: Snapshot, columns: Columns) -> Plan:
+# Deciding about them
+
+
+def _decide(snapshot: Snapshot, columns: Columns) -> None:
+    """Decide what all tables become: by a schema, or else by what a person says and what is found."""
     columns = with_spelled_labels(snapshot, columns)
     schema = columns.schema
     if schema is not None and schema.is_database:
@@ -166,35 +208,38 @@ def _plan(snapshot: Snapshot, columns: Columns) -> Plan:
         columns.refuse(
             ("key", "pk", "table", "time", "name"), "what the schema says", remedy=remedy
         )
-        return take_decisions(snapshot, decisions_of(schema), columns.ignore)
-    choices = DatabaseChoices(
-        keys=columns.key,
-        primary_keys=columns.pk,
-        times=(columns.time or "").split(",") if columns.time else (),
-        names=split_by_type(columns.name) if columns.name else [],
-        used_columns=[*columns.labels, *columns.kinds, *(columns.features or ())],
-        ignored_columns=columns.ignore,
-    )
-    plan = decide(snapshot, choices)
-    if columns.as_of is not None and not with_times(plan):
-        candidates = time_candidates(plan)
+        take_schema(snapshot, schema, columns.ignore)
+        return
+
+    # Keys come first: columns of keys are no features, and keys tell what a table becomes.
+    find_keys(snapshot, columns.key, columns.pk)
+    ignore_columns(snapshot, columns.ignore)
+    named_columns = (*columns.labels, *columns.kinds, *(columns.features or ()))
+    used_columns = {
+        (table.name, column)
+        for table in snapshot.tables.values()
+        for column in table.columns
+        if table.is_named(column, named_columns)
+    }
+    leave_out_columns(snapshot, used_columns)
+    decide_roles(snapshot, used_columns)
+    snapshot.number_rows()
+    find_names(snapshot, split_by_type(columns.name) if columns.name else ())
+    make_categories_of_names(snapshot)
+    find_times(snapshot, columns.time.split(",") if columns.time else ())
+    if columns.as_of is not None and not snapshot.timed_tables:
+        candidates = time_candidates(snapshot)
         remedy = "Name a column of times: --time TABLE.COLUMN."
         if candidates:
-            remedy = f"Name a column of times: --time {candidates[0]}; there are {format_list(candidates)}."
+            names = format_list(candidates)
+            remedy = f"Name a column of times: --time {candidates[0]}; there are {names}."
         raise InputError("--as-of", "tables with times", "none", remedy)
-    return plan
 
 
-def _roles(columns: Columns) -> dict[str, str]:
-    """The roles of tables that are known before the tables are read: ignored ones are not read at all."""
-    if columns.schema is not None and columns.schema.is_database:
-        return {
-            name: "ignore"
-            for name, table in columns.schema.tables.items()
-            if table.role == "ignored"
-        }
-    roles: dict[str, str] = {}
-    for choice in columns.table:  # names of tables may hold the sign
-        table, _, role = choice.rpartition("=")
-        roles[table] = role
-    return roles
+def take_schema(snapshot: Snapshot, schema: Schema, ignored_columns: Collection[str] = ()) -> None:
+    """Take what a schema says about the tables of a snapshot: nothing is searched or guessed."""
+    take_keys(snapshot, schema)
+    take_roles(snapshot, schema)
+    ignore_columns(snapshot, ignored_columns)
+    snapshot.number_rows()
+    take_times(snapshot, schema)

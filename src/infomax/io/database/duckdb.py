@@ -5,9 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from infomax.errors import InputError, one_line
-from infomax.io.database.decisions import Key, PrimaryKey
-from infomax.io.database.snapshot import Snapshot
-from infomax.io.database.tables import Table, quoted, sql_string
+from infomax.io.database.snapshot import (
+    DECLARED,
+    Snapshot,
+    Table,
+    declared_key,
+    quoted,
+    sql_string,
+)
 
 _TABLES = """
 SELECT schema_name, {0}_name FROM duckdb_{0}s()
@@ -28,24 +33,24 @@ def attach_duckdb(path: Path, snapshot: Snapshot) -> None:
         raise InputError(str(path), expected, one_line(error)) from None
     for table_type in ("table", "view"):
         is_view = table_type == "view"
-        for schema, name in snapshot.rows(_TABLES.format(table_type)):
-            if not snapshot.wants(name, is_view, schema):
+        for schema_name, name in snapshot.rows(_TABLES.format(table_type)):
+            if not snapshot.wants(name, is_view, schema_name):
                 continue
             snapshot.refuse_second_table(name)
-            sql = f"source.{quoted(schema)}.{quoted(name)}"
+            sql = f"source.{quoted(schema_name)}.{quoted(name)}"
             table = Table(name, sql, snapshot.column_types(sql), is_view=is_view)
             if not is_view:
                 table.row_count = snapshot.number(f"SELECT count(*) FROM {sql}")
-                _note_constraints(snapshot, schema, table)
+                _note_constraints(snapshot, schema_name, table)
             if not snapshot.are_vectors(table, list(table.columns)):
                 snapshot.tables[name] = table
 
 
-def _note_constraints(snapshot: Snapshot, schema: str, table: Table) -> None:
+def _note_constraints(snapshot: Snapshot, schema_name: str, table: Table) -> None:
     """Note the keys that a table of the attached file declares."""
-    query = _CONSTRAINTS.format(sql_string(schema), sql_string(table.name))
+    query = _CONSTRAINTS.format(sql_string(schema_name), sql_string(table.name))
     for constraint_type, columns, other, target in snapshot.rows(query):
         if constraint_type == "PRIMARY KEY":
-            table.primary_key = PrimaryKey(tuple(columns), "declared", "the database declares it")
-        elif constraint_type == "FOREIGN KEY" and not snapshot.is_left_out(other, schema):
-            table.keys.append(Key(tuple(columns), other, tuple(target)))
+            table.set_primary_key(columns, "declared", DECLARED)
+        elif constraint_type == "FOREIGN KEY" and not snapshot.is_left_out(other, schema_name):
+            table.keys.append(declared_key(columns, other, target))

@@ -12,8 +12,7 @@ from typing import Any
 
 from infomax.errors import InputError
 from infomax.io import text
-from infomax.io.database.snapshot import Snapshot, refuse_same_names
-from infomax.io.database.tables import Table
+from infomax.io.database.snapshot import Snapshot, Table, refuse_same_names
 from infomax.io.text_format import AS_THE_EXTENSION_SAYS, TextFormat
 
 EMPTY_CELLS = ("", "\\N", "NULL", "null")
@@ -25,14 +24,14 @@ def table_files(folder: Path, text_format: TextFormat = AS_THE_EXTENSION_SAYS) -
     """The tables in a folder by their names, those of files without the extension."""
     files: dict[str, Path] = {}
     for path in sorted(folder.iterdir()):
-        suffix = text.extension(path)
+        extension = text.extension(path)
         is_table = text.is_table_file(path, text_format)
         if not is_table or not path.is_file() or path.name.startswith("."):
             continue
-        name = path.name[: -len(suffix)]
+        name = path.name[: -len(extension)]
         if name in files:
-            found = f"{files[name].name} and {path.name}"
-            raise InputError(str(folder), f"one file {name}.*", found)
+            both_names = f"{files[name].name} and {path.name}"
+            raise InputError(str(folder), f"one file {name}.*", both_names)
         files[name] = path
     return files
 
@@ -49,34 +48,36 @@ def copy_files(folder: Path, snapshot: Snapshot, text_format: TextFormat) -> Non
 
             with opened(path) as parquet:
                 batches = map(_columns, parquet.iter_batches(batch_size=ROWS_PER_BATCH))
-                snapshot.copy(Table(name, "", {}), batches, names=parquet.schema_arrow.names)
+                snapshot.copy(Table(name), batches, names=parquet.schema_arrow.names)
 
 
 def copy_frames(frames: Mapping[str, Any], snapshot: Snapshot) -> None:
     """Copy frames of pyarrow."""
     for name, frame in frames.items():
         batches = map(_columns, frame.to_batches())
-        snapshot.copy(Table(name, "", {}), batches, names=frame.schema.names)
+        snapshot.copy(Table(name), batches, names=frame.schema.names)
 
 
 def _columns(batch: Any) -> dict[str, Any]:
+    """The columns of a record batch by name."""
     return dict(zip(batch.schema.names, batch.columns, strict=True))
 
 
 def _copy_text(name: str, path: Path, snapshot: Snapshot, text_format: TextFormat) -> None:
-    """Copy a text file, all cells as text; rows that end early are filled up: exports may leave the last cells out."""
+    """Copy a text file, all cells as text. Exports may leave out the last cells of a row: these are empty."""
     file = text.TextFile(path, text_format)
     refuse_same_names(str(path), file.names)
-    table = Table(name, "", {}, is_text=True)
+    table = Table(name, is_text=True)
     batches = (_columns(batch) for batch in file.batches(file.names, ROWS_PER_BATCH))
     try:
         snapshot.copy(table, map(_without_empty_cells, batches), names=file.names)
     except InputError:
+        # The fast reader refuses rows that end early; Python's takes them, but is slow.
         text.refuse_wide(path, text_format)
         if not _has_short_rows(path, file.names, text_format):
             raise
-        filled_rows = _filled_rows(path, file.names, text_format)
-        snapshot.copy(table, map(_without_empty_cells, filled_rows), names=file.names)
+        batches_of_filled_rows = _filled_rows(path, file.names, text_format)
+        snapshot.copy(table, map(_without_empty_cells, batches_of_filled_rows), names=file.names)
 
 
 def _without_empty_cells(columns: Mapping[str, Any]) -> dict[str, Any]:
@@ -85,9 +86,9 @@ def _without_empty_cells(columns: Mapping[str, Any]) -> dict[str, Any]:
     from pyarrow import compute
 
     empty_cells = pa.array(EMPTY_CELLS, pa.large_string())
-    nothing = pa.scalar(None, pa.large_string())
+    null = pa.scalar(None, pa.large_string())
     return {
-        name: compute.if_else(compute.is_in(cells, value_set=empty_cells), nothing, cells)
+        name: compute.if_else(compute.is_in(cells, value_set=empty_cells), null, cells)
         for name, cells in columns.items()
     }
 
@@ -114,14 +115,14 @@ def _filled_rows(
         rows = (row + [""] * (len(names) - len(row)) for row in reader if row)
         if text_format.has_header:
             next(rows)
-        while some := list(islice(rows, ROWS_PER_BATCH)):
-            columns = zip(names, zip(*some, strict=True), strict=True)
+        while block := list(islice(rows, ROWS_PER_BATCH)):
+            columns = zip(names, zip(*block, strict=True), strict=True)
             yield {name: pa.array(cells, pa.large_string()) for name, cells in columns}
 
 
 @contextmanager
 def _cells_of_any_length() -> Iterator[None]:
-    """Let Python's reader take a cell that is longer than its limit of 131,072 signs, which holds for a process."""
+    """Let Python's reader take a cell that is longer than 131,072 characters; the limit is that of the process."""
     limit = csv.field_size_limit(sys.maxsize)
     try:
         yield

@@ -1,4 +1,8 @@
-"""Keys of tables: those that are declared, those that a person said, and those that names and values tell."""
+"""Keys of tables: those that a database declares, those that a person names, and those that are found.
+
+A key is found where the name of a column says which table it refers to, and the column's values are nearly all
+there.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +13,8 @@ from typing import TypeAlias
 
 from infomax.errors import InputError, format_count, shorten, suggest
 from infomax.io.column_names import format_list, plain, singulars
-from infomax.io.database.decisions import Decisions, Key, PrimaryKey
-from infomax.io.database.snapshot import Snapshot
-from infomax.io.database.tables import Table, joined, quoted
+from infomax.io.database.snapshot import Key, Snapshot, Table, joined, quoted
+from infomax.io.schema.schema import Schema
 
 LEAST_SHARE_FOUND = 0.95
 """The share of the values of a column that must be there in a table for the column to be a key."""
@@ -23,41 +26,54 @@ _VAGUE_KEY_NAMES = {"id", "key", "code", "name", "no", "nr", "number", "index", 
 """Names of primary keys that do not tell the table."""
 _ID_NAME = re.compile(r"(^|[\W_]|[a-z0-9])(id|ID|Id|key|Key|code|Code)$")
 
-SaidKeys: TypeAlias = Mapping[tuple[str, tuple[str, ...]], Key | None]
-"""What a person said of columns of a table: the key that they are; None: that they are none."""
+NamedKeys: TypeAlias = Mapping[tuple[str, tuple[str, ...]], Key | None]
+"""The keys that a person names, by the table and its columns; None: they are no key."""
 
 
 def find_keys(
-    snapshot: Snapshot, said: Sequence[str] = (), said_primary: Sequence[str] = ()
+    snapshot: Snapshot, key_options: Sequence[str] = (), primary_key_options: Sequence[str] = ()
 ) -> None:
-    """Complete the keys of all tables: those that are declared, said, and found; count their values."""
-    for word in said_primary:
-        table, columns = _said_primary_key(snapshot, word)
-        table.primary_key = PrimaryKey(columns, "said", f"--pk {word}")
+    """Complete the keys of all tables: declared, named by options, and found; count their values."""
+    # Other tables' keys refer to primary keys, so these come first.
+    for option in primary_key_options:
+        table, columns = _named_primary_key(snapshot, option)
+        table.set_primary_key(columns, "said", f"--pk {option}")
     _find_primary_keys(snapshot)
-    said_keys = dict(_said_key(snapshot, word) for word in said)
+
+    named_keys = dict(_named_key(snapshot, option) for option in key_options)
     for table in snapshot.tables.values():
-        _complete(snapshot, table, said_keys)
-    _find_keys_of_several_columns(snapshot, said_keys)
+        _complete(snapshot, table, named_keys)
+    _find_keys_of_several_columns(snapshot, named_keys)
     for table in snapshot.tables.values():
         table.keys = [_counted(snapshot, table, key) for key in table.keys]
         _sort(table)
     _note_integers(snapshot)
 
 
-def take_keys(snapshot: Snapshot, decisions: Decisions) -> None:
-    """Give the tables the keys that were decided earlier; nothing is searched, values are counted again."""
+def take_keys(snapshot: Snapshot, schema: Schema) -> None:
+    """Give the tables the keys of a schema: nothing is searched, but values are counted again."""
     for name, table in snapshot.tables.items():
-        decision = decisions.get(name)
+        known_table = schema.tables.get(name)
         table.keys = []
-        if decision is None:
+        if known_table is None:
             continue
-        table.primary_key = decision.primary_key
-        for key in decision.keys:
-            other = snapshot.tables.get(key.table)
-            is_there = table.columns.keys() >= {*key.columns} and other is not None
-            if is_there and other is not None and other.columns.keys() >= {*key.target}:
-                table.keys.append(_with_counts(snapshot, table, replace(key, is_float=False)))
+        table.decide(id=known_table.id)
+        for known_key in known_table.keys:
+            # A later database may lack a column, or a table, that an earlier one had.
+            other = snapshot.tables.get(known_key.table)
+            if other is None or not other.columns.keys() >= {*known_key.target}:
+                continue
+            if not table.columns.keys() >= {*known_key.columns}:
+                continue
+            # Whether integers are written as 12.0 depends on the rows, so that is found again.
+            key = Key(
+                known_key.columns,
+                known_key.table,
+                known_key.target,
+                origin=known_key.origin,
+                reason=known_key.reason,
+            )
+            table.keys.append(_with_counts(snapshot, table, key))
     _note_integers(snapshot)
 
 
@@ -79,41 +95,44 @@ def _note_integers(snapshot: Snapshot) -> None:
             )
 
 
-# What a person says
+# Keys that a person names
 
 
-def _said_key(snapshot: Snapshot, said: str) -> tuple[tuple[str, tuple[str, ...]], Key | None]:
-    """A key as a person writes it: results.driverId=drivers, or with the column =drivers.driverId; several by +."""
-    left, _, right = said.partition("=")
-    table = _table_of(snapshot, left)
-    if table is None or not right:
+def _named_key(snapshot: Snapshot, option: str) -> tuple[tuple[str, tuple[str, ...]], Key | None]:
+    """A key as a person writes it, with its table and columns.
+
+    It is written ``results.driverId=drivers``, or with the column ``=drivers.driverId``; columns are joined by +.
+    """
+    reference, _, target_name = option.partition("=")
+    table = _table_at_start(snapshot, reference)
+    if table is None or not target_name:
         expected = "TABLE.COLUMN=TABLE, as in results.driverId=drivers"
         remedy = f"The tables are {format_list(list(snapshot.tables))}."
-        raise InputError("--key", expected, shorten(said), remedy)
-    columns = _said_columns("--key", table, left[len(table.name) + 1 :])
-    if right == NO_TABLE:
+        raise InputError("--key", expected, shorten(option), remedy)
+    columns = _named_columns("--key", table, reference[len(table.name) + 1 :])
+    if target_name == NO_TABLE:
         return (table.name, columns), None
 
-    other = snapshot.tables.get(right) or _table_of(snapshot, right)
+    other = snapshot.tables.get(target_name) or _table_at_start(snapshot, target_name)
     if other is None:
         expected = f"a table ({format_list(list(snapshot.tables))})"
-        remedy = suggest(right, snapshot.tables)
-        raise InputError(f"--key {said}", expected, shorten(right), remedy)
+        remedy = suggest(target_name, snapshot.tables)
+        raise InputError(f"--key {option}", expected, shorten(target_name), remedy)
     target: tuple[str, ...] = ()
-    if right != other.name:
-        target = _said_columns("--key", other, right[len(other.name) + 1 :])
-    key = Key(columns, other.name, target, "said", f"--key {said}")
+    if target_name != other.name:
+        target = _named_columns("--key", other, target_name[len(other.name) + 1 :])
+    key = Key(columns, other.name, target, origin="said", reason=f"--key {option}")
     return (table.name, columns), _targeted(snapshot, table, key)
 
 
-def _said_primary_key(snapshot: Snapshot, said: str) -> tuple[Table, tuple[str, ...]]:
+def _named_primary_key(snapshot: Snapshot, option: str) -> tuple[Table, tuple[str, ...]]:
     """A primary key as a person writes it: Teams.yearID+lgID+teamID."""
-    table = _table_of(snapshot, said)
+    table = _table_at_start(snapshot, option)
     if table is None:
         expected = "TABLE.COLUMN, or of several columns TABLE.COLUMN+COLUMN"
         remedy = f"The tables are {format_list(list(snapshot.tables))}."
-        raise InputError("--pk", expected, shorten(said), remedy)
-    columns = _said_columns("--pk", table, said[len(table.name) + 1 :])
+        raise InputError("--pk", expected, shorten(option), remedy)
+    columns = _named_columns("--pk", table, option[len(table.name) + 1 :])
     if not _is_unique(snapshot, table, columns):
         location = f"{snapshot.location}, table {table.name}"
         found = f"the same values twice in {'+'.join(columns)}"
@@ -121,35 +140,35 @@ def _said_primary_key(snapshot: Snapshot, said: str) -> tuple[Table, tuple[str, 
     return table, columns
 
 
-def _table_of(snapshot: Snapshot, word: str) -> Table | None:
-    """The table that a word such as results.driverId begins with; names of tables may hold dots."""
-    names = [name for name in snapshot.tables if word.startswith(f"{name}.")]
+def _table_at_start(snapshot: Snapshot, qualified_name: str) -> Table | None:
+    """The table of a name such as results.driverId; names of tables may hold dots."""
+    names = [name for name in snapshot.tables if qualified_name.startswith(f"{name}.")]
     return snapshot.tables[max(names, key=len)] if names else None
 
 
-def _said_columns(option: str, table: Table, word: str) -> tuple[str, ...]:
-    """The columns that a word names: one, or several joined by +."""
-    names = (word,) if word in table.columns else tuple(word.split("+"))
+def _named_columns(option_name: str, table: Table, text: str) -> tuple[str, ...]:
+    """The columns that a text names: one, or several joined by +."""
+    names = (text,) if text in table.columns else tuple(text.split("+"))
     for name in names:
         if name not in table.columns:
             expected = f"a column of {table.name} ({format_list(list(table.columns))})"
-            raise InputError(option, expected, shorten(name), suggest(name, table.columns))
+            raise InputError(option_name, expected, shorten(name), suggest(name, table.columns))
     return names
 
 
-# Keys that are declared or said: their targets and counts
+# Targets and counts of keys that are declared or named
 
 
-def _complete(snapshot: Snapshot, table: Table, said_keys: SaidKeys) -> None:
-    """The keys of one table: declared ones but for columns of which a person said otherwise, said ones, found ones."""
-    said = {columns: key for (name, columns), key in said_keys.items() if name == table.name}
-    declared = [_targeted(snapshot, table, key) for key in table.keys if key.columns not in said]
-    table.keys = [*declared, *(key for key in said.values() if key is not None)]
+def _complete(snapshot: Snapshot, table: Table, named_keys: NamedKeys) -> None:
+    """The keys of one table: declared, named and found ones; a named key replaces a declared one."""
+    named = {columns: key for (name, columns), key in named_keys.items() if name == table.name}
+    declared = [_targeted(snapshot, table, key) for key in table.keys if key.columns not in named]
+    table.keys = [*declared, *(key for key in named.values() if key is not None)]
     if table.is_view:
         return
-    taken = {column for columns in said for column in columns}
-    taken |= {column for key in table.keys for column in key.columns}
-    table.keys += _found_keys(snapshot, table, taken)
+    taken_columns = {column for columns in named for column in columns}
+    taken_columns |= {column for key in table.keys for column in key.columns}
+    table.keys += _keys_by_names(snapshot, table, taken_columns)
 
 
 def _targeted(snapshot: Snapshot, table: Table, key: Key) -> Key:
@@ -159,7 +178,7 @@ def _targeted(snapshot: Snapshot, table: Table, key: Key) -> Key:
     """
     location = f"{snapshot.location}, table {table.name}"
     without_key = f"--key {table.name}.{key.name}={NO_TABLE} leaves it out."
-    other = _table_called(snapshot, key.table)
+    other = _table_in_any_case(snapshot, key.table)
     if other is None:
         found = f"{key.name} refers to {shorten(key.table)}, which is not there"
         raise InputError(location, "keys that refer to a table", found, without_key)
@@ -170,12 +189,13 @@ def _targeted(snapshot: Snapshot, table: Table, key: Key) -> Key:
         found = f"{other.name}, whose primary key has {format_count(len(target), 'column')}"
         example = f"--key {table.name}.{key.name}={other.name}.COLUMN"
         raise InputError(location, expected, found, f"Name the column: {example}. {without_key}")
-    spelling = {name.lower(): name for name in other.columns}
-    target = tuple(spelling.get(name.lower(), name) for name in target)
-    columns = {name.lower(): name for name in table.columns}
-    own_columns = tuple(columns.get(name.lower(), name) for name in key.columns)
-    for owner, names in ((other, target), (table, own_columns)):
-        if missing := [name for name in names if name not in owner.columns]:
+
+    # SQL does not tell cases apart, so a declaration may spell a column otherwise than its table.
+    target = _spelled_as_in(other, target)
+    columns = _spelled_as_in(table, key.columns)
+    for owner, names in ((other, target), (table, columns)):
+        missing = [name for name in names if name not in owner.columns]
+        if missing:
             found = f"{key.name} refers to {owner.name}.{missing[0]}, which is not there"
             raise InputError(location, "keys that refer to columns", found, without_key)
 
@@ -183,21 +203,28 @@ def _targeted(snapshot: Snapshot, table: Table, key: Key) -> Key:
         found = f"the same value twice in {other.name}.{'+'.join(target)}"
         raise InputError(location, "a key that refers to one row", found, without_key)
     if not other.primary and not other.is_view:
-        reason = f"{table.name}.{key.name} refers to it"
-        other.primary_key = PrimaryKey(target, key.origin, reason)
-    return replace(key, columns=own_columns, table=other.name, target=target)
+        other.set_primary_key(target, key.origin, f"{table.name}.{key.name} refers to it")
+    return replace(key, columns=columns, table=other.name, target=target)
 
 
-def _table_called(snapshot: Snapshot, name: str) -> Table | None:
+def _spelled_as_in(table: Table, columns: Sequence[str]) -> tuple[str, ...]:
+    """The names of columns as a table spells them; a name that it does not have stays."""
+    spelling = {name.lower(): name for name in table.columns}
+    return tuple(spelling.get(name.lower(), name) for name in columns)
+
+
+def _table_in_any_case(snapshot: Snapshot, name: str) -> Table | None:
     """The table of a name; in another case where there is none spelt so."""
     if name in snapshot.tables:
         return snapshot.tables[name]
-    same = [table for other, table in snapshot.tables.items() if other.lower() == name.lower()]
-    return same[0] if same else None
+    for other_name, table in snapshot.tables.items():
+        if other_name.lower() == name.lower():
+            return table
+    return None
 
 
 def _counted(snapshot: Snapshot, table: Table, key: Key) -> Key:
-    """The key with its numbers of values; refused where it has some, and no row of the other table has any of them."""
+    """The key with its counts; refused where it has values, and no row of the other table has any of them."""
     if key.origin == "found" or table.is_view:
         return key
     key = _with_counts(snapshot, table, key)
@@ -214,45 +241,49 @@ def _counted(snapshot: Snapshot, table: Table, key: Key) -> Key:
 def _with_counts(snapshot: Snapshot, table: Table, key: Key) -> Key:
     """The key with the number of its values, and of those that the other table does not have."""
     other = snapshot.tables[key.table]
-    is_filled = " AND ".join(f"t.{quoted(column)} IS NOT NULL" for column in key.columns)
-    is_there = f"EXISTS (SELECT 1 FROM {other.sql} AS r WHERE {joined(table, key, other)})"
-    query = f"SELECT count(*) FROM {table.sql} AS t WHERE {is_filled}"
+    has_row = f"EXISTS (SELECT 1 FROM {other.sql} AS r WHERE {joined(table, key, other)})"
+    query = f"SELECT count(*) FROM {table.sql} AS t WHERE {table.refers(key)}"
     filled = snapshot.number(query)
-    lost = snapshot.number(f"{query} AND NOT {is_there}") if filled else 0
+    lost = snapshot.number(f"{query} AND NOT {has_row}") if filled else 0
     key = replace(key, filled=filled, lost=lost)
+
+    # In a text file pandas writes integers as 12.0 where others are missing: then none of them fits.
     if table.is_text and filled and lost == filled and not key.is_float:
-        as_integers = _with_counts(snapshot, table, replace(key, is_float=True))
-        return as_integers if as_integers.lost < key.lost else key
+        float_key = _with_counts(snapshot, table, replace(key, is_float=True))
+        return float_key if float_key.lost < key.lost else key
     return key
 
 
-# Keys that names and values tell
+# Keys that are found
 
 
 def _find_primary_keys(snapshot: Snapshot) -> None:
     """Find the primary keys of tables that declare none."""
-    bare = [table for table in snapshot.tables.values() if not table.primary and not table.is_view]
-    for table in bare:
+    tables = [
+        table for table in snapshot.tables.values() if not table.primary and not table.is_view
+    ]
+    for table in tables:
         column = _column_called_as_key(snapshot, table)
         if column is not None:
             reason = "it is called as the key of the table, and its values all differ"
-            table.primary_key = PrimaryKey((column,), "found", reason)
-    for table in bare:
+            table.set_primary_key((column,), "found", reason)
+    # Whether a first column belongs to another table is known only once the others have their keys.
+    for table in tables:
         if not table.primary and _is_first_column_key(snapshot, table):
             reason = "it is the first column, called as a key, and its values all differ"
-            table.primary_key = PrimaryKey((next(iter(table.columns)),), "found", reason)
+            table.set_primary_key((next(iter(table.columns)),), "found", reason)
 
 
-def _found_keys(snapshot: Snapshot, table: Table, taken: set[str]) -> Iterator[Key]:
-    """Columns that are called after the key of another table, and whose values are nearly all found there."""
+def _keys_by_names(snapshot: Snapshot, table: Table, taken_columns: set[str]) -> Iterator[Key]:
+    """The columns that are called after another table's key, and nearly all of whose values are there."""
     own_key = table.primary if len(table.primary) == 1 else ()
     for column in table.columns:
-        if column in taken or column in own_key:
+        if column in taken_columns or column in own_key:
             continue
         candidates = []
         for other in snapshot.tables.values():
             if _is_called_after(column, other, table):
-                key = Key((column,), other.name, other.primary, "found")
+                key = Key((column,), other.name, other.primary)
                 key = _with_counts(snapshot, table, key)
                 if _fits(key):
                     candidates.append(_with_reason(key, f"{column} is called after {other.name}"))
@@ -266,60 +297,64 @@ def _fits(key: Key) -> bool:
     return key.filled > 0 and key.filled - key.lost >= LEAST_SHARE_FOUND * key.filled
 
 
-def _with_reason(key: Key, why: str) -> Key:
+def _with_reason(key: Key, reason: str) -> Key:
+    """The key with a reason, to which the share of its values is added."""
     share = (key.filled - key.lost) / key.filled
-    found = "all" if not key.lost else f"{100 * share:.1f} %"
-    return replace(key, reason=f"{why}, and {found} of its values are there")
+    amount = f"{100 * share:.1f} %" if key.lost else "all"
+    return replace(key, reason=f"{reason}, and {amount} of its values are there")
 
 
-def _find_keys_of_several_columns(snapshot: Snapshot, said_keys: SaidKeys) -> None:
+def _find_keys_of_several_columns(snapshot: Snapshot, named_keys: NamedKeys) -> None:
     """Find columns that have the names and values of the key of several columns of another table.
 
-    A table without a primary key has such a key, too, where its first columns are called ids and tell its rows apart.
-    Columns that are keys by themselves are left alone: ratings and tags of users and movies do not refer to each other.
+    A table without a primary key has such a key, too, where its first columns are called ids and tell its rows
+    apart. Columns that are keys by themselves are left alone: ratings and tags of users and movies do not refer to
+    each other.
     """
     for other in snapshot.tables.values():
         if other.is_view or not other.row_count:
             continue
         for target in _key_candidates(other):
-            referring = _tables_with_columns(snapshot, other, target, said_keys)
+            referring = _tables_with_columns(snapshot, other, target, named_keys)
             if not referring or not _is_unique(snapshot, other, target):
                 continue
-            has_keys = False
+            fitting_keys = []
             for table, columns in referring:
-                key = Key(columns, other.name, target, "found")
-                key = _with_counts(snapshot, table, key)
+                key = _with_counts(snapshot, table, Key(columns, other.name, target))
                 if _fits(key):
-                    why = f"its columns are called as those of {other.name}"
-                    table.keys.append(_with_reason(key, why))
-                    has_keys = True
-            if has_keys:
-                if not other.primary:
-                    reason = "its first columns are called ids, and tell the rows apart"
-                    other.primary_key = PrimaryKey(target, "found", reason)
-                break
+                    reason = f"its columns are called as those of {other.name}"
+                    fitting_keys.append((table, _with_reason(key, reason)))
+            if not fitting_keys:
+                continue
+            for table, key in fitting_keys:
+                table.keys.append(key)
+            if not other.primary:
+                reason = "its first columns are called ids, and tell the rows apart"
+                other.set_primary_key(target, "found", reason)
+            break
 
 
 def _key_candidates(table: Table) -> list[tuple[str, ...]]:
-    """The columns of several that may be the key of a table: the primary key, or the first columns called ids."""
-    if table.primary:
-        candidates = [table.primary] if len(table.primary) > 1 else []
-    else:
-        first = []
+    """The columns of several that may be a key: the primary key, or the first columns called ids."""
+    candidates: list[tuple[str, ...]] = []
+    if len(table.primary) > 1:
+        candidates = [table.primary]
+    elif not table.primary:
+        first_ids = []
         for column in table.columns:
             if not _ID_NAME.search(column):
                 break
-            first.append(column)
-        counts = range(2, min(len(first), MOST_KEY_COLUMNS) + 1)
-        candidates = [tuple(first[:count]) for count in counts]
+            first_ids.append(column)
+        most_columns = min(len(first_ids), MOST_KEY_COLUMNS)
+        candidates = [tuple(first_ids[:count]) for count in range(2, most_columns + 1)]
     single_keys = {key.columns[0] for key in table.keys if len(key.columns) == 1}
     return [columns for columns in candidates if single_keys.isdisjoint(columns)]
 
 
 def _tables_with_columns(
-    snapshot: Snapshot, other: Table, target: tuple[str, ...], said_keys: SaidKeys
+    snapshot: Snapshot, other: Table, target: tuple[str, ...], named_keys: NamedKeys
 ) -> list[tuple[Table, tuple[str, ...]]]:
-    """The tables that have columns called as these of another table, and belong to no key yet; and the columns."""
+    """The tables with columns called as these of another table, which belong to no key yet."""
     tables = []
     for table in snapshot.tables.values():
         if table is other or table.is_view or not table.row_count:
@@ -327,41 +362,49 @@ def _tables_with_columns(
         by_name = {plain(column): column for column in reversed(table.columns)}
         columns = tuple(by_name.get(plain(column), "") for column in target)
         is_taken = any({*key.columns} & {*columns} for key in table.keys)
-        if all(columns) and not is_taken and (table.name, columns) not in said_keys:
+        if all(columns) and not is_taken and (table.name, columns) not in named_keys:
             tables.append((table, columns))
     return tables
 
 
 def _is_called_after(column: str, other: Table, table: Table) -> bool:
-    """Whether a column of a table is called after the key of another: driverId, home_driver_id, id_driver, driver."""
+    """Whether a column is called after another table's key: driverId, home_driver_id, id_driver, driver."""
     if len(other.primary) != 1 or other.is_view:
         return False
-    word = plain(column)
+    column_name = plain(column)
     if other is table:
-        return word in ("parent", "parentid", "idparent")
-    names = singulars(other.name)
+        return column_name in ("parent", "parentid", "idparent")
+
+    table_names = singulars(other.name)
     key_name = plain(other.primary[0])
-    spellings = {spelling for name in names for spelling in (name, f"{name}id", f"id{name}")}
-    if word in spellings or (word == key_name and key_name not in _VAGUE_KEY_NAMES):
+    for name in table_names:
+        if column_name in (name, f"{name}id", f"id{name}"):
+            return True
+    if column_name == key_name and key_name not in _VAGUE_KEY_NAMES:
         return True
+
     # home_driver_id ends as driver_id does
     parts = [part.lower() for part in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+", column)]
-    ends = {"".join(parts[first:]) for first in range(1, len(parts))}
-    return parts[-1:] == ["id"] and any(f"{name}id" in ends for name in names)
+    if parts[-1:] != ["id"]:
+        return False
+    endings = {"".join(parts[first:]) for first in range(1, len(parts))}
+    return any(f"{name}id" in endings for name in table_names)
 
 
 def _column_called_as_key(snapshot: Snapshot, table: Table) -> str | None:
-    """The column that is called as the key of a table is, and whose values all differ: id, driverId, id_driver."""
+    """The column called as the table's key, whose values all differ: id, driverId, id_driver."""
     spellings = ["id"]
     for name in singulars(table.name):
         spellings += [f"{name}id", f"id{name}", f"{name}key"]
     by_name = {plain(column): column for column in reversed(table.columns)}
-    likely = [by_name[spelling] for spelling in spellings if spelling in by_name]
-    return next((column for column in likely if _is_unique(snapshot, table, (column,))), None)
+    for spelling in spellings:
+        if spelling in by_name and _is_unique(snapshot, table, (by_name[spelling],)):
+            return by_name[spelling]
+    return None
 
 
 def _is_first_column_key(snapshot: Snapshot, table: Table) -> bool:
-    """Whether the first column is called an id of no other table, or as the table is, and its values all differ."""
+    """Whether the first column is called an id of no other table, or as the table is, and its values differ."""
     first = next(iter(table.columns), "")
     is_of_another = any(_is_called_after(first, other, table) for other in snapshot.tables.values())
     is_id = bool(_ID_NAME.search(first)) and not is_of_another

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,11 +13,17 @@ from typing import Any
 from urllib.parse import quote
 
 from infomax.errors import InputError, one_line
-from infomax.io.database.decisions import DroppedColumn, Key, PrimaryKey
-from infomax.io.database.snapshot import Snapshot
-from infomax.io.database.tables import Table, quoted
+from infomax.io.database.columns import unreadable_type
+from infomax.io.database.snapshot import (
+    DECLARED,
+    Key,
+    Snapshot,
+    Table,
+    declared_key,
+    quoted,
+)
 
-MAGIC = b"SQLite format 3\0"
+FIRST_BYTES = b"SQLite format 3\0"
 ROWS_PER_BATCH = 1 << 16
 _ROW_NUMBERS = ("rowid", "_rowid_", "oid")
 """What SQLite calls the number of a row, unless a column is called so."""
@@ -39,7 +45,7 @@ class _TableInFile:
 
 
 def copy_sqlite(path: Path, snapshot: Snapshot) -> None:
-    """Copy all tables of a file that are wanted, and its views."""
+    """Copy all tables of a file that are wanted, and the views that a person names."""
     address = f"file:{quote(str(path.resolve()))}?mode=ro"
     if _is_fixed(path.resolve()):
         address += "&immutable=1"
@@ -60,32 +66,32 @@ def copy_sqlite(path: Path, snapshot: Snapshot) -> None:
 
 
 def _is_fixed(path: Path) -> bool:
-    """Whether nobody writes a file that has a write-ahead log, and SQLite cannot make one, as on read-only media."""
+    """Whether nobody writes a file whose write-ahead log SQLite cannot make, as on read-only media."""
     with path.open("rb") as file:
-        is_logged = file.read(20)[18:] == b"\2\2"
-    return is_logged and not Path(f"{path}-wal").exists() and not os.access(path.parent, os.W_OK)
+        has_log = file.read(20)[18:] == b"\2\2"
+    return has_log and not Path(f"{path}-wal").exists() and not os.access(path.parent, os.W_OK)
+
+
+# What the file says of its tables
 
 
 def _wanted_tables(connection: sqlite3.Connection, snapshot: Snapshot) -> list[_TableInFile]:
     """The tables and views to read, in the order of their names."""
     tables = []
-    listed = connection.execute("PRAGMA main.table_list").fetchall()
-    for _, name, table_type, _, without_row_numbers, *_ in sorted(listed, key=lambda row: row[1]):
+    rows = connection.execute("PRAGMA main.table_list").fetchall()
+    for _, name, table_type, _, without_row_numbers, *_ in sorted(rows, key=lambda row: row[1]):
         is_view = table_type == "view"
         is_data = table_type in ("table", "view") and not name.startswith("sqlite_")
         if is_data and snapshot.wants(name, is_view):
             has_row_numbers = not is_view and not without_row_numbers
-            tables.append(_described(connection, name, is_view, has_row_numbers, snapshot))
+            columns, primary = _columns(connection, name)
+            keys = _declared_keys(connection, name, snapshot)
+            tables.append(_TableInFile(name, is_view, has_row_numbers, columns, primary, keys))
     return tables
 
 
-def _described(
-    connection: sqlite3.Connection,
-    name: str,
-    is_view: bool,
-    has_row_numbers: bool,
-    snapshot: Snapshot,
-) -> _TableInFile:
+def _columns(connection: sqlite3.Connection, name: str) -> tuple[dict[str, str], tuple[str, ...]]:
+    """The columns of a table with their declared types, and those of its primary key in order."""
     columns: dict[str, str] = {}
     ranks: dict[str, int] = {}
     # Of hidden columns, 1 is one that belongs to a virtual table; 2 and 3 are generated ones.
@@ -96,9 +102,7 @@ def _described(
         columns[column] = str(declared_type).upper()
         if rank:
             ranks[column] = rank
-    primary = tuple(sorted(ranks, key=lambda column: ranks[column]))
-    keys = _declared_keys(connection, name, snapshot)
-    return _TableInFile(name, is_view, has_row_numbers, columns, primary, keys)
+    return columns, tuple(sorted(ranks, key=lambda column: ranks[column]))
 
 
 def _declared_keys(connection: sqlite3.Connection, name: str, snapshot: Snapshot) -> list[Key]:
@@ -111,13 +115,13 @@ def _declared_keys(connection: sqlite3.Connection, name: str, snapshot: Snapshot
         if target:  # else it is the primary key
             targets.append(target)
     return [
-        Key(tuple(columns), other, tuple(targets))
+        declared_key(columns, other, targets)
         for other, columns, targets in parts.values()
         if not snapshot.is_left_out(other)
     ]
 
 
-def _columns_of_keys(tables: list[_TableInFile]) -> set[tuple[str, str]]:
+def _columns_of_keys(tables: Sequence[_TableInFile]) -> set[tuple[str, str]]:
     """The tables and columns, in lower case, of all primary keys and of both sides of other keys."""
     columns = set()
     for table in tables:
@@ -128,36 +132,34 @@ def _columns_of_keys(tables: list[_TableInFile]) -> set[tuple[str, str]]:
     return columns
 
 
+# Reading rows
+
+
 def _copy(
     connection: sqlite3.Connection,
     in_file: _TableInFile,
     key_columns: set[tuple[str, str]],
     snapshot: Snapshot,
 ) -> None:
-    """Copy a table; a column of which a cell has another type than it says is read as text."""
+    """Copy a table; a column of which a cell has another type than the column declares is read as text."""
     import pyarrow as pa
 
-    table = Table(
-        in_file.name,
-        "",
-        {},
-        PrimaryKey(in_file.primary, "declared", "the database declares it")
-        if in_file.primary
-        else PrimaryKey(),
-        in_file.keys,
-        is_view=in_file.is_view,
-    )
+    table = Table(in_file.name, keys=in_file.keys, is_view=in_file.is_view)
+    if in_file.primary:
+        table.set_primary_key(in_file.primary, "declared", DECLARED)
     arrow_types: dict[str, str] = {}
     for column, declared_type in in_file.columns.items():
         arrow_type = _arrow_type(declared_type)
-        if arrow_type != _BYTES or (in_file.name.lower(), column.lower()) in key_columns:
-            arrow_types[column] = arrow_type
+        is_of_a_key = (in_file.name.lower(), column.lower()) in key_columns
+        if arrow_type == _BYTES and not is_of_a_key:
+            table.leave_out(column, unreadable_type(declared_type))
         else:
-            reason = f"no features are made of columns of type {declared_type}"
-            table.dropped[column] = DroppedColumn(column, "found", reason)
+            arrow_types[column] = arrow_type
     if not arrow_types or snapshot.are_vectors(table, list(in_file.columns)):
         return
 
+    # Types of SQLite bind nobody. The first cell that does not fit widens the type of its column,
+    # and the table is read again: from integers to numbers, and from numbers to text.
     query = _query(in_file, list(arrow_types))
     while True:
         batches = _batches(connection.execute(query), arrow_types)
@@ -173,7 +175,7 @@ def _copy(
 
 
 def _query(table: _TableInFile, columns: list[str]) -> str:
-    """All rows in the order in which they came, or of their keys; without an order SQLite may take that of an index."""
+    """All rows in the order in which they came, or of their keys; without one SQLite may take that of an index."""
     cells = ", ".join(map(quoted, columns))
     names = {column.lower() for column in table.columns}
     free_name = next((name for name in _ROW_NUMBERS if name not in names), None)
@@ -188,23 +190,26 @@ def _query(table: _TableInFile, columns: list[str]) -> str:
 
 
 class _OtherTypeError(Exception):
+    """A cell of a column is not of the type that is tried."""
+
     def __init__(self, column: str) -> None:
         super().__init__(column)
         self.column = column
 
 
-def _arrow_type(declared: str) -> str:
+def _arrow_type(declared_type: str) -> str:
     """The type to begin with, by the rules of SQLite."""
-    if "INT" in declared:
+    if "INT" in declared_type:
         return "int64"
-    if re.search("CHAR|CLOB|TEXT|DATE|TIME", declared):
+    if re.search("CHAR|CLOB|TEXT|DATE|TIME", declared_type):
         return "string"
-    if re.search("REAL|FLOA|DOUB", declared):
+    if re.search("REAL|FLOA|DOUB", declared_type):
         return "double"
-    return _BYTES if "BLOB" in declared else "int64"
+    return _BYTES if "BLOB" in declared_type else "int64"
 
 
 def _batches(rows: sqlite3.Cursor, arrow_types: dict[str, str]) -> Iterator[dict[str, Any]]:
+    """The rows of a query as columns of Arrow."""
     import pyarrow as pa
 
     while fetched := rows.fetchmany(ROWS_PER_BATCH):

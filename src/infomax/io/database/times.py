@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from infomax.arrays.times import WRITTEN
 from infomax.errors import InputError, format_count, shorten, suggest, warn
 from infomax.io.column_names import format_list, plain, singulars
-from infomax.io.database.decisions import Decisions, TimeDecision
-from infomax.io.database.dropped import (
-    LEAST_SHARE_DATED,
-    date_columns,
-    share_of_sample,
+from infomax.io.database.snapshot import (
+    LEAST_SHARE_OF_SAMPLE,
+    Snapshot,
+    Table,
+    joined,
+    quoted,
 )
-from infomax.io.database.roles import Plan
-from infomax.io.database.tables import Table, joined, quoted
+from infomax.io.schema.schema import Schema, TimeUse
 
 MOST_INHERITED = 3
 """Keys that are followed to a row that has a time."""
@@ -25,10 +26,14 @@ LEAST_SHARE_FILLED = 0.95
 """A date that fewer rows have is not that of the event where another one has more."""
 LEAST_SHARE_EARLIER = 0.95
 """A date is that of the event where it is no later than the others in this share of the rows."""
+LEAST_SECONDS = 10**8
+"""March 1973: a column of smaller numbers of seconds alone holds counts."""
 _USUAL_NAMES = ("date", "datetime", "timestamp", "time", "day")
 _ENDINGS = ("date", "datetime", "timestamp", "time", "day", "at", "on", "ts", "dt")
 _CREATED = re.compile(
-    "(row|record)?(creat|insert|add|enter|register|sign(ed)?up|join)(ed|ion)?(date|time|at|on|day|ts)*"
+    "(row|record)?"
+    "(creat|insert|add|enter|register|sign(ed)?up|join)"
+    "(ed|ion)?(date|time|at|on|day|ts)*"
 )
 _NOT_AN_EVENT = re.compile("birth|born|dob$|death|died|deceased|expir|(^|[^a-z])due|deadline")
 """Dates of a row that are not when it came to be."""
@@ -37,118 +42,110 @@ _UNITS = {"seconds": 1, "milliseconds": 1_000, "microseconds": 1_000_000, "nanos
 """Units of numbers by how many make a second."""
 _YEAR_1900, _YEAR_2100 = -2_208_988_800, 4_102_444_800
 """In seconds since 1970."""
-LEAST_SECONDS = 10**8
-"""March 1973: a column of smaller numbers of seconds alone holds counts."""
 
 
-def find_times(plan: Plan, said: Sequence[str] = ()) -> None:
+def find_times(snapshot: Snapshot, time_options: Sequence[str] = ()) -> None:
     """The time of each table that has one.
 
-    ``said`` are columns, TABLE.COLUMN; with =none, or TABLE=none, rows have no time. A row that refers to others is an
-    event, with the date that is its own; a fact without a date is as old as the latest of the rows that it refers to.
+    A row that refers to others is an event, with the date that is its own; a fact without a date is as old as the
+    latest of the rows that it refers to.
+
+    Args:
+        snapshot: the tables, whose roles are known.
+        time_options: columns that a person names, TABLE.COLUMN; with =none, or as TABLE=none, rows have no time.
     """
-    for word in said:
-        table, column = _said_time(plan, word)
-        plan.times[table.name] = _decided_by_person(plan, table, column, word)
-    for table in plan.types.values():
-        if table.name not in plan.times and table.keys:
-            time = _event_time(plan, table)
-            if time is not None:
-                plan.times[table.name] = time
-    _inherit(plan)
-    _check_all(plan)
+    for option in time_options:
+        table, column = _named_column(snapshot, option)
+        candidates = tuple(snapshot.date_columns(table))
+        unit = _unit(snapshot, table, column) if column else ""
+        time = TimeUse(column, (), unit, candidates, "said", f"--time {option}")
+        table.decide(time=time)
+    for table in snapshot.node_tables.values():
+        if table.schema.time is None and table.keys:
+            table.decide(time=_event_time(snapshot, table))
+    _inherit(snapshot)
+    _check_all(snapshot)
 
 
-def take_times(plan: Plan, decisions: Decisions) -> None:
-    """The times that were decided earlier."""
-    for name in plan.tables:
-        decision = decisions.get(name)
-        time = None if decision is None else decision.time
-        if time is not None and (time.column is None or time.column in plan.tables[name].columns):
-            plan.times[name] = time
-    _check_all(plan)
+def take_times(snapshot: Snapshot, schema: Schema) -> None:
+    """Give the tables the times of a schema."""
+    for name, table in snapshot.tables.items():
+        known = schema.tables.get(name)
+        time = None if known is None else known.time
+        if time is None or (time.column and time.column not in table.columns):
+            continue
+        # A later database may lack a key by which an earlier one told times.
+        key_columns = [key.columns for key in table.keys]
+        keys = tuple(columns for columns in time.keys if columns in key_columns)
+        table.decide(time=replace(time, keys=keys))
+    _check_all(snapshot)
 
 
-def _check_all(plan: Plan) -> None:
-    for name, time in plan.times.items():
-        if time.column is not None:
-            _check_cells(plan, plan.tables[name], time)
-
-
-def with_times(plan: Plan) -> dict[str, TimeDecision]:
-    """The times of the tables whose rows have one."""
-    return {name: time for name, time in plan.times.items() if time.exists}
-
-
-def time_candidates(plan: Plan) -> list[str]:
+def time_candidates(snapshot: Snapshot) -> list[str]:
     """All columns of times, TABLE.COLUMN, for a message."""
     return [
         f"{table.name}.{column}"
-        for table in plan.types.values()
-        for column in date_columns(plan.snapshot, table)
+        for table in snapshot.node_tables.values()
+        for column in snapshot.date_columns(table)
     ]
 
 
-# What a person says
+def _named_column(snapshot: Snapshot, option: str) -> tuple[Table, str]:
+    """The table and the column that an option names; "" in place of the column: its rows have no time."""
+    name, _, choice = option.rpartition("=")
+    has_no_time = choice == NO_TIME and bool(name)
+    if not has_no_time:
+        name = option
+    if has_no_time and name in snapshot.tables:
+        return snapshot.tables[name], ""
 
-
-def _said_time(plan: Plan, word: str) -> tuple[Table, str | None]:
-    """The table and the column that a word names; None: its rows have no time."""
-    left, _, right = word.rpartition("=")
-    is_none = right == NO_TIME and bool(left)
-    name = left if is_none else word
-    if is_none and name in plan.tables:
-        return plan.tables[name], None
-    owners = [table for table in plan.tables if name.startswith(f"{table}.")]
-    table = plan.tables[max(owners, key=len)] if owners else None
-    column = "" if table is None else name[len(table.name) + 1 :]
-    if table is None or column not in table.columns:
-        candidates = time_candidates(plan)
+    # Names of tables may hold dots: the longest that fits is meant.
+    owners = [table_name for table_name in snapshot.tables if name.startswith(f"{table_name}.")]
+    owner = max(owners, key=len, default="")
+    column = name[len(owner) + 1 :]
+    if not owner or column not in snapshot.tables[owner].columns:
+        candidates = time_candidates(snapshot)
         expected = f"TABLE.COLUMN, such as {format_list(candidates)}"
-        raise InputError("--time", expected, shorten(word), suggest(word, candidates))
-    return table, None if is_none else column
-
-
-def _decided_by_person(plan: Plan, table: Table, column: str | None, word: str) -> TimeDecision:
-    candidates = tuple(date_columns(plan.snapshot, table))
-    unit = "" if column is None else _unit(plan, table, column)
-    return TimeDecision(column, (), "said", f"--time {word}", unit, candidates)
+        raise InputError("--time", expected, shorten(option), suggest(option, candidates))
+    return snapshot.tables[owner], "" if has_no_time else column
 
 
 # The date of an event
 
 
-def _event_time(plan: Plan, table: Table) -> TimeDecision | None:
-    """The date of the event that a row is; a decision without a column where the dates do not tell."""
-    candidates = date_columns(plan.snapshot, table)
-    own_dates = [
-        column
-        for column in candidates
-        if column not in table.dropped and not _NOT_AN_EVENT.search(plain(column))
-    ]
+def _event_time(snapshot: Snapshot, table: Table) -> TimeUse | None:
+    """The date of the event that a row is; one without a column where the dates do not tell; None without dates."""
+    candidates = snapshot.date_columns(table)
     if not candidates:
         return None
-    column, reason = _date_of_event(plan, table, own_dates)
-    if column is None:
-        others = ", ".join(candidates)
-        reason = f"{reason}: {others}"
+    left_out = table.left_out
+    event_dates = [
+        column
+        for column in candidates
+        if column not in left_out and not _NOT_AN_EVENT.search(plain(column))
+    ]
+    column, reason = _date_of_event(snapshot, table, event_dates)
+    if not column:
+        reason = f"{reason}: {', '.join(candidates)}"
     elif len(candidates) > 1:
-        others = ", ".join(other for other in candidates if other != column)
-        reason = f"{reason}; not {others}"
-    return TimeDecision(column, (), "found", reason, candidates=tuple(candidates))
+        other_dates = ", ".join(date for date in candidates if date != column)
+        reason = f"{reason}; not {other_dates}"
+    return TimeUse(column, candidates=tuple(candidates), reason=reason)
 
 
-def _date_of_event(plan: Plan, table: Table, dates: list[str]) -> tuple[str | None, str]:
-    """The date of a row's own, of several, and why."""
+def _date_of_event(snapshot: Snapshot, table: Table, dates: list[str]) -> tuple[str, str]:
+    """Which of several dates is that of the event, "" for none, and why."""
     if not dates:
-        return None, "no date tells when a row came to be"
+        return "", "no date tells when a row came to be"
     if len(dates) == 1:
         return dates[0], "it is the only date of the event"
-    always_filled = [column for column in dates if _is_filled(plan, table, column)]
-    if len(always_filled) == 1:
-        return always_filled[0], "it is the only date of the event that nearly every row has"
-    if always_filled:
-        dates = always_filled
+
+    # Dates of what may still happen, such as a return, are empty in some rows.
+    filled_dates = [column for column in dates if _is_filled(snapshot, table, column)]
+    if len(filled_dates) == 1:
+        return filled_dates[0], "it is the only date of the event that nearly every row has"
+    dates = filled_dates or dates
+
     by_name = {plain(column): column for column in reversed(dates)}
     for name in _USUAL_NAMES:
         if name in by_name:
@@ -157,68 +154,74 @@ def _date_of_event(plan: Plan, table: Table, dates: list[str]) -> tuple[str | No
         for ending in _ENDINGS:
             if f"{name}{ending}" in by_name:
                 return by_name[f"{name}{ending}"], "it is called after the table"
-    created = [column for name, column in by_name.items() if _CREATED.fullmatch(name)]
-    if len(created) == 1:
-        return created[0], "its name says when the row was made"
+    created_dates = [column for name, column in by_name.items() if _CREATED.fullmatch(name)]
+    if len(created_dates) == 1:
+        return created_dates[0], "its name says when the row was made"
     for column in dates:
-        if _is_earliest(plan, table, column, [other for other in dates if other != column]):
+        other_dates = [date for date in dates if date != column]
+        if _is_earliest(snapshot, table, column, other_dates):
             return column, "it is the earliest date of nearly every row"
-    return None, "several dates, of which none is clearly the row's own"
+    return "", "several dates, of which none is clearly the row's own"
 
 
-def _is_filled(plan: Plan, table: Table, column: str) -> bool:
-    """Whether nearly every row has a date; dates of what may still happen, such as a return, are empty in some."""
+def _is_filled(snapshot: Snapshot, table: Table, column: str) -> bool:
+    """Whether nearly every row has a date."""
     query = f"SELECT count({quoted(column)}) / count(*) FROM {table.sql}"
-    return plan.snapshot.share(query) >= LEAST_SHARE_FILLED
+    return snapshot.share(query) >= LEAST_SHARE_FILLED
 
 
-def _is_earliest(plan: Plan, table: Table, column: str, others: list[str]) -> bool:
+def _is_earliest(snapshot: Snapshot, table: Table, column: str, other_dates: list[str]) -> bool:
     """Whether a date is there and no later than the others in nearly every row."""
     time = microseconds(table, column, "", "t")
     conditions = [f"{time} IS NOT NULL"]
-    for other in others:
-        conditions.append(f"coalesce({time} <= {microseconds(table, other, '', 't')}, true)")
+    for date in other_dates:
+        conditions.append(f"coalesce({time} <= {microseconds(table, date, '', 't')}, true)")
     is_earliest = " AND ".join(conditions)
-    share = plan.snapshot.share(
+    share = snapshot.share(
         f"SELECT count(*) FILTER ({is_earliest}) / count(*) FROM {table.sql} AS t"
     )
     return share >= LEAST_SHARE_EARLIER
 
 
-def _inherit(plan: Plan) -> None:
+def _inherit(snapshot: Snapshot) -> None:
     """Give facts without a date the times of the rows that they refer to."""
+    # A fact may inherit from a fact that has inherited: one more step in each round.
     for _ in range(MOST_INHERITED):
-        timed = with_times(plan)
-        for table in plan.types.values():
-            keys = tuple(
-                key for key in plan.keys(table) if key.table in timed and key.table != table.name
+        timed_tables = snapshot.timed_tables
+        for table in snapshot.node_tables.values():
+            keys = [
+                key
+                for key in snapshot.keys_to(table)
+                if key.table in timed_tables and key.table != table.name
+            ]
+            time = table.schema.time
+            is_open = time is None or (time.origin == "found" and not table.schema.has_times)
+            if not is_open or table.role != "facts" or not keys:
+                continue
+            owners = " and ".join(dict.fromkeys(key.table for key in keys))
+            inherited = TimeUse(
+                keys=tuple(key.columns for key in keys),
+                candidates=() if time is None else time.candidates,
+                reason=f"it has no date of its own, and is as old as its {owners}",
             )
-            known = plan.times.get(table.name)
-            is_open = known is None or (known.origin == "found" and not known.exists)
-            if is_open and plan.role(table.name) == "facts" and keys:
-                owners = " and ".join(dict.fromkeys(key.table for key in keys))
-                reason = f"it has no date of its own, and is as old as its {owners}"
-                candidates = () if known is None else known.candidates
-                plan.times[table.name] = TimeDecision(
-                    None, keys, "found", reason, candidates=candidates
-                )
+            table.decide(time=inherited)
 
 
 # Times in SQL
 
 
-def moment(plan: Plan, table: Table, joins: list[str], alias: str = "t") -> str:
+def moment(snapshot: Snapshot, table: Table, joins: list[str], alias: str = "t") -> str:
     """The time of a row in SQL, in microseconds since 1970; ``joins`` gets the tables that it needs."""
-    time = plan.times[table.name]
-    if time.column is not None:
+    time = table.schema.time
+    if time is not None and time.column:
         return microseconds(table, time.column, time.unit, alias)
     moments = []
-    for key in time.keys:
-        other = plan.tables[key.table]
+    for key in table.time_keys:
+        other = snapshot.tables[key.table]
         other_alias = f"w{len(joins)}"
         condition = joined(table, key, other, other_alias, alias)
         joins.append(f"LEFT JOIN {other.sql} AS {other_alias} ON {condition}")
-        moments.append(moment(plan, other, joins, other_alias))
+        moments.append(moment(snapshot, other, joins, other_alias))
     return f"greatest({', '.join(moments)})" if len(moments) > 1 else moments[0]
 
 
@@ -239,12 +242,14 @@ def microseconds(table: Table, column: str, unit: str, alias: str) -> str:
         if "INT" in table.columns[column]:
             return f"TRY_CAST(CAST({cell} AS HUGEINT) * {factor} AS BIGINT)"
         return f"TRY_CAST(TRY_CAST({cell} AS DOUBLE) * {factor} AS BIGINT)"
+
     column_type = table.columns[column]
     if column_type == "TIMESTAMP_NS":
         return _whole_thousands(f"epoch_ns({cell})")
     if column_type.startswith("TIMESTAMP"):
         return f"epoch_us({table.cell(column, alias)})"
     if table.is_text_column(column):
+        # DuckDB reads no more than six digits of a second.
         cell = f"regexp_replace({cell}::VARCHAR, '(\\.\\d{{6}})\\d+', '\\1')"
         return f"epoch_us(TRY_CAST({cell} AS TIMESTAMPTZ))"
     return f"epoch_us(TRY_CAST({table.cell(column, alias)} AS TIMESTAMPTZ))"
@@ -252,56 +257,70 @@ def microseconds(table: Table, column: str, unit: str, alias: str) -> str:
 
 def _whole_thousands(nanoseconds: str) -> str:
     """Microseconds of nanoseconds in SQL, the earlier one of what lies between two, before 1970 as well."""
-    part = f"(({nanoseconds} % 1000 + 1000) % 1000)"
-    return f"TRY_CAST(({nanoseconds} - {part}) // 1000 AS BIGINT)"
+    remainder = f"(({nanoseconds} % 1000 + 1000) % 1000)"
+    return f"TRY_CAST(({nanoseconds} - {remainder}) // 1000 AS BIGINT)"
 
 
-def _unit(plan: Plan, table: Table, column: str) -> str:
+def _unit(snapshot: Snapshot, table: Table, column: str) -> str:
     """The unit of a column of numbers, one for all its cells; "" for a column of dates."""
     number = f"TRY_CAST({quoted(column)} AS DOUBLE)"
     if table.is_text_column(column):
-        is_number = f"{number} IS NOT NULL"
-        if share_of_sample(plan.snapshot, table, column, is_number) < LEAST_SHARE_DATED:
+        share = snapshot.share_of_sample(table, column, f"{number} IS NOT NULL")
+        if share < LEAST_SHARE_OF_SAMPLE:
             return ""
     elif not table.is_number(column):
         return ""
     is_year = f"{number} BETWEEN {_YEARS[0]} AND {_YEARS[1]} AND {number} = floor({number})"
-    if share_of_sample(plan.snapshot, table, column, is_year) >= LEAST_SHARE_DATED:
+    if snapshot.share_of_sample(table, column, is_year) >= LEAST_SHARE_OF_SAMPLE:
         return "years"
+
     # Milliseconds of 2024 are microseconds of January 1970: the first unit in which most cells are likely is taken.
     for unit, per_second in _UNITS.items():
         is_likely = f"{number} / {per_second} BETWEEN {_YEAR_1900} AND {_YEAR_2100}"
         query = f"SELECT count(*) FILTER ({is_likely}) / count({number}) FROM {table.sql}"
-        if plan.snapshot.share(query) >= 0.5:
+        if snapshot.share(query) >= 0.5:
             return unit
     return "seconds"
 
 
-def _check_cells(plan: Plan, table: Table, time: TimeDecision) -> None:
+def _check_all(snapshot: Snapshot) -> None:
+    for table in snapshot.tables.values():
+        if table.schema.time is not None and table.schema.time.column:
+            _check_cells(snapshot, table, table.schema.time)
+
+
+def _check_cells(snapshot: Snapshot, table: Table, time: TimeUse) -> None:
     """Refuse a column of times without one; tell of cells that are none, since rows without a time are always there."""
-    column = str(time.column)
-    cell = f"t.{quoted(column)}"
-    moment = microseconds(table, column, time.unit, "t")
-    is_time = f"{moment} IS NOT NULL"
+    cell = f"t.{quoted(time.column)}"
+    moment_of_cell = microseconds(table, time.column, time.unit, "t")
+    is_time = f"{moment_of_cell} IS NOT NULL"
     if time.unit == "seconds":
-        is_time = f"abs({moment}) >= {LEAST_SECONDS * 1_000_000}"
+        is_time = f"abs({moment_of_cell}) >= {LEAST_SECONDS * 1_000_000}"
+    is_far = f"{moment_of_cell} NOT BETWEEN {_YEAR_1900} * 1000000 AND {_YEAR_2100} * 1000000"
     # As text: DuckDB makes a time with its zone for Python only where pytz is installed.
-    other = f"(any_value({cell}) FILTER ({moment} IS NULL))::VARCHAR"
-    is_far = f"{moment} NOT BETWEEN {_YEAR_1900} * 1000000 AND {_YEAR_2100} * 1000000"
-    far = f"(any_value({cell}) FILTER ({is_far}))::VARCHAR, count(*) FILTER ({is_far})"
-    query = (
-        f"SELECT count(*), count(*) FILTER ({is_time}), {other}, any_value({cell})::VARCHAR, {far}"
+    expressions = (
+        "count(*)",
+        f"count(*) FILTER ({is_time})",
+        f"(any_value({cell}) FILTER ({moment_of_cell} IS NULL))::VARCHAR",
+        f"any_value({cell})::VARCHAR",
+        f"(any_value({cell}) FILTER ({is_far}))::VARCHAR",
+        f"count(*) FILTER ({is_far})",
     )
-    filled, times, other_cell, some_cell, far_cell, far_count = plan.snapshot.rows(
-        f"{query} FROM {table.sql} AS t WHERE {cell} IS NOT NULL"
-    )[0]
-    location = f"{plan.snapshot.location}, table {table.name}, column {column}"
+    query = f"SELECT {', '.join(expressions)} FROM {table.sql} AS t WHERE {cell} IS NOT NULL"
+    filled, times, wrong_cell, any_cell, far_cell, far_count = snapshot.rows(query)[0]
+
+    location = f"{snapshot.location}, table {table.name}, column {time.column}"
     if filled and not times:
-        expected = "years, or seconds since 1970" if table.is_number(column) else WRITTEN
-        raise InputError(location, expected, shorten(str(some_cell)))
-    if other_cell is not None and times < filled:
-        lost = f"{format_count(filled - times, 'cell')} of {filled:,}, such as {shorten(str(other_cell))}"
-        warn(f"{location}: no time in {lost}. Rows without a time are always there, as of any day.")
+        expected = WRITTEN
+        if table.is_number(time.column):
+            expected = "years, or seconds since 1970"
+        raise InputError(location, expected, shorten(str(any_cell)))
+    if wrong_cell is not None and times < filled:
+        wrong_count = format_count(filled - times, "cell")
+        warn(
+            f"{location}: no time in {wrong_count} of {filled:,}, such as {shorten(str(wrong_cell))}. "
+            "Rows without a time are always there, as of any day."
+        )
     if time.unit and time.unit != "years" and far_count:
         cells = f"{format_count(far_count, 'cell')} of {filled:,}, such as {shorten(str(far_cell))}"
         warn(f"{location}: read as {time.unit} since 1970; before 1900 or after 2100 in {cells}.")

@@ -20,11 +20,11 @@ from infomax.arrays.blocks import row_blocks
 from infomax.errors import InputError, one_line, shorten
 from infomax.io.atomic import replacing
 from infomax.io.database import database_type
-from infomax.io.database.tables import quoted
+from infomax.io.database.snapshot import quoted
 from infomax.io.parquet import arrow_column
 from infomax.io.schema.schema import Schema
 
-MARK = "|"
+KEY_SEPARATOR = "|"
 """Between the columns of a key in an id."""
 WIDEST_PGVECTOR = 16_000
 """Numbers that pgvector's type can hold."""
@@ -59,7 +59,7 @@ class VectorTable:
             ids = self.ids[first : first + len(block)].tolist()
             key_cells = [ids]
             if len(self.key) > 1:
-                parts = (row_id.split(MARK) for row_id in ids)
+                parts = (row_id.split(KEY_SEPARATOR) for row_id in ids)
                 key_cells = [list(cells) for cells in zip(*parts, strict=True)]
             yield key_cells, np.asarray(block, np.float32)
             first += len(block)
@@ -75,7 +75,7 @@ class Destination:
     table: str
 
 
-def destination(into: str) -> Destination:
+def parse_destination(into: str) -> Destination:
     """What ``sqlite:///shop.db:vectors`` means; also ``duckdb:///...`` and ``postgresql://...``.
 
     Paths are written as in the addresses that are read: %20 is a space.
@@ -89,77 +89,93 @@ def destination(into: str) -> Destination:
         raise InputError("--into", expected, shorten(into))
     if scheme[1].startswith("postgres"):
         return Destination("postgresql", address, table)
-    rest = address[scheme.end() :]
-    if not rest.startswith("/"):
+
+    path_after_scheme = address[scheme.end() :]
+    if not path_after_scheme.startswith("/"):
         raise InputError("--into", f"{scheme[1]}:///PATH:TABLE, with three slashes", shorten(into))
-    path = unquote(rest[1:])
+    path = unquote(path_after_scheme[1:])
     if path in ("", ":memory:"):
         found = "a database in memory, which ends with the command" if path else "no path"
         raise InputError("--into", f"{scheme[1]}:///PATH:TABLE, the path of a file", found)
     return Destination(scheme[1], path, table)
 
 
-def primary_key(schema: Schema | None, kind: str) -> str:
+def primary_key(schema: Schema | None, node_type: str) -> str:
     """The column of ids of a type, of a graph whose tables are those of a schema."""
-    table = None if schema is None else schema.of_type(kind)
+    table = None if schema is None else schema.of_type(node_type)
     if table is None or len(table.id.columns) != 1:
         return "id"
     return table.id.columns[0]
 
 
-def key_columns(schema: Schema | None, kind: str, ids: Any) -> dict[str, str]:
-    """The columns of the primary key of a type, and their types in SQL; one column where ids do not tell several.
+def key_columns(schema: Schema | None, node_type: str, ids: Any) -> dict[str, str]:
+    """The columns of the primary key of a type, and their types in SQL.
 
-    The schema is that of the graph that was learnt from: ids ``[N]`` of a later one may be text where its were not.
+    There is one column where ids do not tell the cells of several. The schema is that of the graph that was learnt
+    from: ids ``[N]`` of a later graph may be text where its were integers.
     """
-    first = ids[:1].tolist()
-    are_text = not first or isinstance(first[0], str)
-    own = {primary_key(schema, kind): "VARCHAR" if are_text else "BIGINT"}
-    table = None if schema is None else schema.of_type(kind)
-    key = own
+    first_ids = ids[:1].tolist()
+    are_text = not first_ids or isinstance(first_ids[0], str)
+    key = {primary_key(schema, node_type): "VARCHAR" if are_text else "BIGINT"}
+    table = None if schema is None else schema.of_type(node_type)
     if table is not None and table.id_types:
-        key = dict(zip(table.id.columns, table.id_types, strict=True))
-    marks = len(key) - 1
-    told = all(str(row).count(MARK) == marks for row in ids[:].tolist()) if marks else True
-    if not told or (not marks and are_text == ("INT" in next(iter(key.values())))):
-        key = own
-    return {f"{name}_id" if name.lower() == "vector" else name: sql for name, sql in key.items()}
+        declared_key = dict(zip(table.id.columns, table.id_types, strict=True))
+        if _ids_fit(declared_key, ids, are_text=are_text):
+            key = declared_key
+    # The vectors are in a column of that name.
+    return {
+        f"{column}_id" if column.lower() == "vector" else column: sql_type
+        for column, sql_type in key.items()
+    }
 
 
-def write_into(place: Destination, tables: Sequence[VectorTable]) -> None:
+def _ids_fit(key: Mapping[str, str], ids: Any, *, are_text: bool) -> bool:
+    """Whether ids hold as many cells as a key has columns; of one column, whether both are integers, or neither."""
+    if len(key) > 1:
+        separators = len(key) - 1
+        return all(str(row_id).count(KEY_SEPARATOR) == separators for row_id in ids[:].tolist())
+    (sql_type,) = key.values()
+    return are_text != ("INT" in sql_type)
+
+
+def write_into(destination: Destination, tables: Sequence[VectorTable]) -> None:
     """Write tables into a database, all of them or nothing.
 
     A table of the same two columns is replaced, any other of that name is refused.
     """
-    if place.database_type == "postgresql":
-        _write_postgres(place, tables)
+    if destination.database_type == "postgresql":
+        _write_postgres(destination, tables)
         return
-    path = Path(place.address)
+    path = Path(destination.address)
     other_type = database_type(path)
-    if path.is_file() and path.stat().st_size and other_type not in ("", place.database_type):
-        name = _NAMES[place.database_type]
-        remedy = f"Write {other_type}:///{place.address}:{place.table}, or name another file."
-        raise InputError(place.address, f"a file of {name}", f"one of {_NAMES[other_type]}", remedy)
-    write = {"sqlite": _write_sqlite, "duckdb": _write_duckdb}[place.database_type]
-    write(place, tables)
+    if path.is_file() and path.stat().st_size and other_type not in ("", destination.database_type):
+        name = _NAMES[destination.database_type]
+        remedy = f"Write {other_type}:///{destination.address}:{destination.table}, or name another file."
+        raise InputError(
+            destination.address, f"a file of {name}", f"one of {_NAMES[other_type]}", remedy
+        )
+    write = {"sqlite": _write_sqlite, "duckdb": _write_duckdb}[destination.database_type]
+    write(destination, tables)
 
 
-def _refuse_other_table(place: Destination, table: VectorTable, columns: list[str]) -> None:
+def _refuse_other_table(destination: Destination, table: VectorTable, columns: list[str]) -> None:
     """Refuse a table that is there and was not written by this, by its columns."""
     if columns and columns != table.columns:
-        location = f"{place.address}, table {table.name}"
+        location = f"{destination.address}, table {table.name}"
         found = f"one with the columns {', '.join(columns[:6])}"
         remedy = "Name another table, or drop it."
         raise InputError(location, "a table that is not there yet", found, remedy)
 
 
 @contextmanager
-def _refusing(place: Destination, failure: type[Exception]) -> Iterator[None]:
+def _refusing(destination: Destination, failure: type[Exception]) -> Iterator[None]:
     """Make one message of a driver's error."""
     try:
         yield
     except failure as error:
-        raise InputError(place.address, "a database that can be written", one_line(error)) from None
+        raise InputError(
+            destination.address, "a database that can be written", one_line(error)
+        ) from None
 
 
 @contextmanager
@@ -192,17 +208,17 @@ def _definitions(table: VectorTable, vector_type: str, integer_type: str = "BIGI
     return f"({', '.join(columns)})"
 
 
-def _write_sqlite(place: Destination, tables: Sequence[VectorTable]) -> None:
+def _write_sqlite(destination: Destination, tables: Sequence[VectorTable]) -> None:
     """Vectors are arrays of JSON, which every SQL can read: json_each(vector), or vec_f32(vector) of sqlite-vec."""
     with (
-        _refusing(place, sqlite3.Error),
-        _whole_file(Path(place.address)) as file,
+        _refusing(destination, sqlite3.Error),
+        _whole_file(Path(destination.address)) as file,
         closing(sqlite3.connect(file, isolation_level=None)) as connection,
     ):
         connection.execute("BEGIN IMMEDIATE")
         try:
             for table in tables:
-                _write_sqlite_table(connection, place, table)
+                _write_sqlite_table(connection, destination, table)
             connection.execute("COMMIT")
         except BaseException:
             with suppress(sqlite3.Error):  # it has ended the transaction itself
@@ -211,11 +227,11 @@ def _write_sqlite(place: Destination, tables: Sequence[VectorTable]) -> None:
 
 
 def _write_sqlite_table(
-    connection: sqlite3.Connection, place: Destination, table: VectorTable
+    connection: sqlite3.Connection, destination: Destination, table: VectorTable
 ) -> None:
     name = quoted(table.name)
     columns = [row[1] for row in connection.execute(f"PRAGMA table_info({name})")]
-    _refuse_other_table(place, table, columns)
+    _refuse_other_table(destination, table, columns)
     connection.execute(f"DROP TABLE IF EXISTS {name}")
     connection.execute(f"CREATE TABLE {name} {_definitions(table, 'TEXT NOT NULL', 'INTEGER')}")
     insert = f"INSERT INTO {name} VALUES ({', '.join('?' * len(table.columns))})"
@@ -238,7 +254,7 @@ SELECT column_name FROM duckdb_columns()
 WHERE table_name = ? AND schema_name = current_schema() AND database_name = current_database()"""
 
 
-def _write_duckdb(place: Destination, tables: Sequence[VectorTable]) -> None:
+def _write_duckdb(destination: Destination, tables: Sequence[VectorTable]) -> None:
     """Vectors are FLOAT[d], as DuckDB's array_cosine_similarity takes them."""
     import duckdb
 
@@ -248,19 +264,19 @@ def _write_duckdb(place: Destination, tables: Sequence[VectorTable]) -> None:
         with duckdb.connect(str(file.absolute())) as connection:
             connection.execute("BEGIN")
             for table in tables:
-                _write_duckdb_table(connection, place, table, is_stopped)
+                _write_duckdb_table(connection, destination, table, is_stopped)
             connection.execute("COMMIT")
 
-    with _refusing(place, duckdb.Error), _whole_file(Path(place.address)) as file:
+    with _refusing(destination, duckdb.Error), _whole_file(Path(destination.address)) as file:
         _interruptible(lambda: write(file), is_stopped)
 
 
 def _write_duckdb_table(
-    connection: Any, place: Destination, table: VectorTable, is_stopped: threading.Event
+    connection: Any, destination: Destination, table: VectorTable, is_stopped: threading.Event
 ) -> None:
     name = quoted(table.name)
     rows = connection.execute(_COLUMNS_OF_DUCKDB, [table.name]).fetchall()
-    _refuse_other_table(place, table, [row[0] for row in rows])
+    _refuse_other_table(destination, table, [row[0] for row in rows])
     definitions = _definitions(table, f"FLOAT[{table.vectors.shape[1]}]")
     connection.execute(f"CREATE OR REPLACE TABLE {name} {definitions}")
     for key_cells, block in table.blocks():
@@ -298,15 +314,15 @@ SELECT attname::text FROM pg_attribute
 WHERE attrelid = to_regclass($1) AND attnum > 0 AND NOT attisdropped ORDER BY attnum"""
 
 
-def _write_postgres(place: Destination, tables: Sequence[VectorTable]) -> None:
+def _write_postgres(destination: Destination, tables: Sequence[VectorTable]) -> None:
     """Vectors are of pgvector's type where the database has it, else real[]."""
-    from infomax.io.database.postgres import connect, driver, shown
+    from infomax.io.database.postgres import address_without_password, connect, driver
 
-    shown_place = replace(place, address=shown(place.address))
+    shown_destination = replace(destination, address=address_without_password(destination.address))
     with (
-        connect(place.address) as connection,
+        connect(destination.address) as connection,
         connection.cursor() as cursor,
-        _refusing(shown_place, driver().Error),
+        _refusing(shown_destination, driver().Error),
     ):
         cursor.execute(_PGVECTOR)
         pgvector_types = cursor.fetchall()
@@ -315,16 +331,16 @@ def _write_postgres(place: Destination, tables: Sequence[VectorTable]) -> None:
             vector_type = "real[]"
             if pgvector_types and width <= WIDEST_PGVECTOR:
                 vector_type = f"{pgvector_types[0][0]}({width})"
-            _write_postgres_table(cursor, shown_place, table, vector_type)
+            _write_postgres_table(cursor, shown_destination, table, vector_type)
         connection.commit()
 
 
 def _write_postgres_table(
-    cursor: Any, place: Destination, table: VectorTable, vector_type: str
+    cursor: Any, destination: Destination, table: VectorTable, vector_type: str
 ) -> None:
     name = quoted(table.name)
     cursor.execute(_COLUMNS_OF_POSTGRES, (name,))
-    _refuse_other_table(place, table, [row[0] for row in cursor.fetchall()])
+    _refuse_other_table(destination, table, [row[0] for row in cursor.fetchall()])
     for number, (key_cells, block) in enumerate(table.blocks()):
         rows = _arrow_table(table, key_cells, block)
         mode = "append" if number else "create"

@@ -125,6 +125,11 @@ class TableSchema:
         """Whether its rows are nodes."""
         return self.role in ("nodes", "facts")
 
+    @property
+    def has_times(self) -> bool:
+        """Whether rows have a time, of their own or by a key."""
+        return self.time is not None and bool(self.time.column or self.time.keys)
+
     def with_role(self, role: ColumnRole) -> list[str]:
         """The columns of a role, in order."""
         return [name for name, column in self.columns.items() if column.role == role]
