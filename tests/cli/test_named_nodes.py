@@ -273,7 +273,7 @@ def test_the_neighbours_of_all_nodes_are_written(
         assert [(other, cosine) for other, cosine in vectors.neighbours(node, 3)] == found
     assert (rows[9]["name"], rows[9]["rank"]) == ("Newark Liberty Intl", 1)
     pytest.importorskip("faiss", reason="large graphs are searched in its index")
-    monkeypatch.setattr(command, "EXACT", 10)
+    monkeypatch.setattr(command, "MOST_EXACT_NODES", 10)
     done("embed", run, "--out", tmp_path / "v.npz")
     for source in (run, tmp_path / "v.npz"):
         searched = done(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,6 +12,14 @@ from infomax.cli.app import app
 from infomax.cli.options import Device, ResultFile, option
 from infomax.cli.runs import OfType, SourceArgument
 from infomax.errors import InputError, format_count
+
+if TYPE_CHECKING:
+    from infomax.cli.searching import Nearest, Search
+
+COLUMNS_OF_WHY = 3
+"""Columns that --why names for each neighbour."""
+CERTAIN_SHARE = 0.999
+"""Above this share of sampled pairs, the last few of them are left to luck."""
 
 Nodes = Annotated[
     list[str] | None,
@@ -32,7 +40,8 @@ All = Annotated[
     bool,
     typer.Option(
         "--all",
-        help="Of all nodes, for --out: exact up to 100,000 nodes and on a GPU, else by an index (faiss).",
+        help="Of all nodes, for --out: exact up to 100,000 nodes and on a GPU, else by an index "
+        "(faiss).",
     ),
 ]
 Exact = Annotated[
@@ -50,14 +59,16 @@ Known = Annotated[
     bool,
     typer.Option(
         "--known",
-        help="With --type and nodes of another type: also show those that a node is linked to already.",
+        help="With --type and nodes of another type: also show those that a node is linked to "
+        "already.",
     ),
 ]
 Popular = Annotated[
     bool,
     typer.Option(
         "--popular",
-        help="With --type and nodes of another type: rank by 1 + the cosine, times the root of the number of links.",
+        help="With --type and nodes of another type: rank by 1 + the cosine, times the root of the "
+        "number of links.",
     ),
 ]
 
@@ -69,7 +80,7 @@ def neighbours(
     k: Annotated[int, option("N", "How many nodes to show.", "-k", min=1)] = 10,
     file: NodesFile = None,
     vector: VectorFile = None,
-    everything: All = False,
+    all_nodes: All = False,
     out: ResultFile = None,
     exact: Exact = False,
     why: Why = False,
@@ -80,43 +91,139 @@ def neighbours(
 ) -> None:
     """Show the nodes nearest to a node, by cosine similarity.
 
-    With --type they are nodes of that type. Where the node is of another one, positions are compared, which all types
-    share, and nodes that it is linked to already, as a user to what was bought, are left out.
+    With --type they are nodes of that type. Where the node is of another one, positions are
+    compared, which all types share, and nodes that it is linked to already, as a user to what was
+    bought, are left out.
     """
     from infomax.cli import searching
     from infomax.io.result_files import write_result
 
-    wanted = [*(nodes or ()), *([] if file is None else searching.nodes_in(file))]
-    if bool(wanted) + everything + (vector is not None) != 1 or (everything and out is None):
-        several = "both" if wanted or vector else "no --out"
-        found = several if wanted or everything else "none"
-        raise InputError(
-            "neighbours", "nodes, --nodes FILE, --vector FILE, or --all --out FILE", found
-        )
+    requested_nodes = list(nodes or ())
+    if file is not None:
+        requested_nodes += searching.nodes_in(file)
+    _refuse_other_queries(bool(requested_nodes), vector is not None, all_nodes, out)
     if why and (vector is not None or out is not None):
         found = "--out" if vector is None else "--vector"
         raise InputError("--why", "nodes of the run, and no file: shares are printed", found)
-    if exact and not everything:
+    if exact and not all_nodes:
         remedy = "Leave it out: the search for some nodes is exact."
         raise InputError("--exact", "--all, the neighbours of all nodes", "some nodes", remedy)
-    search = searching.Search.of(
-        source, wanted, vector, device, with_linked=known, popular_first=popular
+
+    search = searching.Search.open(
+        source, requested_nodes, vector, device, with_linked=known, popular_first=popular
     )
-    of_one_type = vector is not None or search.asked is search.searched
-    if of_one_type and (known or popular):
+    has_one_type = vector is not None or search.is_among_searched
+    if has_one_type and (known or popular):
         option_name = "--known" if known else "--popular"
         remedy = "Leave it out: among nodes of one type all are shown, the nearest first."
         expected = "nodes of one type near a node of another"
         raise InputError(option_name, expected, "one type", remedy)
-    blocks = search.all(k, device, exact=exact) if everything else search.nearest(k)
-    if out is None:
-        for part in blocks:
-            search.show(*part, why=why)
-        search.show_notes(why=why)
+
+    if all_nodes:
+        with show.Steps("neighbours", len(search.searched)) as steps:
+            blocks, description = search.nearest_of_all(
+                k,
+                device,
+                exact=exact,
+                most_exact_nodes=searching.MOST_EXACT_NODES,
+                progress=steps.at,
+            )
+        show.out.print(description)
     else:
-        write_result(out, search.columns(blocks))
-        each = format_count(min(k, len(search.searched) - 1), "neighbour")
-        many = len(search.searched) if everything else len(search.nodes or search.asked)
-        show.wrote(
-            f"{out} ({each} of {format_count(many, 'node' if vector is None else 'vector')})"
+        blocks = search.nearest(k)
+    if out is None:
+        for block in blocks:
+            _show(search, block, why=why)
+        _show_notes(search, why=why)
+        return
+
+    write_result(out, search.columns(blocks))
+    each = format_count(min(k, len(search.searched) - 1), "neighbour")
+    query_count = len(search.searched) if all_nodes else len(search.nodes or search.queries)
+    queries = format_count(query_count, "node" if vector is None else "vector")
+    show.wrote(f"{out} ({each} of {queries})")
+
+
+def _refuse_other_queries(
+    has_nodes: bool, has_vectors: bool, all_nodes: bool, out: Path | None
+) -> None:
+    """Refuse more or less than one of: nodes, vectors of a file, all nodes for a file."""
+    query_count = [has_nodes, has_vectors, all_nodes].count(True)
+    if query_count == 1 and (out is not None or not all_nodes):
+        return
+    found = "no --out"
+    if query_count == 0:
+        found = "none"
+    elif query_count > 1:
+        found = "both"
+    expected = "nodes, --nodes FILE, --vector FILE, or --all --out FILE"
+    raise InputError("neighbours", expected, found)
+
+
+def _show(search: Search, nearest: Nearest, *, why: bool) -> None:
+    """Print a table for each node that was asked for.
+
+    With ``why`` it has the share of each part in the cosines, and the columns that agree.
+    """
+    from infomax.cli.searching import with_parts
+
+    searched = search.searched
+    names = searched.node_names
+    embeddings = None
+    if why and search.is_among_searched:
+        embeddings = with_parts(searched)
+    headings = ["node"]
+    if names is not None:
+        headings.append("name")
+    headings.append("cosine")
+    if embeddings is None:
+        headings.append("closer than ... of random pairs")
+    else:
+        headings += [*embeddings.parts, "agree in"]
+
+    random_shares = searched.standing(nearest.cosines.ravel().tolist())
+    random_shares = random_shares.reshape(nearest.cosines.shape)
+    for row, neighbours, cosines, shares in zip(*nearest, random_shares, strict=True):
+        columns: list[Any] = [searched.ids[neighbours].tolist()]
+        if names is not None:
+            columns.append(names[neighbours])
+        columns.append([f"{cosine:.3f}" for cosine in cosines])
+        if embeddings is None:
+            columns.append([_share_in_words(share) for share in shares])
+        else:
+            for part_shares in embeddings.shares(int(row), neighbours).values():
+                columns.append([f"{share:.3f}" for share in part_shares])
+            agreeing_columns = embeddings.agreeing(int(row), neighbours, COLUMNS_OF_WHY)
+            columns.append([", ".join(column_names) for column_names in agreeing_columns])
+        show.table(_title(search, row), headings, zip(*columns, strict=True))
+
+
+def _title(search: Search, row: Any) -> str:
+    """``Nearest to 50 (Metallica)``."""
+    queries = search.queries
+    title = f"Nearest to {queries.ids[[row]][0]}"
+    if queries.node_names is not None:
+        name = queries.node_names[[row]][0]
+        if name:
+            title += f" ({name})"
+    return title
+
+
+def _share_in_words(share: float) -> str:
+    return "over 99.9 %" if share > CERTAIN_SHARE else f"{100 * share:.1f} %"
+
+
+def _show_notes(search: Search, *, why: bool) -> None:
+    """Say how nodes of two types were compared, and how many were left out."""
+    if search.is_among_searched:
+        return
+    if why:
+        show.out.print(
+            "Nodes of two types are compared by their positions alone, the one part that all "
+            "types share."
         )
+    if search.popularity is not None:
+        show.out.print("Ranked by 1 + the cosine, times the root of the number of links.")
+    if search.linked is not None and search.linked.nnz:
+        links = format_count(search.linked.nnz, "node")
+        show.out.print(f"Left out: {links} with a link already; --known shows them.")

@@ -1,11 +1,11 @@
-"""The vectors that `infomax neighbours` searches: of a run, of a file or of parts; and what it finds."""
+"""The vectors that `infomax neighbours` searches: of a run, of a file or of parts."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,10 +15,9 @@ from infomax import index
 from infomax.arrays.blocks import require_room
 from infomax.arrays.links import linked_rows
 from infomax.arrays.parquet_columns import IDS_PER_BLOCK
-from infomax.cli import show
 from infomax.cli.runs import vectors
 from infomax.embeddings import Embeddings, Searched, StoredEmbeddings, rows_of
-from infomax.errors import InputError, SeveralNodesError, format_count, shorten
+from infomax.errors import InputError, SeveralNodesError, shorten
 from infomax.io import text
 from infomax.io.column_names import matching_type
 from infomax.io.columns import Columns
@@ -26,196 +25,184 @@ from infomax.io.parts import has_parts
 from infomax.io.prepare.in_memory import read_node_table
 from infomax.io.sources import Source
 from infomax.neighbours.of_some import BLOCK
+from infomax.progress import Progress, silent
 from infomax.training import runs
 
-EXACT = 100_000
-"""Up to this number of nodes ``--all`` compares all pairs, on a CPU."""
-AGREEING = 3
-"""Columns that --why names for each neighbour."""
+MOST_EXACT_NODES = 100_000
+"""Up to this number of nodes all pairs are compared on a CPU; above, an index is searched."""
+ROWS_PER_BLOCK = IDS_PER_BLOCK // 8
+"""Nodes whose neighbours are written at a time: there are several neighbours of each."""
+MOST_LISTED_NODES = 10
+"""Nodes that a message lists."""
 _ONE_TYPE = "Only nodes of one type are searched at a time; TYPE:NODE says of which a node is."
-Found = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]
-"""The rows ``[n]`` of what is asked for, and the rows and cosines ``[n, k]`` of the nearest."""
+
+
+class Nearest(NamedTuple):
+    """The nearest nodes of some nodes or vectors.
+
+    Shapes:
+        rows: ``[n]``, of what was asked for, neighbours: ``[n, k]``, rows of what was searched
+        cosines: ``[n, k]``
+    """
+
+    rows: NDArray[np.int64]
+    neighbours: NDArray[np.int64]
+    cosines: NDArray[np.float32]
 
 
 @dataclass(frozen=True)
 class Search:
-    """What is searched, in memory or on disk; and what is asked for: nodes of it, or all of others."""
+    """What is searched, and for what.
+
+    Attributes:
+        searched: vectors in memory or on disk.
+        queries: the vectors whose neighbours are asked for: the searched ones, or others.
+        nodes: the ids or names of the nodes among the queries that are asked for.
+        linked: 0/1 ``[n, N]``, the nodes of the other type that each query is linked to, and which
+            are left out; None where none are.
+        popularity: ``[N]``, how many nodes of the queries' type are linked to each searched node;
+            None where that does not count.
+    """
 
     searched: Searched
-    asked: Searched
+    queries: Searched
     nodes: list[str]
     linked: sparse.csr_array | None = None
-    """Of each node that is asked for, the nodes of the other type that it is linked to, and which are left out."""
     popularity: NDArray[np.float64] | None = None
-    """Of each node that is searched, how many nodes of the type that is asked for are linked to it, if they count."""
 
     @classmethod
-    def of(
+    def open(
         cls,
         source: Path,
-        wanted: list[str],
-        vector: Path | None,
+        requested_nodes: list[str],
+        vector_file: Path | None,
         device: str = "auto",
         *,
         with_linked: bool = False,
         popular_first: bool = False,
     ) -> Search:
-        """Read the vectors of a run, of a file or of parts; nodes of another type are asked for by their positions.
+        """Read the vectors of a run, of a file or of parts.
+
+        Nodes of another type than the searched ones are compared by their positions.
 
         Args:
             source: a run, a file of vectors or a folder of parts.
-            wanted: the nodes that are asked for, by their ids or names.
-            vector: a file of vectors that are asked for in place of nodes.
+            requested_nodes: the nodes whose neighbours are asked for, by their ids or names.
+            vector_file: a file of vectors that are asked for in place of nodes.
             device: where vectors are computed that the run does not hold.
             with_linked: whether nodes of another type are found that a node is linked to already.
-            popular_first: whether nodes of another type are ranked by how many links they have, too.
+            popular_first: whether nodes of another type are ranked by their links, too.
         """
-        source, wanted, other = of_one_type(source, wanted)
-        if other is not None:
-            linked, popularity = _linked_nodes(source, wanted, other)
+        query_run, nodes, searched_run = of_one_type(source, requested_nodes)
+        if searched_run is not None:
+            linked, popularity = _linked_nodes(query_run, nodes, searched_run)
             return cls(
-                _positions(other, [], device),
-                _positions(source, wanted, device),
-                wanted,
-                None if with_linked else linked,
-                popularity if popular_first else None,
+                searched=_positions(searched_run, [], device),
+                queries=_positions(query_run, nodes, device),
+                nodes=nodes,
+                linked=None if with_linked else linked,
+                popularity=popularity if popular_first else None,
             )
 
         searched: Searched
-        if has_parts(source):
-            searched = StoredEmbeddings.open(source)
-        elif source.is_file():
-            searched = Embeddings.read(source)
+        if has_parts(query_run):
+            searched = StoredEmbeddings.open(query_run)
+        elif query_run.is_file():
+            searched = Embeddings.read(query_run)
         else:
-            searched = _of_run(source, wanted, device)
-        if vector is None:
-            return cls(searched, searched, wanted)
-        asked_vectors = Embeddings.read(vector)
-        _refuse_other_model(source, searched.model, vector, asked_vectors.model)
-        return cls(searched, asked_vectors, wanted)
+            searched = _vectors_of_run(query_run, nodes, device)
+        if vector_file is None:
+            return cls(searched, searched, nodes)
+        queries = Embeddings.read(vector_file)
+        _refuse_other_model(query_run, searched.model, vector_file, queries.model)
+        return cls(searched, queries, nodes)
 
-    def nearest(self, k: int) -> Iterator[Found]:
-        """The neighbours of the nodes that were asked for."""
-        if self.asked is self.searched:
+    @property
+    def is_among_searched(self) -> bool:
+        """Whether the queries are nodes of what is searched, not of another type or of a file."""
+        return self.queries is self.searched
+
+    def nearest(self, k: int) -> Iterator[Nearest]:
+        """The neighbours of the nodes or vectors that are asked for."""
+        if self.is_among_searched:
             rows = rows_of(self.searched.ids, self.searched.node_names, self.nodes)
-            yield (rows, *self.searched.nearest(rows, k))
+            yield Nearest(rows, *self.searched.nearest(rows, k))
         elif self.linked is None and self.popularity is None:
-            yield (np.arange(len(self.asked)), *self.searched.nearest(self.asked.vectors, k))
+            rows = np.arange(len(self.queries))
+            yield Nearest(rows, *self.searched.nearest(self.queries.vectors, k))
         else:
             yield from self._nearest_of_other_type(k)
 
-    def _nearest_of_other_type(self, k: int) -> Iterator[Found]:
-        """The neighbours of each node, without those that it is linked to; fewer where fewer are left."""
-        for first in range(0, len(self.asked), BLOCK):
-            rows = np.arange(first, min(first + BLOCK, len(self.asked)))
+    def _nearest_of_other_type(self, k: int) -> Iterator[Nearest]:
+        """The neighbours of each node, without those that it is linked to; fewer where fewer remain."""
+        for first in range(0, len(self.queries), BLOCK):
+            rows = np.arange(first, min(first + BLOCK, len(self.queries)))
+            # So many that k remain without the linked ones; popularity may raise any node.
             count = k
             if self.linked is not None:
                 count += int(np.diff(self.linked.indptr)[rows].max())
             if self.popularity is not None:
                 count = len(self.searched)
-            neighbours, cosines = self.searched.nearest(
-                self.asked.vectors[rows], min(count, len(self.searched))
-            )
-            for row, near, similar in zip(rows, neighbours, cosines, strict=True):
-                if self.popularity is not None:
-                    scores = (1 + similar) * np.sqrt(self.popularity[near])
-                    order = np.argsort(-scores, kind="stable")
-                    near, similar = near[order], similar[order]
-                if self.linked is not None:
-                    is_new = ~np.isin(near, self.linked[[row]].indices)
-                    near, similar = near[is_new], similar[is_new]
-                yield np.array([row]), near[None, :k], similar[None, :k]
+            count = min(count, len(self.searched))
+            all_neighbours, all_cosines = self.searched.nearest(self.queries.vectors[rows], count)
 
-    def all(self, k: int, device: str, *, exact: bool) -> Iterator[Found]:
-        """The neighbours of all nodes, some nodes at a time; says how they were searched."""
+            for row, neighbours, cosines in zip(rows, all_neighbours, all_cosines, strict=True):
+                if self.popularity is not None:
+                    scores = (1 + cosines) * np.sqrt(self.popularity[neighbours])
+                    order = np.argsort(-scores, kind="stable")
+                    neighbours, cosines = neighbours[order], cosines[order]
+                if self.linked is not None:
+                    is_new = ~np.isin(neighbours, self.linked[[row]].indices)
+                    neighbours, cosines = neighbours[is_new], cosines[is_new]
+                yield Nearest(np.array([row]), neighbours[None, :k], cosines[None, :k])
+
+    def nearest_of_all(
+        self,
+        k: int,
+        device: str,
+        *,
+        exact: bool = False,
+        most_exact_nodes: int = MOST_EXACT_NODES,
+        progress: Progress = silent,
+    ) -> tuple[Iterator[Nearest], str]:
+        """The neighbours of all nodes, some nodes at a time; and how they were searched, in words.
+
+        Args:
+            k: how many neighbours of each.
+            device: where they are searched; a GPU compares all pairs.
+            exact: whether all pairs are compared, however many there are.
+            most_exact_nodes: up to how many nodes all pairs are compared on a CPU.
+            progress: is told the nodes done.
+        """
         from infomax.kernels.device import choose_device
         from infomax.neighbours.of_all import nearest
 
-        chosen = choose_device(device)
-        n, width = self.searched.vectors.shape
+        torch_device = choose_device(device)
+        node_count, width = self.searched.vectors.shape
         remedy = "Ask for some nodes: --nodes FILE; or allow more memory."
-        require_room(
-            12 * n * (width + k), "hold all vectors and neighbours", remedy, "neighbours --all"
-        )
-        vectors = self.searched.vectors[:]
-        with show.Steps("neighbours", n) as steps:
-            exact = exact or n <= EXACT or chosen.type == "cuda"
-            if exact or not index.has_faiss():
-                rows, cosines = nearest(vectors, k, device=chosen, progress=steps.at)
-                show.out.print("all pairs compared: exact")
-            else:
-                rows, cosines, how = index.nearest_of_all(vectors, k, steps.at)
-                show.out.print(how)
-        for first in range(0, n, IDS_PER_BLOCK // 8):
-            some = np.arange(first, min(first + IDS_PER_BLOCK // 8, n))
-            yield some, rows[some], cosines[some]
+        needed_bytes = 12 * node_count * (width + k)
+        require_room(needed_bytes, "hold all vectors and neighbours", remedy, "neighbours --all")
 
-    def show(
-        self,
-        rows: NDArray[Any],
-        neighbours: NDArray[Any],
-        cosines: NDArray[Any],
-        *,
-        why: bool,
-    ) -> None:
-        """A table per row of those that were asked for; with ``why``, also the share of each part in the cosines."""
-        names = self.searched.node_names
-        embeddings = None
-        if why and self.asked is self.searched:
-            embeddings = _with_parts(self.searched)
-        headings = ["node"]
-        if names is not None:
-            headings.append("name")
-        headings.append("cosine")
-        if embeddings is None:
-            headings.append("closer than ... of random pairs")
+        all_vectors = self.searched.vectors[:]
+        compares_all_pairs = exact or node_count <= most_exact_nodes or torch_device.type == "cuda"
+        if compares_all_pairs or not index.has_faiss():
+            neighbours, cosines = nearest(all_vectors, k, device=torch_device, progress=progress)
+            description = "all pairs compared: exact"
         else:
-            headings += [*embeddings.parts, "agree in"]
+            neighbours, cosines, description = index.nearest_of_all(all_vectors, k, progress)
+        return _in_blocks(neighbours, cosines), description
 
-        shares = self.searched.standing(cosines.ravel().tolist()).reshape(cosines.shape)
-        for row, near, similar, closer in zip(rows, neighbours, cosines, shares, strict=True):
-            cells: list[Any] = [self.searched.ids[near].tolist()]
-            if names is not None:
-                cells.append(names[near])
-            cells.append([f"{cosine:.3f}" for cosine in similar])
-            if embeddings is None:
-                cells.append([_share_in_words(share) for share in closer])
-            else:
-                for part_shares in embeddings.shares(int(row), near).values():
-                    cells.append([f"{share:.3f}" for share in part_shares])
-                agreeing = embeddings.agreeing(int(row), near, AGREEING)
-                cells.append([", ".join(column_names) for column_names in agreeing])
-
-            title = f"Nearest to {self.asked.ids[[row]][0]}"
-            if self.asked.node_names is not None and self.asked.node_names[[row]][0]:
-                title = f"{title} ({self.asked.node_names[[row]][0]})"
-            show.table(title, headings, zip(*cells, strict=True))
-
-    def show_notes(self, *, why: bool) -> None:
-        """How nodes of two types were compared, and how many were left out."""
-        if self.asked is self.searched:
-            return
-        if why:
-            show.out.print(
-                "Nodes of two types are compared by their positions alone, the one part that all types share."
-            )
-        if self.popularity is not None:
-            show.out.print("Ranked by 1 + the cosine, times the root of the number of links.")
-        if self.linked is not None and self.linked.nnz:
-            links = format_count(self.linked.nnz, "node")
-            show.out.print(f"Left out: {links} with a link already; --known shows them.")
-
-    def columns(self, blocks: Iterator[Found]) -> Iterator[dict[str, Any]]:
-        """The columns of a result: node, rank, neighbour, cosine, and both names where there are any."""
+    def columns(self, blocks: Iterator[Nearest]) -> Iterator[dict[str, Any]]:
+        """The columns of a result: node, rank, neighbour, cosine, and both names if there are any."""
         ids, names = _ids_and_names(self.searched)
-        asked_ids, asked_names = _ids_and_names(self.asked)
+        query_ids, query_names = _ids_and_names(self.queries)
         for rows, neighbours, cosines in blocks:
             k = neighbours.shape[1]
-            asked_rows = np.repeat(rows, k)
+            query_rows = np.repeat(rows, k)
             neighbour_rows = neighbours.ravel()
-            columns: dict[str, Any] = {"id": asked_ids[asked_rows]}
-            if asked_names is not None:
-                columns["name"] = asked_names[asked_rows]
+            columns: dict[str, Any] = {"id": query_ids[query_rows]}
+            if query_names is not None:
+                columns["name"] = query_names[query_rows]
             columns["rank"] = np.tile(np.arange(1, k + 1), len(rows))
             columns["neighbour"] = ids[neighbour_rows]
             if names is not None:
@@ -224,9 +211,15 @@ class Search:
             yield columns
 
 
-def _share_in_words(share: float) -> str:
-    """A share of sampled pairs; the last few of them are left to luck."""
-    return "over 99.9 %" if share > 0.999 else f"{100 * share:.1f} %"
+def _in_blocks(
+    neighbours: NDArray[np.int64],
+    cosines: NDArray[np.float32],
+    rows_per_block: int = ROWS_PER_BLOCK,
+) -> Iterator[Nearest]:
+    """The neighbours ``[N, k]`` of all nodes, some nodes at a time."""
+    for first in range(0, len(neighbours), rows_per_block):
+        rows = np.arange(first, min(first + rows_per_block, len(neighbours)))
+        yield Nearest(rows, neighbours[rows], cosines[rows])
 
 
 def _ids_and_names(searched: Searched) -> tuple[NDArray[Any], NDArray[Any] | None]:
@@ -234,18 +227,25 @@ def _ids_and_names(searched: Searched) -> tuple[NDArray[Any], NDArray[Any] | Non
     return searched.ids[:], names
 
 
-def _refuse_other_model(source: Path, known: str, file: Path, model: str) -> None:
-    """Refuse vectors that another model has made, where both files say which: they have nothing in common."""
-    if known and model and known != model:
-        expected = f"vectors of the model of {source} ({known[:12]})"
+def _refuse_other_model(source: Path, model_hash: str, file: Path, other_hash: str) -> None:
+    """Refuse vectors that another model has made, where both files say which.
+
+    Vectors of two models have nothing in common.
+    """
+    if model_hash and other_hash and model_hash != other_hash:
+        expected = f"vectors of the model of {source} ({model_hash[:12]})"
         remedy = "Embed these nodes by that model: infomax embed RUN GRAPH --out FILE."
-        raise InputError(str(file), expected, f"those of another ({model[:12]})", remedy)
+        raise InputError(str(file), expected, f"those of another ({other_hash[:12]})", remedy)
 
 
 def _linked_nodes(
     run: Path, nodes: Sequence[str], other_run: Path
 ) -> tuple[sparse.csr_array, NDArray[np.float64]]:
-    """Which nodes of another type some nodes are linked to, 0/1 ``[n, M]``; and how many all nodes are, ``[M]``."""
+    """The links of some nodes to the nodes of another type, and how many links each of these has.
+
+    Returns:
+        0/1 ``[n, N]``, of the nodes that were asked for; and ``[N]``, over all nodes of the type.
+    """
     graph = runs.read_training_graph(run)
     rows = rows_of(graph.ids, graph.node_names, [*dict.fromkeys(nodes)])
     other_type = other_run.name
@@ -257,57 +257,94 @@ def _linked_nodes(
 def nodes_in(file: Path) -> list[str]:
     """The nodes in a file: ids of a table, or a line for each."""
     if file.suffix.lower() in (".csv", ".tsv", ".parquet") and file.is_file():
-        return list(map(str, read_node_table(Source([file], Columns(features=())))["ids"]))
+        ids = read_node_table(Source([file], Columns(features=())))["ids"]
+        return list(map(str, ids))
     with text.opened(file) as lines:
-        found = [line.rstrip("\r\n") for line in lines if line.strip()]
-    if not found:
+        nodes = [line.rstrip("\r\n") for line in lines if line.strip()]
+    if not nodes:
         raise InputError(str(file), "a node in every line", "none")
-    return found
+    return nodes
 
 
-def of_one_type(source: Path, wanted: list[str]) -> tuple[Path, list[str], Path | None]:
-    """The run of one type and its nodes, where the run is of several types; nodes may be given as TYPE:NODE.
+class NodesOfRun(NamedTuple):
+    """Nodes that a person named, and the runs of their type and of the type to search.
 
-    Where these are of another type than the one whose nodes are to be near them, the run of that one is the last.
+    Attributes:
+        run: the run of the nodes' type.
+        nodes: their ids or names, without types.
+        searched_run: the run of another type, whose nodes are searched; None for the same type.
     """
+
+    run: Path
+    nodes: list[str]
+    searched_run: Path | None
+
+
+def of_one_type(source: Path, requested_nodes: list[str]) -> NodesOfRun:
+    """Find the run of one type whose nodes a person named; refused where they are of several.
+
+    Args:
+        source: a run, or the run of one type in a run of several. Its nodes are searched.
+        requested_nodes: ids or names, also as TYPE:NODE.
+    """
+    # A run of one type may be given as RUN/TYPE, which --type TYPE means as well.
     node_types = runs.types_of(source)
-    type_of_run = ""
-    types_beside = [] if node_types else runs.types_of(source.parent)
-    if source.name in types_beside:  # RUN/TYPE, or --type TYPE
-        type_of_run = source.name
-        source = source.parent
-        node_types = types_beside
+    searched_type = ""
     if not node_types:
-        return source, wanted, None
-    if not wanted and not type_of_run:
+        types_of_parent = runs.types_of(source.parent)
+        if source.name in types_of_parent:
+            searched_type = source.name
+            source = source.parent
+            node_types = types_of_parent
+    if not node_types:
+        return NodesOfRun(source, requested_nodes, None)
+    if not requested_nodes and not searched_type:
         expected = f"--type TYPE, one of {', '.join(node_types)}"
         raise InputError("neighbours", expected, "none", _ONE_TYPE)
 
-    pairs = [_type_and_node(text_of_node, node_types, type_of_run) for text_of_node in wanted]
-    named_types = {node_type for node_type, _ in pairs} or {type_of_run}
-    asked_type = named_types.pop() if len(named_types) == 1 else ""
-    if not asked_type:
-        asked_type = _type_of_nodes(runs.first_in(source), node_types, pairs)
-    other_run = None
-    if type_of_run and asked_type != type_of_run:
-        other_run = source / type_of_run
-    return source / asked_type, [node for _, node in pairs], other_run
+    typed_nodes = [
+        _type_and_node(node, node_types, default_type=searched_type) for node in requested_nodes
+    ]
+    named_types = {node_type for node_type, _ in typed_nodes} or {searched_type}
+    requested_type = ""
+    if len(named_types) == 1:
+        requested_type = named_types.pop()
+    if not requested_type:
+        requested_type = _type_with_nodes(runs.first_in(source), node_types, typed_nodes)
+
+    searched_run = None
+    if searched_type and searched_type != requested_type:
+        searched_run = source / searched_type
+    return NodesOfRun(source / requested_type, [node for _, node in typed_nodes], searched_run)
 
 
 def _type_and_node(
     text_of_node: str, node_types: Sequence[str], default_type: str
 ) -> tuple[str, str]:
-    """The type and the node that TYPE:NODE names; of a node alone, whose id may have a colon, a default type."""
+    """The type and the node that TYPE:NODE names.
+
+    A node without a type, whose id may have a colon, is of the default type.
+    """
     before_colon, _, after_colon = text_of_node.partition(":")
     node_type = matching_type(before_colon, node_types)
-    return (node_type, after_colon) if node_type else (default_type, text_of_node)
+    if node_type:
+        return node_type, after_colon
+    return default_type, text_of_node
 
 
-def _type_of_nodes(run: Path, node_types: Sequence[str], pairs: Sequence[tuple[str, str]]) -> str:
-    """The one type that has all nodes, each with its type or "", by their ids or names; refused where there is none."""
+def _type_with_nodes(
+    run: Path, node_types: Sequence[str], typed_nodes: Sequence[tuple[str, str]]
+) -> str:
+    """The one type that has all nodes, by their ids or names; refused where there is none.
+
+    Args:
+        run: a run, whose graph has all types.
+        node_types: the types that are searched.
+        typed_nodes: each node with its type, which is "" where it was not named.
+    """
     graph = runs.read_training_graph(run)
     candidates_of_nodes: list[dict[str, str]] = []
-    for named_type, node in pairs:
+    for named_type, node in typed_nodes:
         candidates: dict[str, str] = {}
         exact_candidates: dict[str, str] = {}
         mistakes: list[InputError] = []
@@ -338,34 +375,40 @@ def _type_of_nodes(run: Path, node_types: Sequence[str], pairs: Sequence[tuple[s
 
     common_types = set(candidates_of_nodes[0]).intersection(*candidates_of_nodes)
     if len(common_types) != 1:
-        shown = [node for candidates in candidates_of_nodes for node in candidates.values()]
-        raise InputError("neighbours", "nodes of one type", ", ".join(shown[:10]), _ONE_TYPE)
+        all_nodes = [node for candidates in candidates_of_nodes for node in candidates.values()]
+        listed_nodes = ", ".join(all_nodes[:MOST_LISTED_NODES])
+        raise InputError("neighbours", "nodes of one type", listed_nodes, _ONE_TYPE)
     return common_types.pop()
 
 
 def _positions(run: Path, nodes: Sequence[str], device: str) -> Embeddings:
     """The positions of some nodes of a run, or of all, in the space that all types share."""
-    found = _with_parts(_of_run(run, nodes, device))
-    if "positions" not in found.parts:
+    embeddings = with_parts(_vectors_of_run(run, nodes, device))
+    if "positions" not in embeddings.parts:
         remedy = "Only positions stand in one space: train with them, by the default --vectors."
-        raise InputError(str(run), "vectors with positions", ",".join(found.parts), remedy)
-    some = rows_of(found.ids, found.node_names, [*dict.fromkeys(nodes)]) if nodes else slice(None)
-    names = None if found.node_names is None else found.node_names[some]
-    return Embeddings(found.vectors[some, found.columns["positions"]], found.ids[some], names)
+        parts = ",".join(embeddings.parts)
+        raise InputError(str(run), "vectors with positions", parts, remedy)
+
+    rows: Any = slice(None)
+    if nodes:
+        rows = rows_of(embeddings.ids, embeddings.node_names, [*dict.fromkeys(nodes)])
+    names = None if embeddings.node_names is None else embeddings.node_names[rows]
+    positions = embeddings.vectors[rows, embeddings.columns["positions"]]
+    return Embeddings(positions, embeddings.ids[rows], names)
 
 
-def _with_parts(searched: Searched) -> Embeddings:
-    """The vectors, if they are in memory and have parts."""
-    if not isinstance(searched, Embeddings) or not searched.parts:
-        in_memory = isinstance(searched, Embeddings)
-        found = "the encoder's alone" if in_memory else "vectors on disk"
-        raise InputError("--why", "vectors of several parts, in memory", found, "Leave it out.")
-    return searched
+def with_parts(searched: Searched) -> Embeddings:
+    """The vectors, if they are in memory and have parts; else --why is refused."""
+    if isinstance(searched, Embeddings) and searched.parts:
+        return searched
+    found = "the encoder's alone" if isinstance(searched, Embeddings) else "vectors on disk"
+    raise InputError("--why", "vectors of several parts, in memory", found, "Leave it out.")
 
 
-def _of_run(run: Path, nodes: Sequence[str], device: str) -> Searched:
+def _vectors_of_run(run: Path, nodes: Sequence[str], device: str) -> Searched:
     """The vectors of a run. Those of a graph folder are written into the run folder once."""
     runs.check(run)
     graph = runs.read_training_graph(run)
-    rows_of(graph.ids, graph.node_names, nodes)  # refuses a node that is not there before the work
+    # A node that is not there is refused before vectors are computed.
+    rows_of(graph.ids, graph.node_names, nodes)
     return vectors(run, graph, device)
