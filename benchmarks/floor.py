@@ -67,7 +67,7 @@ class Floor:
     """A training in C."""
 
     def __init__(self, problem: Problem) -> None:
-        from infomax.kernels.cpu import BLOCK, FEWEST
+        from infomax.kernels.cpu import BYTES_PER_BLOCK, FEWEST_ENTRIES_PER_BLOCK
 
         if problem.device.type != "cpu":
             raise CannotRun("floor.c is for a CPU")
@@ -78,8 +78,8 @@ class Floor:
             raise CannotRun("floor.c takes sparse features")
         p = Propagation.of(problem.graph, SYMMETRIC, Backend(problem.device)).operand
         (f, d), n = problem.theta.shape, problem.graph.num_nodes
-        height = max(1, BLOCK // (4 * d))
-        pays = x.matrix.values().numel() >= FEWEST * f * -(-n // height)
+        height = max(1, BYTES_PER_BLOCK // (4 * d))
+        pays = x.matrix.values().numel() >= FEWEST_ENTRIES_PER_BLOCK * f * -(-n // height)
         views = dict.fromkeys(("y", "z", "z_negative", "y_grad"), (n, d))
         firsts = {
             "theta": problem.theta.numpy(),

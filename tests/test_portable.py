@@ -40,7 +40,7 @@ def refuse(event, arguments):
 
 sys.addaudithook(refuse)
 import infomax.kernels
-infomax.kernels.LARGE = 1  # the compiled kernels on a small graph
+infomax.kernels.FEWEST_NUMBERS_FOR_NUMBA = 1  # the compiled kernels on a small graph
 from infomax.cli import main
 
 for words in COMMANDS:

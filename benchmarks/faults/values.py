@@ -85,7 +85,7 @@ def damage(folder: Path, rng: np.random.Generator) -> tuple[str, bool]:
 def use(folder: Path) -> None:
     """The work of a child process: read, train and embed with compiled code; an `InputError` ends it with `TOLD`."""
     torch.set_num_threads(1)
-    infomax.kernels.LARGE = 0
+    infomax.kernels.FEWEST_NUMBERS_FOR_NUMBA = 0
     try:
         graph = Graph.open(folder)
         graph.loaded()

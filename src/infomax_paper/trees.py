@@ -53,7 +53,7 @@ def pool_tree(backend: Backend, h: Tensor, tree: Tree, share: Tensor) -> tuple[T
     Returns:
         Two tensors ``[m, d]``.
     """
-    if backend.gpu(h) is not None:
+    if backend.triton_for(h) is not None:
         own_rows, means = _triton_kernels().PoolTree.apply(h, tree, share)
         return own_rows, means
     inner_count = len(tree.first)
@@ -72,7 +72,7 @@ def gather_tree(
     The outermost level is not stored. The table may be in half precision, and for Triton in
     page-locked host memory; the result has the dtype of ``share``.
     """
-    if not table.requires_grad and backend.gpu(share) is not None:
+    if not table.requires_grad and backend.triton_for(share) is not None:
         own_rows, means = _triton_kernels().gather_tree(table, rows, tree, share)
         return own_rows, means
     own_rows = embedding(rows[: len(tree.first)], table).to(share.dtype)

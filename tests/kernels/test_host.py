@@ -94,7 +94,9 @@ def test_a_backend_uses_memory_again_in_its_own_context_alone():
 
 @pytest.mark.parametrize("layers", [1, 2])
 def test_a_training_is_the_same_to_the_bit_without_a_workspace(layers, monkeypatch):
-    monkeypatch.setattr(kernels, "LARGE", 1)  # the compiled kernels on a small graph
+    monkeypatch.setattr(
+        kernels, "FEWEST_NUMBERS_FOR_NUMBA", 1
+    )  # the compiled kernels on a small graph
     graph = random_graph(200)
 
     def vectors():
@@ -110,7 +112,7 @@ def test_a_training_is_the_same_to_the_bit_without_a_workspace(layers, monkeypat
 
 
 def test_a_longer_training_needs_no_more_blocks(monkeypatch):
-    monkeypatch.setattr(kernels, "LARGE", 1)
+    monkeypatch.setattr(kernels, "FEWEST_NUMBERS_FOR_NUMBA", 1)
     block_of, seen = Workspace._block, []
 
     def spy(self, size):

@@ -14,33 +14,41 @@ from sample_graphs import random_graph
 from infomax import DGI, kernels
 from infomax.estimator.together import fit_together
 from infomax.io.npz import write_npz
-from infomax.kernels import Adam, Backend, plain
+from infomax.kernels import (
+    FEWEST_NUMBERS_FOR_NUMBA,
+    FEWEST_NUMBERS_OF_EMBEDDING,
+    FEWEST_NUMBERS_OF_TRAINING,
+    Adam,
+    Backend,
+    plain,
+)
 from infomax.training.early_stopping import Ledger
 from infomax.training.presets import PRESETS
 from infomax_paper.patches import PATCHES
 
 CPU = torch.device("cpu")
-
-
-def both(function, monkeypatch):
-    """What a function finds with the compiled kernels, and without."""
-    found = []
-    for large in (0, 1 << 62):
-        monkeypatch.setattr(kernels, "LARGE", large)
-        found.append(function())
-    return found
+COMPILED = Backend(CPU, fewest_numbers=0)
+PLAIN = Backend(CPU, fewest_numbers=math.inf)
+BOTH = (COMPILED, PLAIN)
 
 
 def test_kernels_are_chosen_by_the_work_and_the_device_alone():
-    assert Backend(CPU).numba(kernels.LARGE) is not None
-    assert Backend(CPU).numba(kernels.LARGE - 1) is None
-    assert Backend.of_training(CPU, 0).numba(kernels.LARGE) is not None
-    for numbers, small in ((kernels.EMBEDDING - 1, True), (kernels.EMBEDDING, False)):
-        assert Backend.of_embedding(CPU, numbers).small == small
-        assert (Backend.of_embedding(CPU, numbers).numba(kernels.LARGE) is None) == small
+    fewest = FEWEST_NUMBERS_FOR_NUMBA
+    assert Backend(CPU).numba_for(fewest) is not None
+    assert Backend(CPU).numba_for(fewest - 1) is None
+    assert Backend.of_training(CPU, 0).numba_for(fewest) is not None
     assert Backend(CPU).triton is None
-    for numbers, small in ((kernels.TRAINING - 1, True), (kernels.TRAINING, False)):
-        assert Backend.of_training(torch.device("cuda"), numbers).small == small
+
+    small_embedding = Backend.of_embedding(CPU, FEWEST_NUMBERS_OF_EMBEDDING - 1)
+    assert small_embedding.small
+    assert small_embedding.numba_for(fewest) is None
+    large_embedding = Backend.of_embedding(CPU, FEWEST_NUMBERS_OF_EMBEDDING)
+    assert not large_embedding.small
+    assert large_embedding.numba_for(fewest) is not None
+
+    gpu = torch.device("cuda")
+    assert Backend.of_training(gpu, FEWEST_NUMBERS_OF_TRAINING - 1).small
+    assert not Backend.of_training(gpu, FEWEST_NUMBERS_OF_TRAINING).small
 
 
 @pytest.mark.parametrize("lengths", [[0, 1, 63, 64, 65, 300, 0], [300], [0, 0], [64, 128]], ids=str)
@@ -58,7 +66,7 @@ def test_a_training_of_short_steps_uses_one_thread(monkeypatch):
     torch.set_num_threads(3)
     try:
         for limit in (30 * 8 + 1, 30 * 8, 12 * 8):
-            monkeypatch.setattr(kernels, "LARGE", limit)
+            monkeypatch.setattr(kernels, "FEWEST_NUMBERS_FOR_NUMBA", limit)
             DGI(8, epochs=2, device="cpu").fit(
                 random_graph(30, f=12),
                 progress=lambda training: found.append(torch.get_num_threads()),
@@ -95,7 +103,7 @@ def test_what_one_backend_does_changes_no_other(monkeypatch):
     )
     one, other = Backend(CPU), Backend(CPU)
     with one.reusing():
-        assert one.numba(kernels.LARGE) is not None
+        assert one.numba_for(FEWEST_NUMBERS_FOR_NUMBA) is not None
         assert one.workspace is not None
         assert other.workspace is None
     for backend, expected in ((other, []), (one, [plain.adam])):
@@ -114,27 +122,26 @@ def sparse(rows, columns, generator):
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
-def test_product(threads, monkeypatch, generator):
+def test_product(threads, generator):
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:
         dense, matrix = sparse(23, 31, generator)
         y = torch.randn(31, 17, generator=generator)
-        for found in both(lambda: Backend(CPU).product(matrix, y), monkeypatch):
-            torch.testing.assert_close(found, dense @ y)
+        for backend in BOTH:
+            torch.testing.assert_close(backend.product(matrix, y), dense @ y)
     finally:
         torch.set_num_threads(before)
 
 
-@pytest.mark.parametrize("block", [1, 4 * 17 * 4, 4 * 17 * 10])
-def test_product_by_blocks(block, monkeypatch, generator):
+@pytest.mark.parametrize("bytes_per_block", [1, 4 * 17 * 4, 4 * 17 * 10])
+def test_product_by_blocks(bytes_per_block, generator):
     from infomax.kernels import cpu
 
-    monkeypatch.setattr(cpu, "BLOCK", block)
-    monkeypatch.setattr(cpu, "FEWEST", 0)
     dense, matrix = sparse(23, 31, generator)
     y = torch.randn(31, 17, generator=generator)
-    torch.testing.assert_close(cpu.product(matrix, y), dense @ y)
+    found = cpu.product(matrix, y, bytes_per_block=bytes_per_block, fewest_entries=0)
+    torch.testing.assert_close(found, dense @ y)
 
 
 @pytest.mark.parametrize("per_row", range(10))
@@ -148,31 +155,31 @@ def test_rows_of_any_number_of_entries(per_row, generator):
     torch.testing.assert_close(found, dense @ y)
 
 
-def test_products_of_several_and_of_a_shuffle(monkeypatch, generator):
+def test_products_of_several_and_of_a_shuffle(generator):
     dense, matrix = sparse(23, 31, generator)
     transpose = dense.T.contiguous().to_sparse_csr()
     y, rows = torch.randn(2, 31, 17, generator=generator), torch.randperm(31, generator=generator)
-    for found in both(lambda: Backend(CPU).product(matrix, y), monkeypatch):
-        torch.testing.assert_close(found, dense @ y)
     leaf = y[0].clone().requires_grad_()
     expected = dense @ torch.stack([leaf, leaf[rows]])
-    for found in both(lambda: Backend(CPU).pair_product(matrix, rows, y[0]), monkeypatch):
-        torch.testing.assert_close(found, expected)
     grad = torch.randn(2, 23, 17, generator=generator)
-    (wanted,) = torch.autograd.grad(expected, leaf, grad)
-    for found in both(lambda: Backend(CPU).pair_gradient(transpose, rows, grad), monkeypatch):
-        torch.testing.assert_close(found, wanted)
+    (expected_gradient,) = torch.autograd.grad(expected, leaf, grad)
+    for backend in BOTH:
+        torch.testing.assert_close(backend.product(matrix, y), dense @ y)
+        torch.testing.assert_close(backend.pair_product(matrix, rows, y[0]), expected)
+        gradient = backend.pair_gradient(transpose, rows, grad)
+        torch.testing.assert_close(gradient, expected_gradient)
 
 
 @pytest.mark.parametrize(("rows", "columns"), [(0, 5), (5, 0), (3, 5)])
-def test_product_with_nothing_in_it(rows, columns, monkeypatch):
+def test_product_with_nothing_in_it(rows, columns):
     matrix, y = torch.zeros(rows, columns).to_sparse_csr(), torch.ones(columns, 2)
-    for found in both(lambda: Backend(CPU).product(Backend(CPU).prepare(matrix), y), monkeypatch):
+    for backend in BOTH:
+        found = backend.product(backend.prepare(matrix), y)
         torch.testing.assert_close(found, torch.zeros(rows, 2))
 
 
 @pytest.mark.parametrize("slope", [0.25, -0.3, 0.0])
-def test_pair_loss(slope, monkeypatch, generator):
+def test_pair_loss(slope, generator):
     def draw(*shape):
         return torch.randn(shape, generator=generator, dtype=torch.float64)
 
@@ -184,27 +191,31 @@ def test_pair_loss(slope, monkeypatch, generator):
         draw(6, 6),
         draw(1)[0],
     )
-    compiled, plain = both(
-        lambda: Backend(CPU).pair_loss(*(a.clone() for a in arguments)), monkeypatch
+    # Copies, since the first two are overwritten.
+    compiled, plain = (
+        backend.pair_loss(*(argument.clone() for argument in arguments)) for backend in BOTH
     )
     torch.testing.assert_close(compiled, plain)
 
 
-def test_shuffle_loss(monkeypatch, generator):
+def test_shuffle_loss(generator):
     dense, matrix = sparse(30, 30, generator)
     transpose = Backend(CPU).prepare(dense.T.contiguous().to_sparse_csr())
     rows, y = torch.randperm(30, generator=generator), torch.randn(30, 7, generator=generator)
     bias, weight = torch.randn(7, generator=generator), torch.randn(7, 7, generator=generator)
-    others = bias, torch.tensor([0.3]), weight, torch.tensor(0.1)
-    compiled, plain = both(
-        lambda: Backend(CPU).shuffle_loss(matrix, transpose, rows, y.clone(), *others), monkeypatch
+    last_weights = bias, torch.tensor([0.3]), weight, torch.tensor(0.1)
+    compiled, plain = (
+        backend.shuffle_loss(matrix, transpose, rows, y.clone(), *last_weights) for backend in BOTH
     )
     torch.testing.assert_close(compiled, plain)
 
 
 def test_training_is_the_same_compiled_and_plain(monkeypatch):
-    graph = random_graph(200, 20)
-    compiled, plain = both(lambda: DGI(dim=16, epochs=20).fit_transform(graph).vectors, monkeypatch)
+    graph, vectors = random_graph(200, 20), []
+    for fewest_numbers in (0, 1 << 62):
+        monkeypatch.setattr(kernels, "FEWEST_NUMBERS_FOR_NUMBA", fewest_numbers)
+        vectors.append(DGI(dim=16, epochs=20).fit_transform(graph).vectors)
+    compiled, plain = vectors
     assert abs(compiled - plain).max() < 1e-4 * abs(plain).max()
 
 
@@ -223,16 +234,16 @@ def test_kernels_are_loaded_as_numba_does_where_it_has_renamed_what_we_call(rena
 
     from infomax.kernels.compiling import compiled
 
-    asked = []
+    calls = []
     monkeypatch.delattr(Cache, renamed)
-    for own in ("load_overload", "save_overload"):
-        monkeypatch.setattr(Cache, own, lambda *given, own=own: asked.append(own))
+    for name in ("load_overload", "save_overload"):
+        monkeypatch.setattr(Cache, name, lambda *_, name=name: calls.append(name))
 
     def one_more(x):
         return x + 1
 
     assert compiled(one_more)(1) == 2
-    assert asked == ["load_overload", "save_overload"]
+    assert calls == ["load_overload", "save_overload"]
 
 
 def test_kernels_of_an_earlier_process_are_loaded_without_a_compiler(tmp_path):
@@ -242,7 +253,7 @@ def test_kernels_of_an_earlier_process_are_loaded_without_a_compiler(tmp_path):
     script = f"""
 import sys
 from infomax import DGI, kernels, read_graph
-kernels.LARGE = 0
+kernels.FEWEST_NUMBERS_FOR_NUMBA = 0
 print(DGI(dim=16, epochs=3).fit_transform(read_graph({source!r})).vectors.sum(dtype=float))
 print("numba" in sys.modules, "numba.np.arraymath" in sys.modules)
 """
@@ -260,16 +271,16 @@ def test_long_sums_lose_nothing():
 
     n, d = 300_000, 2
     z, slope = torch.full((n, d), 0.1), torch.tensor([0.25])
-    sums = sum(cpu._rows(cpu._activated, (z, torch.zeros(d).numpy(), slope.numpy()[0])))
+    no_bias = torch.zeros(d).numpy()
+    sums = sum(cpu._run_on_rows(cpu._activation_sums, (z, no_bias, slope.numpy()[0])))
     assert sums / n == pytest.approx([0.1, 0.1], rel=1e-5)
 
 
-@pytest.mark.parametrize("large", [0, 1 << 62], ids=["compiled", "plain"])
-def test_adam_is_torchs_however_gradients_lie_in_memory(large, monkeypatch, generator):
-    monkeypatch.setattr(kernels, "LARGE", large)
+@pytest.mark.parametrize("backend", BOTH, ids=["compiled", "plain"])
+def test_adam_is_torchs_however_gradients_lie_in_memory(backend, generator):
     start = torch.randn(4, 3, generator=generator)
     ours, theirs = start.clone(), start.clone().requires_grad_()
-    adam, torchs = Adam([ours], 0.1), torch.optim.Adam([theirs], lr=0.1)
+    adam, torchs = Adam([ours], 0.1, backend), torch.optim.Adam([theirs], lr=0.1)
     for gradient in (torch.randn(3, 4, generator=generator).T, torch.ones(()).expand(4, 3), -start):
         adam.step([gradient])
         theirs.grad = gradient.clone()
@@ -277,12 +288,13 @@ def test_adam_is_torchs_however_gradients_lie_in_memory(large, monkeypatch, gene
     torch.testing.assert_close(ours, theirs.detach())
 
 
-def test_the_end_of_a_step(monkeypatch, generator):
+def test_the_end_of_a_step(generator):
     """Adam and the weights kept, over epochs of two steps; one weight lies in memory column by column."""
     draws = [torch.randn(3000, generator=generator) for _ in range(6)]
 
-    def steps(weights):
-        adam, ledger = Adam(weights, 0.01), Ledger(weights, steps=2, patience=2, shape=(4, 3))
+    def steps(weights, backend):
+        adam = Adam(weights, 0.01, backend)
+        ledger = Ledger(weights, steps=2, patience=2, shape=(4, 3), backend=backend)
         for step, (loss, draw) in enumerate(zip([5.0, 4, 3, 3, 6, 6], draws, strict=True)):
             ledger.add_record(torch.tensor([loss, 0.5, 0.1]), step % 2 == 1)
             gradients = [draw[: weight.numel()].view(weight.shape) for weight in weights]
@@ -290,12 +302,11 @@ def test_the_end_of_a_step(monkeypatch, generator):
         return [*adam.weights, *adam.means, *adam.variances, adam.count, *ledger.kept]
 
     for shape in ([3000], [30, 100]):
-        compiled, plain = both(
-            lambda shape=shape: steps([torch.ones(shape), torch.ones(7), torch.ones(())]),
-            monkeypatch,
+        compiled, plain = (
+            steps([torch.ones(shape), torch.ones(7), torch.ones(())], backend) for backend in BOTH
         )
         torch.testing.assert_close(compiled, plain)
-    compiled, plain = both(lambda: steps([torch.ones(30, 100).T, torch.ones(7)]), monkeypatch)
+    compiled, plain = (steps([torch.ones(30, 100).T, torch.ones(7)], backend) for backend in BOTH)
     torch.testing.assert_close(compiled, plain, rtol=0, atol=0)
 
 

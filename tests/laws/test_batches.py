@@ -23,7 +23,7 @@ from infomax.parts.objectives import binary_cross_entropy
 from infomax.views import MEAN, SYMMETRIC, Batches, WholeView
 
 CPU = torch.device("cpu")
-COMPILED = Backend(CPU, large=0)
+COMPILED = Backend(CPU, fewest_numbers=0)
 ENCODERS = [
     GCN,
     partial(GCN, layers=3),
@@ -37,7 +37,7 @@ ENCODERS = [
 @pytest.fixture(params=["plain", "compiled"])
 def place(request) -> Backend:
     """Everything by the plain kernels, or by the compiled ones."""
-    return Backend(CPU, large=0 if request.param == "compiled" else math.inf)
+    return Backend(CPU, fewest_numbers=0 if request.param == "compiled" else math.inf)
 
 
 def model_of(encoder, graph, generator) -> Model:
@@ -191,7 +191,7 @@ def test_compiled_and_plain_train_alike(dense, monkeypatch):
     graph = random_graph(60, 9, dense=dense)
     vectors = []
     for limit in (0, 1 << 62):
-        monkeypatch.setattr(kernels, "LARGE", limit)
+        monkeypatch.setattr(kernels, "FEWEST_NUMBERS_FOR_NUMBA", limit)
         settings = {"preset": "batches", "views": partial(Batches, batch=20, cap=3), "epochs": 15}
         vectors.append(DGI(8, **settings, device="cpu").fit_transform(graph).vectors)
     np.testing.assert_allclose(*vectors, rtol=1e-3, atol=1e-5)

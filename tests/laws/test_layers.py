@@ -91,7 +91,7 @@ def test_on_the_whole_graph_and_in_blocks(graph, model):
 @pytest.mark.parametrize("batch", [3, 20, N])
 def test_in_batches(graph, model, generator, compiled, batch):
     """With 20 of 30 nodes, all nodes are in the first hop, and the next one has no further node."""
-    place = Backend(CPU, large=0 if compiled else math.inf)
+    place = Backend(CPU, fewest_numbers=0 if compiled else math.inf)
     views = Batches(graph, MEAN, shuffle_features, place, batch=batch)
     views.prepare(3)
     view, negative = views.pair(torch.zeros(1), generator)

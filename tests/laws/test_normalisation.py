@@ -95,7 +95,7 @@ def test_the_whole_graph_and_blocks(graph, model):
 @pytest.mark.parametrize("compiled", [False, True], ids=["plain", "compiled"])
 @pytest.mark.parametrize("batch", [6, 40])
 def test_batches(graph, model, generator, compiled, batch):
-    place = Backend(CPU, large=0 if compiled else math.inf)
+    place = Backend(CPU, fewest_numbers=0 if compiled else math.inf)
     views = Batches(graph, model.rule, shuffle_features, place, batch=batch)
     views.prepare(2)
     view, negative = views.pair(torch.zeros(1), generator)

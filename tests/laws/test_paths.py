@@ -158,7 +158,7 @@ def test_distinct_senders_and_their_places(n, generator):
 
 @pytest.mark.parametrize("compiled", [False, True], ids=["plain", "compiled"])
 def test_batches(graph, encoder, generator, monkeypatch, compiled):
-    monkeypatch.setattr(kernels, "LARGE", 0 if compiled else 1 << 62)
+    monkeypatch.setattr(kernels, "FEWEST_NUMBERS_FOR_NUMBA", 0 if compiled else 1 << 62)
     views = Batches(graph, encoder.rule, shuffle_features, Backend(CPU), batch=9)
     positive, negative = views.pair(torch.zeros(1), generator)
     nodes = views.nodes(torch.zeros(1), positive)[0]
@@ -170,7 +170,7 @@ def test_batches(graph, encoder, generator, monkeypatch, compiled):
 
 @pytest.mark.parametrize("compiled", [False, True], ids=["plain", "compiled"])
 def test_batches_of_half_precision_from_disk(generator, monkeypatch, compiled):
-    monkeypatch.setattr(kernels, "LARGE", 0 if compiled else 1 << 62)
+    monkeypatch.setattr(kernels, "FEWEST_NUMBERS_FOR_NUMBA", 0 if compiled else 1 << 62)
     graph = typed_graph()
     halves = {kind: one.features.astype(np.float16) for kind, one in graph.by_type().items()}
     sides = []
@@ -217,7 +217,7 @@ def test_rows_from_disk(encoder, graph):
 def test_a_step_has_the_loss_and_the_gradients_of_dense_matrices(
     graph, encoder, generator, monkeypatch, compiled, first
 ):
-    monkeypatch.setattr(kernels, "LARGE", 0 if compiled else 1 << 62)
+    monkeypatch.setattr(kernels, "FEWEST_NUMBERS_FOR_NUMBA", 0 if compiled else 1 << 62)
     monkeypatch.setattr(
         whole, "count_factors_before_weight", lambda factors, *_: min(first, len(factors))
     )

@@ -60,7 +60,10 @@ REFUSED = {
 
 def trained(name: str, compiled: bool) -> list[NDArray[np.float32]]:
     """The weights of a small training; with numba's kernels where it is compiled."""
-    before, kernels.LARGE = kernels.LARGE, 0 if compiled else kernels.LARGE
+    before, kernels.FEWEST_NUMBERS_FOR_NUMBA = (
+        kernels.FEWEST_NUMBERS_FOR_NUMBA,
+        0 if compiled else kernels.FEWEST_NUMBERS_FOR_NUMBA,
+    )
     try:
         settings = {"dim": 8, "epochs": 6, "preset": "batches", "seed": 1} | SETTINGS[name]
         graph = (
@@ -70,7 +73,7 @@ def trained(name: str, compiled: bool) -> list[NDArray[np.float32]]:
         )
         model = DGI(**settings).fit(graph)
     finally:
-        kernels.LARGE = before
+        kernels.FEWEST_NUMBERS_FOR_NUMBA = before
     return [weight.detach().numpy() for weight in model.model_.parameters()]
 
 

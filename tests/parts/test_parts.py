@@ -13,7 +13,7 @@ from sample_graphs import random_graph
 from torch import nn
 
 from infomax import DGI, InputError
-from infomax.kernels import LARGE
+from infomax.kernels import FEWEST_NUMBERS_FOR_NUMBA
 from infomax.kernels.initialisation import glorot
 from infomax.parts.encoders import GCN, Encoder, SkipMeanPool
 from infomax.parts.readouts import DiffPool, Set2Set
@@ -126,7 +126,7 @@ def test_a_child_that_was_forked_trains_as_well():
 
 def train_large():
     """On as much as takes the compiled kernels."""
-    DGI(dim=256, epochs=1, device="cpu").fit(random_graph(LARGE // 256 + 1, 8))
+    DGI(dim=256, epochs=1, device="cpu").fit(random_graph(FEWEST_NUMBERS_FOR_NUMBA // 256 + 1, 8))
 
 
 def test_saved_is_the_seed_that_it_was_trained_with(tmp_path):

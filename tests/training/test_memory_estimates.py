@@ -18,7 +18,7 @@ from torch.profiler import ProfilerActivity, profile
 
 from infomax import DGI, Graph, InputError
 from infomax.arrays.positions import positions, positions_bytes
-from infomax.kernels import LARGE
+from infomax.kernels import FEWEST_NUMBERS_FOR_NUMBA
 from infomax.memory import embedding_bytes
 from infomax.parts.encoders import GCN
 
@@ -69,7 +69,9 @@ def test_estimates_are_within_a_factor_of_two(name: str, tmp_path: Path) -> None
     shape = dict(SHAPES[name])
     dim, encoder = shape.pop("dim"), partial(GCN, layers=shape.pop("layers"))
     model = DGI(dim, encoder=encoder, epochs=2, device="cpu")
-    warm = graph_of(LARGE // dim + 1, 6, 4)  # kernels are compiled before the count
+    warm = graph_of(
+        FEWEST_NUMBERS_FOR_NUMBA // dim + 1, 6, 4
+    )  # kernels are compiled before the count
     model.fit(warm).transform(warm)
     graph = graph_of(**shape)
     training = asked_for(lambda: model.fit(graph), tmp_path)

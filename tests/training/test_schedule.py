@@ -40,7 +40,7 @@ def test_narrow_encoders_take_a_higher_rate():
 def test_adam_takes_the_rate_of_each_step(large, generator):
     start, rates = torch.randn(30, generator=generator), [0.1, 0.3, 0.02]
     ours, theirs = start.clone(), start.clone().requires_grad_()
-    adam = Adam([ours], rates, Backend(torch.device("cpu"), large=large))
+    adam = Adam([ours], rates, Backend(torch.device("cpu"), fewest_numbers=large))
     reference = torch.optim.Adam([theirs], lr=1.0)
     for rate in rates:
         gradient = torch.randn(30, generator=generator)

@@ -23,7 +23,7 @@ from infomax.views.propagation import MEAN, NEIGHBOURS, SYMMETRIC
 from infomax.views.stored import StoredTable
 
 PLAIN = Backend(torch.device("cpu"))
-COMPILED = Backend(torch.device("cpu"), large=0)
+COMPILED = Backend(torch.device("cpu"), fewest_numbers=0)
 """Whatever the work is, by compiled kernels."""
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy import fft, sparse
 from scipy.special import xlogy
 
-from infomax.kernels.host import equal, even, share
+from infomax.kernels.host import equal_ranges, ranges_by_entries, run_in_ranges
 from infomax.progress import Progress, silent
 
 Places: TypeAlias = NDArray[np.float32]
@@ -55,7 +55,7 @@ def descend(
     forces = edges.indptr.astype(np.uint32), edges.indices.astype(np.uint32), edges.data
     for step in range(early + late):
         pull, momentum = (12, 0.5) if step < early else (1, 0.8)
-        share(attract, (even(forces[0]), places, *forces, attraction))
+        run_in_ranges(attract, (ranges_by_entries(forces[0]), places, *forces, attraction))
         gradient = pull * attraction - _repulsion(places, fine)
         gain = np.maximum(np.where(gradient * speed > 0, 0.8 * gain, gain + 0.2), 0.01).astype(
             np.float32
@@ -119,7 +119,9 @@ def _repulsion(points: Places, fine: bool) -> Places:
     columns = fft.ifft(spectrum * force, axis=1, workers=-1, overwrite_x=True)[:, :side]
     field = fft.irfft(columns, size, axis=2, workers=-1)
     out = np.empty_like(points)
-    share(collect, (equal(len(points)), grid, field, degree, 1 / max(pairs, 1e-12), out))
+    run_in_ranges(
+        collect, (equal_ranges(len(points)), grid, field, degree, 1 / max(pairs, 1e-12), out)
+    )
     return out
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from infomax.kernels.compiling import compiled
-from infomax.kernels.host import even, share
+from infomax.kernels.host import ranges_by_entries, run_in_ranges
 
 _MICROSECONDS_OF_A_DAY = 86_400_000_000.0
 _UNKNOWN_TIME = int(np.iinfo(np.int64).min)
@@ -128,6 +128,6 @@ def pool_events(
         weights,
         latest,
     )
-    bounds = even(starts + question_starts, 4)
-    share(_pool, (bounds, *arguments))
+    bounds = ranges_by_entries(starts + question_starts, 4)
+    run_in_ranges(_pool, (bounds, *arguments))
     return means, weights, latest

@@ -1,4 +1,12 @@
-"""Neighbourhoods and permutations on a CPU; see `infomax.views.neighbourhoods`, `infomax.kernels.random`."""
+"""Means over neighbourhoods and images of permutations, compiled by numba for a CPU.
+
+`pool_rows` multiplies rows of the normalised adjacency by a table, as
+`infomax.views.neighbourhoods.Neighbourhoods.pool` does in torch. It reads the rows of the table where
+they lie, also on disk, dense, sparse or in half precision. tests/laws/test_batches.py and
+tests/views/test_stored_tables.py hold it to the same numbers as torch.
+
+`images` computes `infomax.kernels.random.Permutation`, in the same integers.
+"""
 
 from __future__ import annotations
 
@@ -9,88 +17,117 @@ from numba.extending import overload
 from torch import Tensor
 
 from infomax.kernels.compiling import compiled
-from infomax.kernels.host import equal, even, share
+from infomax.kernels.host import equal_ranges, ranges_by_entries, run_in_ranges
 
 ONE = np.uint64(1)
-LOW = np.uint64(0xFFFFFFFF)
+LOWEST_32_BITS = np.uint64(0xFFFFFFFF)
 
-RANGES, ROWS = 8, 256
-"""Ranges per thread when rows are pooled, at most; and rows for which a thread gets a further range."""
+MOST_RANGES_PER_THREAD = 8
+"""Ranges of rows per thread, at most: a thread that is done takes over some of another's."""
+ROWS_PER_RANGE = 256
+"""Rows for which a thread gets a further range."""
 
 
 @compiled
 def _image(x, network):
     """Return the image of x under the permutation of a `_network`."""
-    keys, n, low, high = network
+    keys, n, low_bits, high_bits = network
     x = np.uint64(x)
-    lower, upper = (ONE << low) - ONE, (ONE << high) - ONE
+    low_mask = (ONE << low_bits) - ONE
+    high_mask = (ONE << high_bits) - ONE
     while True:
-        left, right = x >> low, x & lower
+        high_half, low_half = x >> low_bits, x & low_mask
         for step in range(len(keys)):
-            h = ((left if step % 2 else right) * np.uint64(0x9E3779B1) + keys[step]) & LOW
-            h = ((h ^ (h >> np.uint64(15))) * np.uint64(0x85EBCA77)) & LOW
-            h = ((h ^ (h >> np.uint64(13))) * np.uint64(0xC2B2AE3D)) & LOW
+            h = (
+                (high_half if step % 2 else low_half) * np.uint64(0x9E3779B1) + keys[step]
+            ) & LOWEST_32_BITS
+            h = ((h ^ (h >> np.uint64(15))) * np.uint64(0x85EBCA77)) & LOWEST_32_BITS
+            h = ((h ^ (h >> np.uint64(13))) * np.uint64(0xC2B2AE3D)) & LOWEST_32_BITS
             h = h ^ (h >> np.uint64(16))
             if step % 2:
-                right ^= h & lower
+                low_half ^= h & low_mask
             else:
-                left ^= h & upper
-        x = (left << low) | right
+                high_half ^= h & high_mask
+        x = (high_half << low_bits) | low_half
+        # Else the network is applied again: a permutation of 0 to n - 1 remains.
         if x < n:
             return np.int64(x)
 
 
 @compiled
-def _images(numbers, network, out, begin, end):
-    for i in range(begin, end):
+def _images(numbers, network, out, first_row, end_row):
+    for i in range(first_row, end_row):
         out[i] = _image(numbers[i], network)
 
 
 @compiled
 def _pool_rows(
-    graph, nodes, offsets, table, centre, by_rows, network, images, kept, known, out, begin, end
-):
-    """Compute rows begin to end of the pooled table; its rows are centred, or scaled to a sum of 1 if ``by_rows``."""
-    starts, senders, weights, left, right, cap, loops = graph
-    most = 0
-    for i in range(begin, end):
-        most = max(most, min(starts[nodes[i] + 1] - starts[nodes[i]], cap) + loops)
-    all_rows, all_shares = np.empty(most, np.int64), np.empty(most, out.dtype)
-    for i in range(begin, end):
+    graph, nodes, offsets, table, centre, scales_rows, network, images, known_rows, is_known, out,
+    first_row, end_row,
+):  # fmt: skip
+    """Compute rows of the pooled table: of each node a weighted sum over its neighbours and, with
+    self-loops, itself.
+
+    The rows of the table are centred, or each is scaled to a sum of 1 if it ``scales_rows``. Rows
+    that are known are copied, and those of all neighbours become known.
+    """
+    starts, senders, edge_weights, left, right, cap, loops = graph
+
+    # The longest list of senders that a row has here; all rows use the same memory for theirs.
+    longest = 0
+    for i in range(first_row, end_row):
+        longest = max(longest, min(starts[nodes[i] + 1] - starts[nodes[i]], cap) + loops)
+    row_memory, weight_memory = np.empty(longest, np.int64), np.empty(longest, out.dtype)
+
+    for i in range(first_row, end_row):
         node = nodes[i]
-        if len(known) and known[node]:
-            out[i] = kept[node]
+        if len(is_known) and is_known[node]:
+            out[i] = known_rows[node]
             continue
-        first, degree = starts[node], starts[node + 1] - starts[node]
+        first_entry, degree = starts[node], starts[node + 1] - starts[node]
         count = min(degree, cap)
-        stretch = degree / count if count else 1.0
-        rows, shares = all_rows[: count + loops], all_shares[: count + loops]
+        # Of too many neighbours one is taken from each of so many intervals of this length.
+        interval = degree / count if count else 1.0
+        rows, weights = row_memory[: count + loops], weight_memory[: count + loops]
+
+        # The senders and the entries of the normalised adjacency; the node itself comes last.
         if loops:
-            rows[count], shares[count] = node, left[node] * (right[node] if len(right) else 1)
-        for place in range(count):
-            at = first + (place if count == degree else np.int64((offsets[i] + place) * stretch))
-            sender = np.int64(senders[at])
-            rows[place], shares[place] = sender, left[node] * out.dtype.type(stretch)
+            rows[count] = node
+            weights[count] = left[node] * (right[node] if len(right) else 1)
+        for number in range(count):
+            entry = first_entry + (
+                number if count == degree else np.int64((offsets[i] + number) * interval)
+            )
+            sender = np.int64(senders[entry])
+            rows[number], weights[number] = sender, left[node] * out.dtype.type(interval)
             if len(right):
-                shares[place] *= right[sender]
-            if len(weights):
-                shares[place] *= weights[at]
+                weights[number] *= right[sender]
+            if len(edge_weights):
+                weights[number] *= edge_weights[entry]
+
+        # A shuffled table: the row of each sender is its image.
         if len(images):
-            for place in range(count + loops):
-                rows[place] = images[rows[place]]
+            for number in range(count + loops):
+                rows[number] = images[rows[number]]
         elif len(network[0]):
-            for place in range(count + loops):
-                rows[place] = _image(rows[place], network)
-        if by_rows:
-            for place in range(count + loops):
-                shares[place] *= _inverse_sum(_entries(table, rows[place]))
+            for number in range(count + loops):
+                rows[number] = _image(rows[number], network)
+        if scales_rows:
+            for number in range(count + loops):
+                weights[number] *= _inverse_sum(_entries(table, rows[number]))
+
         out[i] = 0
-        _add_rows(out[i], rows, shares, table, centre)
-        for place in range(loops * count, count + loops):  # of all nodes' own rows each is one
-            if not _finite(_entries(table, rows[place])):
+        _add_rows(out[i], rows, weights, table, centre)
+        # With self-loops every row of the table is some node's own, and is checked there.
+        for number in range(loops * count, count + loops):
+            if not _is_finite(_entries(table, rows[number])):
                 out[i] = np.nan
-        if len(known) and count == degree:
-            kept[node], known[node] = out[i], True
+        if len(is_known) and count == degree:
+            known_rows[node], is_known[node] = out[i], True
+
+
+# What follows has a different form for dense and sparse tables, and for half precision. Numba takes
+# the form by the types of the arguments, when it compiles.
 
 
 def _entries(table, row):
@@ -99,44 +136,59 @@ def _entries(table, row):
 
 @overload(_entries)
 def _entries_of(table, row):
-    def stored(table, row):
+    def stored_entries(table, row):
         starts, _, entries = table
         return entries[starts[row] : starts[row + 1]]
 
-    return stored if isinstance(table, types.BaseTuple) else lambda table, row: table[row]
+    def all_entries(table, row):
+        return table[row]
+
+    return stored_entries if isinstance(table, types.BaseTuple) else all_entries
 
 
 def _number(x):
-    """Return a number in single precision; an integer is the 16 bits of one in half precision, which numba lacks."""
+    """Return a number in single precision.
+
+    An integer is the 16 bits of a number in half precision, which numba lacks.
+    """
 
 
 @overload(_number)
 def _number_of(x):
-    def halved(x):
+    def from_half_precision(x):
         bits = np.uint32(x)
-        moved = ((bits & np.uint32(0x8000)) << np.uint32(16)) | (
+        shifted_bits = ((bits & np.uint32(0x8000)) << np.uint32(16)) | (
             (bits & np.uint32(0x7FFF)) << np.uint32(13)
         )
-        return np.uint32(moved).view(np.float32) * np.float32(
-            2.0**112
-        )  # half precision has a smaller exponent
+        # The exponent of half precision has another bias: 15, not 127.
+        return np.uint32(shifted_bits).view(np.float32) * np.float32(2.0**112)
 
-    return halved if isinstance(x, types.Integer) else lambda x: x
+    def as_it_is(x):
+        return x
 
-
-def _finite(row):
-    """Return whether a row in half precision is finite, which its numbers do not show; those of others do."""
+    return from_half_precision if isinstance(x, types.Integer) else as_it_is
 
 
-@overload(_finite)
-def _finite_row(row):
-    def halved(row):
-        most = np.uint16(0)
+def _is_finite(row):
+    """Return whether a row in half precision is finite.
+
+    Its numbers do not show that once they are single precision; in all other rows they do.
+    """
+
+
+@overload(_is_finite)
+def _is_finite_row(row):
+    def half_precision_is_finite(row):
+        largest = np.uint16(0)
         for k in range(len(row)):
-            most = max(most, np.uint16(row[k] << 1))
-        return most < np.uint16(0xF800)
+            # Without the sign; exponents of infinity and NaN are the largest.
+            largest = max(largest, np.uint16(row[k] << 1))
+        return largest < np.uint16(0xF800)
 
-    return halved if isinstance(row.dtype, types.Integer) else lambda row: True
+    def unknown(row):
+        return True
+
+    return half_precision_is_finite if isinstance(row.dtype, types.Integer) else unknown
 
 
 @compiled
@@ -148,114 +200,150 @@ def _inverse_sum(row):
     return 1 / total if total != 0 else 0 * total
 
 
-def _add_rows(total, rows, shares, table, centre):
-    """Add shares of rows of a table, each less a centre."""
+def _add_rows(total, rows, weights, table, centre):
+    """Add weighted rows of a table, each less a centre."""
 
 
 @overload(_add_rows)
-def _add_rows_of(total, rows, shares, table, centre):
-    if isinstance(table, types.BaseTuple):
-        return lambda total, rows, shares, table, centre: _add_sparse(
-            total, rows, shares, table, centre
-        )
-    return lambda total, rows, shares, table, centre: _add_dense(total, rows, shares, table, centre)
+def _add_rows_of(total, rows, weights, table, centre):
+    def add_sparse(total, rows, weights, table, centre):
+        return _add_sparse(total, rows, weights, table, centre)
+
+    def add_dense(total, rows, weights, table, centre):
+        return _add_dense(total, rows, weights, table, centre)
+
+    return add_sparse if isinstance(table, types.BaseTuple) else add_dense
 
 
 @compiled
-def _add_sparse(total, rows, shares, table, centre):
-    """Add shares of rows of a sparse table; the centre is empty where it is zero."""
+def _add_sparse(total, rows, weights, table, centre):
+    """Add weighted rows of a sparse table; the centre is empty where it is zero."""
     starts, columns, entries = table
     for e in range(len(rows)):
-        share = shares[e]
-        for at in range(starts[rows[e]], starts[rows[e] + 1]):
-            total[columns[at]] += share * _number(entries[at])
+        weight = weights[e]
+        for entry in range(starts[rows[e]], starts[rows[e] + 1]):
+            total[columns[entry]] += weight * _number(entries[entry])
         for k in range(len(centre)):
-            total[k] -= share * centre[k]
+            total[k] -= weight * centre[k]
 
 
 @compiled
-def _add_dense(total, rows, shares, table, centre):
-    """Add shares of rows of a dense table; four at a time, so that memory is asked for all four while it is slow."""
+def _add_dense(total, rows, weights, table, centre):
+    """Add weighted rows of a dense table; four at a time, so that memory is asked for all four while
+    it is slow."""
     e = 0
     while e + 4 <= len(rows):
-        a, b, c, d = shares[e], shares[e + 1], shares[e + 2], shares[e + 3]
+        a, b, c, d = weights[e], weights[e + 1], weights[e + 2], weights[e + 3]
         p, q, r, s = table[rows[e]], table[rows[e + 1]], table[rows[e + 2]], table[rows[e + 3]]
         for k in range(len(total)):
             m = centre[k]
-            near = a * (_number(p[k]) - m) + b * (_number(q[k]) - m)
-            total[k] += near + c * (_number(r[k]) - m) + d * (_number(s[k]) - m)
+            first_two = a * (_number(p[k]) - m) + b * (_number(q[k]) - m)
+            total[k] += first_two + c * (_number(r[k]) - m) + d * (_number(s[k]) - m)
         e += 4
     while e < len(rows):
-        a, p = shares[e], table[rows[e]]
+        a, p = weights[e], table[rows[e]]
         for k in range(len(total)):
             total[k] += a * (_number(p[k]) - centre[k])
         e += 1
 
 
-def images(numbers: Tensor, keys: Tensor, n: int, low: int, high: int) -> Tensor:
-    """As `Permutation.__call__`."""
+def images(numbers: Tensor, keys: Tensor, n: int, low_bits: int, high_bits: int) -> Tensor:
+    """As ``Permutation.__call__``."""
     flat = numbers.reshape(-1).numpy()
     out = np.empty(len(flat), np.int64)
-    share(_images, (equal(len(flat)), flat, _network(keys, n, low, high), out))
+    network = _network(keys, n, low_bits, high_bits)
+    run_in_ranges(_images, (equal_ranges(len(flat)), flat, network, out))
     return torch.from_numpy(out).view(numbers.shape)
 
 
 def pool_rows(
-    hoods,
+    graph,
     nodes: Tensor,
     offsets: Tensor,
     table,
     permutation,
-    kept=None,
+    known_rows=None,
     centre=None,
-    by_rows: bool = False,
+    scales_rows: bool = False,
 ) -> Tensor:
-    """As `Neighbourhoods.pool`; every row of the table is first scaled to a sum of 1, or a ``centre`` subtracted.
+    """As `Neighbourhoods.pool`.
 
-    The table is a tensor ``[N, F]``, or of a sparse one starts ``[N + 1]``, columns ``[S]``, entries ``[S]``, and F.
+    Args:
+        graph: the `Neighbourhoods`.
+        nodes: ``[B]``.
+        offsets: ``[B]``, from 0 to 1.
+        table: a tensor ``[N, F]``, or of a sparse table starts ``[N + 1]``, columns ``[S]``, entries
+            ``[S]``, and F.
+        permutation: of the rows of the table, or None.
+        known_rows: the products that are known already, or None.
+        centre: ``[F]``, subtracted from every row of the table; None: nothing is.
+        scales_rows: whether every row of the table is first scaled to a sum of 1.
     """
-    *places, rows = table[:-1] if isinstance(table, tuple) else [table.contiguous().numpy()]
-    n, width = (len(places[0]) - 1, table[-1]) if places else rows.shape
-    starts, chosen = hoods.starts.numpy(), nodes.numpy()
-    weights, right = (
-        np.empty(0, np.float32) if one is None else one.numpy()
-        for one in (hoods.weights, hoods.right)
-    )
+    is_sparse = isinstance(table, tuple)
+    if is_sparse:
+        table_starts, table_columns, entries, width = table
+        n = len(table_starts) - 1
+    else:
+        entries = table.contiguous().numpy()
+        n, width = entries.shape
+    in_half_precision = entries.dtype == np.float16
+    dtype = np.float32 if in_half_precision else entries.dtype
+
+    node_rows = nodes.numpy()
+    out = np.empty((len(node_rows), width), dtype)
+    if known_rows is None:
+        known_values, is_known = out[:0], np.empty(0, np.bool_)
+    else:
+        known_values, is_known = known_rows
+
+    # Ranges with about as many rows to read each.
+    starts = graph.starts.numpy()
+    rows_to_read = np.minimum(starts[node_rows + 1] - starts[node_rows], graph.cap) + 1
+    if len(is_known):
+        rows_to_read[is_known[node_rows]] = 1
+    read_starts = np.concatenate([[0], rows_to_read.cumsum()])
+    ranges_per_thread = min(MOST_RANGES_PER_THREAD, 1 + len(node_rows) // ROWS_PER_RANGE)
+    bounds = ranges_by_entries(read_starts, ranges_per_thread)
+
+    # The images of all nodes, where these are fewer than the images that are needed.
+    all_images = np.empty(0, np.int32)
     if permutation is None:
         network = _network(torch.empty(0, dtype=torch.int32), n, 1, 1)
     else:
         network = _network(permutation.keys, permutation.n, *permutation.bits)
-    half = rows.dtype == np.float16
-    out = np.empty((len(chosen), width), np.float32 if half else rows.dtype)
-    kept, known = (out[:0], np.empty(0, np.bool_)) if kept is None else kept
-    degrees = np.minimum(starts[chosen + 1] - starts[chosen], hoods.cap) + 1
-    if len(known):
-        degrees[known[chosen]] = 1
-    reached = np.concatenate([[0], degrees.cumsum()])
-    # The images of all nodes, where that are fewer than are needed.
-    all_images = permutation is not None and reached[-1] >= permutation.n
-    images = permutation.images.numpy() if all_images else np.empty(0, np.int32)
-    graph = (
+        if read_starts[-1] >= permutation.n:
+            all_images = permutation.images.numpy()
+
+    # An empty array stands for None, since the kernel is compiled for one type of each argument.
+    nothing = np.empty(0, np.float32)
+    graph_arrays = (
         starts,
-        hoods.senders.numpy(),
-        weights,
-        hoods.left.numpy(),
-        right,
-        hoods.cap,
-        int(hoods.loops),
+        graph.senders.numpy(),
+        nothing if graph.weights is None else graph.weights.numpy(),
+        graph.left.numpy(),
+        nothing if graph.right is None else graph.right.numpy(),
+        graph.cap,
+        int(graph.loops),
     )
-    bounds = even(reached, min(RANGES, 1 + len(chosen) // ROWS))
-    centre = np.zeros(width, out.dtype) if centre is None else centre
-    centre = centre if centre.any() or not places else centre[:0]
-    rows = rows.view(np.uint16) if half else rows
-    rest = centre, by_rows, network, images, kept, known, out
-    share(
+    if centre is None:
+        centre = np.zeros(width, dtype)
+    if is_sparse and not centre.any():
+        centre = centre[:0]
+    if in_half_precision:
+        entries = entries.view(np.uint16)
+    table_arrays = (table_starts, table_columns, entries) if is_sparse else entries
+
+    run_in_ranges(
         _pool_rows,
-        (bounds, graph, chosen, offsets.numpy(), (*places, rows) if places else rows, *rest),
-    )
+        (
+            bounds, graph_arrays, node_rows, offsets.numpy(), table_arrays, centre, scales_rows,
+            network, all_images, known_values, is_known, out,
+        ),
+    )  # fmt: skip
     return torch.from_numpy(out)
 
 
-def _network(keys: Tensor, n: int, low: int, high: int):
-    words = keys.numpy().astype(np.int64).astype(np.uint64) & LOW
-    return words, np.uint64(n), np.uint64(low), np.uint64(high)
+def _network(keys: Tensor, n: int, low_bits: int, high_bits: int):
+    """The numbers of a `Permutation` as numba takes them: without a sign."""
+    unsigned_keys = keys.numpy().astype(np.int64).astype(np.uint64) & LOWEST_32_BITS
+    return unsigned_keys, np.uint64(n), np.uint64(low_bits), np.uint64(high_bits)

@@ -49,7 +49,7 @@ class Workspace:
         """Free blocks not sorted in yet: an array may be released at any moment, even during `_block`."""
 
     def empty(self, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
-        """Return an array with arbitrary contents, as `numpy.empty` does."""
+        """Return an array with arbitrary contents, as ``numpy.empty`` does."""
         block = self._block(math.prod(shape) * np.dtype(dtype).itemsize)
         array: NDArray[Any] = np.ndarray(shape, dtype, block)
         # Views of the array, and tensors that share its memory, hold the array: it is gone when the last of them is.
@@ -68,8 +68,8 @@ class Workspace:
 
 
 @contextmanager
-def threads(count: int | None) -> Iterator[None]:
-    """Let torch and our kernels use so many threads within this context; None: as many as they do."""
+def torch_threads(count: int | None) -> Iterator[None]:
+    """Let torch and our kernels use so many threads within this context; None: leave their number."""
     before = torch.get_num_threads()
     torch.set_num_threads(count or before)
     try:
@@ -83,13 +83,19 @@ def on_one_thread(function: Callable[..., T], *arguments: Any) -> T:
 
     Torch's threads wait for more work by spinning, on cores that the threads of our own kernels need.
     """
-    return at_once(function, [arguments], 1)[0]
+    return run_on_threads(function, [arguments], 1)[0]
 
 
-def at_once(
+def run_on_threads(
     function: Callable[..., T], calls: Iterable[tuple[Any, ...]], count: int | None = None
 ) -> list[T]:
-    """The results of several calls, on as many threads as torch has, or so many, each of which starts no others."""
+    """Run several calls at once, and return their results.
+
+    Args:
+        function: what is called.
+        calls: the arguments of each call.
+        count: the number of threads; None: as many as torch has. None of them starts others.
+    """
     pool = single_threaded(count or torch.get_num_threads())
     futures = [pool.submit(function, *arguments) for arguments in calls]
     return [future.result() for future in futures]
@@ -121,8 +127,9 @@ def symmetric_eigen(matrix: Tensor) -> tuple[Tensor, Tensor]:
     return values * largest_entry, vectors
 
 
-def leading(symmetric: NDArray[Any], count: int) -> NDArray[Any]:
-    """The eigenvectors ``[n, count]`` of a symmetric matrix ``[n, n]``, those of the largest eigenvalues first."""
+def leading_eigenvectors(symmetric: NDArray[Any], count: int) -> NDArray[Any]:
+    """The eigenvectors ``[n, count]`` of a symmetric matrix ``[n, n]``, that of the largest
+    eigenvalue first."""
     _, vectors = symmetric_eigen(torch.from_numpy(symmetric))
     largest_first = vectors.numpy()[:, ::-1]
     return np.ascontiguousarray(largest_first[:, :count], symmetric.dtype)
@@ -153,7 +160,7 @@ def row_product(x: Tensor, y: Tensor, empty: Callable[..., NDArray[Any]] = np.em
         torch.mm(rows_of_x, y, out=rows_of_product)
 
     parts = zip(x.split(rows_per_part), product.split(rows_per_part), strict=True)
-    at_once(multiply, parts, num_threads)
+    run_on_threads(multiply, parts, num_threads)
     return product
 
 
@@ -176,30 +183,35 @@ def transposed_product(x: Tensor, g: Tensor) -> Tensor:
         return (rows_of_x.T @ rows_of_g).numpy()
 
     parts = zip(x.split(rows_per_thread), g.split(rows_per_thread), strict=True)
-    total, *addends = at_once(multiply, parts, num_threads)
+    total, *addends = run_on_threads(multiply, parts, num_threads)
     for addend in addends:
         total += addend  # by NumPy: torch would share such a short sum among all its threads
     return torch.from_numpy(total)
 
 
-def equal(n: int, per_thread: int = 1) -> list[int]:
+def equal_ranges(n: int, per_thread: int = 1) -> list[int]:
     """Divide n rows into so many ranges for each of torch's threads; returns the bounds."""
     num_ranges = per_thread * torch.get_num_threads()
     return [n * bound // num_ranges for bound in range(num_ranges + 1)]
 
 
-def even(starts: NDArray[Any], per_thread: int = 1) -> list[int]:
+def ranges_by_entries(starts: NDArray[Any], per_thread: int = 1) -> list[int]:
     """Divide the rows of a CSR matrix into ranges with about as many entries each; returns the bounds."""
-    inner_bounds_in_entries = equal(int(starts[-1]), per_thread)[1:-1]
+    inner_bounds_in_entries = equal_ranges(int(starts[-1]), per_thread)[1:-1]
     inner_bounds = starts.searchsorted(inner_bounds_in_entries).tolist()
     return [0, *inner_bounds, len(starts) - 1]
 
 
-def share(kernel: Callable[..., Any], *calls: tuple[Any, ...]) -> list[Any]:
+def run_in_ranges(kernel: Callable[..., Any], *calls: tuple[Any, ...]) -> list[Any]:
     """Run a kernel on each range of rows of each call; returns the results, in the order of the ranges.
 
-    A call is the bounds of the ranges, and the arguments of the kernel before first and last row. A thread takes the
-    next range when it is done with one, and works on it in all calls before it takes another.
+    A thread takes the next range when it is done with one, and works on it in all calls before it
+    takes another.
+
+    Args:
+        kernel: a compiled function, whose last two arguments are the first row of a range and the
+            row after its last.
+        calls: each the bounds of the ranges, and the other arguments of the kernel.
     """
     num_ranges = len(calls[0][0]) - 1
     waiting_ranges = deque(range(num_ranges))
@@ -232,7 +244,10 @@ def share(kernel: Callable[..., Any], *calls: tuple[Any, ...]) -> list[Any]:
 
 
 def single_threaded(count: int) -> ThreadPoolExecutor:
-    """Threads on which torch starts no others, and keeps nothing for gradients."""
+    """A pool of so many threads, on which torch starts no others and keeps nothing for gradients.
+
+    Pools are kept, one for each count: a thread costs more to start than most work on it.
+    """
     with _starting:
         return _started(count)
 
@@ -259,6 +274,10 @@ def _started(count: int) -> ThreadPoolExecutor:
 
 
 _starting = Lock()
-_after_fork = getattr(os, "register_at_fork", None)  # Windows has none
-if _after_fork:
-    _after_fork(after_in_child=_started.cache_clear)  # its threads do not exist in a forked process
+"""Held while a pool starts, since that changes a number which all threads share for a moment."""
+
+# A forked process has none of the threads of its parent, so it must start its own.
+# Windows does not have the function, so it is asked for by name.
+_register_at_fork = getattr(os, "register_at_fork", None)
+if _register_at_fork is not None:
+    _register_at_fork(after_in_child=_started.cache_clear)

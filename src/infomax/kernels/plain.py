@@ -1,4 +1,7 @@
-"""The kernels of `infomax.kernels.Backend` in plain torch, on any device and in any precision."""
+"""The kernels of `infomax.kernels.Backend` in plain torch, on any device and in any precision.
+
+These are the definitions: the kernels of numba and Triton compute the same, up to rounding.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,9 @@ ENTRIES_PER_PIECE = 64
 
 @dataclass(frozen=True)
 class Pieces:
-    """A CSR matrix ``[M, N]`` on a GPU, its rows cut into pieces; cuSPARSE adds in any order, these in the same always.
+    """A CSR matrix ``[M, N]`` on a GPU, its rows cut into pieces.
+
+    cuSPARSE adds the entries of a row in any order; sums over pieces always have the same order.
 
     Shapes:
         columns, values: ``[entries]``
@@ -40,9 +45,12 @@ class Pieces:
 
     @classmethod
     def of(cls, matrix: Tensor) -> Pieces:
-        """Cut the rows of a matrix; the number of pieces depends on shapes only, so that no step waits for the host."""
-        starts, columns, values = matrix.crow_indices(), matrix.col_indices(), matrix.values()
-        num_rows, num_entries = len(starts) - 1, len(columns)
+        """Cut the rows of a matrix; the number of pieces depends on shapes only, so that no step
+        waits for the host."""
+        starts = matrix.crow_indices()
+        columns = matrix.col_indices()
+        num_rows = len(starts) - 1
+        num_entries = len(columns)
         pieces_of_row = (starts.diff() + ENTRIES_PER_PIECE - 1) // ENTRIES_PER_PIECE
         last_piece_of_row = pieces_of_row.cumsum(0)
         first_piece_of_row = last_piece_of_row - pieces_of_row
@@ -54,14 +62,15 @@ class Pieces:
         number_in_row = pieces - first_piece_of_row[row_of_piece]
         first_entry = starts[row_of_piece] + ENTRIES_PER_PIECE * number_in_row
         first_entry = first_entry.clamp(max=num_entries)
-        return cls(matrix.shape, columns, values, first_entry, first_piece_of_row)
+        return cls(matrix.shape, columns, matrix.values(), first_entry, first_piece_of_row)
 
     def product(self, y: Tensor) -> Tensor:
-        """The product ``[M, D]`` with y ``[N, D]``."""
+        """The product ``[M, D]`` with y ``[N, D]``: sums of the pieces, then sums of these."""
         sums = embedding_bag(
             self.columns, y, self.first, mode="sum", per_sample_weights=self.values.to(y.dtype)
         )
-        return embedding_bag(torch.arange(len(sums), device=y.device), sums, self.rows, mode="sum")
+        all_pieces = torch.arange(len(sums), device=y.device)
+        return embedding_bag(all_pieces, sums, self.rows, mode="sum")
 
 
 def product(matrix: Tensor | Pieces, y: Tensor) -> Tensor:
@@ -70,26 +79,33 @@ def product(matrix: Tensor | Pieces, y: Tensor) -> Tensor:
         return matrix.product(y)
     if y.dim() == 3:
         return torch.stack([product(matrix, part) for part in y])
-    # With a reduction torch writes the result once; without one it clears it, adds to it and copies it.
+    # With a reduction torch writes the result once; without one it clears, adds and copies it.
     return torch.sparse.mm(matrix, y.contiguous(), reduce="sum")  # type: ignore[no-any-return]
 
 
 def linear(
     y: Tensor, product: Callable[[Tensor], Tensor], back: Callable[[Tensor], Tensor]
 ) -> Tensor:
-    """Return a product of a constant matrix and y; ``back`` is the product of its transpose and a gradient."""
+    """Return a product of a constant matrix and y; ``back`` is the product of its transpose and a
+    gradient."""
     return _Linear.apply(y, product, back)  # type: ignore[no-any-return, no-untyped-call]
 
 
 def permute(y: Tensor, rows: Tensor) -> Tensor:
     """Return ``y[rows]`` for a permutation; the gradient is a gather too, not a scatter."""
-    return linear(
-        y, lambda y: y.index_select(0, rows), lambda grad: grad.index_select(0, inverse(rows))
-    )
+
+    def gather(y: Tensor) -> Tensor:
+        return y.index_select(0, rows)
+
+    def gather_back(grad: Tensor) -> Tensor:
+        return grad.index_select(0, inverse(rows))
+
+    return linear(y, gather, gather_back)
 
 
 def column_sum(x: Tensor) -> Tensor:
-    """Sum over rows, ``[N, d] -> [d]``, as a product with ones, which is faster than ``sum(0)`` on a CPU."""
+    """Sum over rows, ``[N, d] -> [d]``, as a product with ones, which is faster than ``sum(0)`` on a
+    CPU."""
     return x.new_ones(len(x)) @ x
 
 
@@ -104,11 +120,11 @@ def bias_prelu(bias: Tensor, slope: Tensor, *parts: Tensor) -> Tensor:
 
 
 def pair_loss(
-    z: Tensor, z_negative: Tensor, *last: Tensor, portion: Portion | None = None
+    z: Tensor, z_negative: Tensor, *last_weights: Tensor, portion: Portion | None = None
 ) -> Outcome:
-    """As `Backend.pair_loss`."""
-    bias, slope, weight, offset = last
-    is_padded = portion is not None and portion.real is not None
+    """As `Backend.pair_loss`: the closed form of the paper's loss and of its gradient."""
+    bias, slope, weight, offset = last_weights
+    has_padding = portion is not None and portion.real is not None
     portion = portion or Portion(len(z), len(z) + len(z_negative))
     n, total = portion.nodes, portion.total
     # 1 for a node, 0 for padding.
@@ -117,8 +133,8 @@ def pair_loss(
     # Forward: H, H~, the summary s, v = W s, and the scores.
     u = z.add_(bias)
     u_negative = z_negative.add_(bias)
-    h = _leaky(u, slope)
-    h_negative = _leaky(u_negative, slope)
+    h = _prelu(u, slope)
+    h_negative = _prelu(u_negative, slope)
     summary = torch.sigmoid(portion.sum(real @ h)[0] / n)
     v = weight @ summary
     scores = h @ v + offset
@@ -128,39 +144,44 @@ def pair_loss(
     loss = (softplus(-scores) * real).sum() + (softplus(scores_negative) * real_negative).sum()
     right = (real * (scores > 0)).sum() + (real_negative * (scores_negative < 0)).sum()
 
-    # Backward: g, the gradient of the mean loss by each score; then through v, and through the summary.
+    # Backward: g, the gradient of the mean loss by each score; then through v, and the summary.
     g = -torch.sigmoid(-scores) * real / total
     g_negative = torch.sigmoid(scores_negative) * real_negative / total
     v_part = g @ h + g_negative @ h_negative
     offset_part = g.sum() + g_negative.sum()
     v_grad, offset_grad, loss, right = portion.sum(v_part, offset_part, loss, right)
     summary_row = (v_grad @ weight) * summary * (1 - summary) / n
-    if is_padded:
+    if has_padding:
         summary_row = torch.outer(real, summary_row)
 
     # Through the PReLU; H and H~ are not needed any more, so their memory takes the gradients.
     h_grad = torch.addcmul(summary_row, g[:, None], v, out=h)
-    grad, bias_grad, slope_grad = _through(h_grad, u, slope)
+    z_grad, bias_grad, slope_grad = _through_prelu(h_grad, u, slope)
     h_negative_grad = torch.outer(g_negative, v, out=h_negative)
-    grad_negative, bias_more, slope_more = _through(h_negative_grad, u_negative, slope)
+    z_negative_grad, bias_grad_negative, slope_grad_negative = _through_prelu(
+        h_negative_grad, u_negative, slope
+    )
 
     record = torch.stack([loss / total, right / total, summary.std(correction=0)])
     return record, (
-        grad,
-        grad_negative,
-        bias_grad + bias_more,
-        slope_grad + slope_more,
+        z_grad,
+        z_negative_grad,
+        bias_grad + bias_grad_negative,
+        slope_grad + slope_grad_negative,
         torch.outer(v_grad, summary),
         offset_grad,
     )
 
 
 def shuffle_loss(
-    matrix: Tensor, transpose: Tensor, rows: Tensor, y: Tensor, *last: Tensor
+    matrix: Tensor, transpose: Tensor, rows: Tensor, y: Tensor, *last_weights: Tensor
 ) -> Outcome:
     """As `Backend.shuffle_loss`."""
-    record, (grad, grad_negative, *gradients) = pair_loss(*pair_product(matrix, rows, y), *last)
-    return record, (pair_gradient(transpose, rows, (grad, grad_negative)), *gradients)
+    z, z_negative = pair_product(matrix, rows, y)
+    record, gradients = pair_loss(z, z_negative, *last_weights)
+    z_grad, z_negative_grad, *other_gradients = gradients
+    y_grad = pair_gradient(transpose, rows, (z_grad, z_negative_grad))
+    return record, (y_grad, *other_gradients)
 
 
 def pair_product(matrix: Tensor, rows: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
@@ -171,11 +192,8 @@ def pair_product(matrix: Tensor, rows: Tensor, y: Tensor) -> tuple[Tensor, Tenso
 def pair_gradient(transpose: Tensor, rows: Tensor, grads: Iterable[Tensor]) -> Tensor:
     """As `Backend.pair_gradient`."""
     grad, grad_negative = grads
-    return (
-        product(transpose, grad_negative)
-        .index_select(0, inverse(rows))
-        .add_(product(transpose, grad))
-    )
+    y_grad_negative = product(transpose, grad_negative).index_select(0, inverse(rows))
+    return y_grad_negative.add_(product(transpose, grad))
 
 
 def inverse(rows: Tensor) -> Tensor:
@@ -191,15 +209,19 @@ def add_record(
     counts: Tensor,
     steps: int,
     patience: int,
-    last: bool,
+    is_last: bool,
 ) -> None:
-    """Add a step's record ``[k]`` to the sums; after an epoch's last step, store its mean. See `Ledger`."""
+    """Add a step's record ``[k]`` to the sums; after an epoch's last step, store its mean.
+
+    The arrays are those of a `Ledger`. Nothing branches on a value, so that no step waits for a GPU.
+    """
     sums += record
-    if not last:
+    if not is_last:
         return
 
     mean = sums / steps
     epoch, kept_epoch, waited = counts.unbind()
+    # After the patience is over nothing is kept any more: the loop has not read that yet.
     is_better = (mean[0] < lowest) & (waited < patience)
     curve.index_copy_(0, epoch.view(1) % len(curve), mean[None])
     lowest.copy_(torch.where(is_better, mean[0], lowest))
@@ -219,22 +241,26 @@ def adam(
                 torch.where(waited == 0, weight, before, out=before)
         elif waited == 0:
             torch._foreach_copy_(kept, state.weights)
+
     rate = state.next_rate()
     state.count += 1
-    # The function that `torch.optim.Adam` runs; the class itself first imports a compiler, which takes 1.5 s.
+    # The function that `torch.optim.Adam` runs; the class first imports a compiler, in 1.5 s.
     torch._fused_adam_(
         state.weights, gradients, state.means, state.variances, [], [state.count] * len(gradients),
         lr=rate, beta1=0.9, beta2=0.999, weight_decay=0, eps=1e-8, amsgrad=False, maximize=False,
     )  # fmt: skip
 
 
-def _leaky(u: Tensor, slope: Tensor) -> Tensor:
+def _prelu(u: Tensor, slope: Tensor) -> Tensor:
     """Apply PReLU; on a CPU by the kernel for a scalar slope, which is faster than ``prelu``."""
-    return torch.prelu(u, slope) if u.is_cuda else functional.leaky_relu(u, slope.item())
+    if u.is_cuda:
+        return torch.prelu(u, slope)
+    return functional.leaky_relu(u, slope.item())
 
 
-def _through(grad: Tensor, u: Tensor, slope: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the gradients of a PReLU's input, of its bias and of its slope."""
+def _through_prelu(grad: Tensor, u: Tensor, slope: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the gradients of a PReLU's input u, of its bias and of its slope, from that of its
+    result."""
     slope_grad = torch.dot(grad.reshape(-1), u.clamp(max=0).reshape(-1)).view(1)
     if u.is_cuda:
         grad = torch.where(u > 0, grad, grad * slope)
@@ -261,8 +287,9 @@ class _BiasPReLU(torch.autograd.Function):
     def forward(ctx: Any, z: Tensor, bias: Tensor, slope: Tensor) -> Tensor:
         u = z + bias
         ctx.save_for_backward(u, slope)
-        return _leaky(u, slope)
+        return _prelu(u, slope)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        return _through(grads[0], *ctx.saved_tensors)
+        u, slope = ctx.saved_tensors
+        return _through_prelu(grads[0], u, slope)

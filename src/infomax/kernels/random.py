@@ -8,7 +8,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from infomax.kernels import IMAGE, Backend
+from infomax.kernels import NUMBERS_PER_IMAGE, Backend
 
 ROUNDS = 8
 LOWEST_32_BITS = 0xFFFFFFFF
@@ -59,7 +59,7 @@ class Permutation:
 
     def __call__(self, numbers: Tensor) -> Tensor:
         """Return the image of each number, int64 of the same shape."""
-        if self.backend.numba(IMAGE * numbers.numel()):
+        if self.backend.numba_for(NUMBERS_PER_IMAGE * numbers.numel()):
             from infomax.kernels.cpu_neighbourhoods import images
 
             return images(numbers, self.keys, self.n, *self.bits)

@@ -7,7 +7,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from infomax.kernels.host import at_once, equal, leading, share
+from infomax.kernels.host import (
+    equal_ranges,
+    leading_eigenvectors,
+    run_in_ranges,
+    run_on_threads,
+)
 from infomax.progress import Progress, silent
 
 SPARE = 6
@@ -104,7 +109,9 @@ class _Compiled(_Plain):
             np.zeros(len(units), np.int64),
             np.full(len(units), -np.inf, np.float32),
         )
-        turned = units @ torch.from_numpy(leading((units.T @ units).numpy(), units.shape[1]))
+        turned = units @ torch.from_numpy(
+            leading_eigenvectors((units.T @ units).numpy(), units.shape[1])
+        )
         head, tail = (
             part.contiguous() for part in turned.tensor_split([-(-units.shape[1] // 2)], dim=1)
         )
@@ -117,7 +124,7 @@ class _Compiled(_Plain):
         )  # in the first turn, before any cosine is known
 
     def compare(self, pairs: list[tuple[int, int]]) -> None:
-        at_once(self._compare, pairs)
+        run_on_threads(self._compare, pairs)
         self.factors = self.halves
 
     def _compare(self, first: int, second: int) -> None:
@@ -132,9 +139,9 @@ class _Compiled(_Plain):
         from infomax.neighbours.compiled import exact_cosines
 
         candidates, exact = self.found.sort(dim=1).values, torch.empty_like(self.best)
-        share(
+        run_in_ranges(
             exact_cosines,
-            (equal(len(exact)), *(each.numpy() for each in (self.units, candidates, exact))),
+            (equal_ranges(len(exact)), *(each.numpy() for each in (self.units, candidates, exact))),
         )
         return _best(candidates, exact, k)
 

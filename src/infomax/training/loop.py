@@ -21,7 +21,7 @@ from torch import Tensor
 from infomax import memory
 from infomax.errors import InputError, check_whole_number
 from infomax.kernels import Adam, Backend, initialisation
-from infomax.kernels.host import threads
+from infomax.kernels.host import torch_threads
 from infomax.kernels.ranks import ALONE, Ranks
 from infomax.kernels.replay import Replay
 from infomax.parts.deep_graph_infomax import train_step
@@ -121,7 +121,7 @@ class Training:
         """Train to the end; ``pause`` is called after each reading of the history and in long epochs."""
         self.resumed_at = time.perf_counter()
         on_gpu = self.device.type == "cuda"
-        with torch.enable_grad(), self.backend.reusing(), threads(self.backend.threads):
+        with torch.enable_grad(), self.backend.reusing(), torch_threads(self.backend.threads):
             while not self.finished:
                 stop = min(len(self.history) + self.stride, self.epochs)
                 with tensor_cores() if on_gpu else nullcontext():

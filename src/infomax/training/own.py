@@ -14,7 +14,7 @@ from torch import Tensor
 from infomax.arrays.blocks import BLOCK_BYTES
 from infomax.arrays.table import Features, FeatureTable
 from infomax.kernels import Backend
-from infomax.kernels.host import leading
+from infomax.kernels.host import leading_eigenvectors
 from infomax.kernels.spectrum import make_orthonormal
 from infomax.views.operands import Operand, multiply, operand
 
@@ -144,7 +144,7 @@ def blocks(table: FeatureTable, nodes: NDArray[np.int64]) -> Iterator[Features]:
 
 def _leading(symmetric: Tensor, count: int) -> Tensor:
     """As `leading`, where the matrix is; a CPU is as fast at so small a one, and its libraries are loaded."""
-    return torch.from_numpy(leading(symmetric.cpu().numpy(), count)).to(symmetric)
+    return torch.from_numpy(leading_eigenvectors(symmetric.cpu().numpy(), count)).to(symmetric)
 
 
 def _gram(operands: Iterable[Operand], basis: Tensor | None) -> Tensor:

@@ -152,7 +152,7 @@ class Neighbourhoods:
         if self.backend.triton is not None:
             pooled = self.backend.triton.pool_rows(self, nodes, offsets, table, permutation)
             return pooled
-        if self.backend.numba(self.entries(len(nodes)) * table.shape[1]):
+        if self.backend.numba_for(self.entries(len(nodes)) * table.shape[1]):
             from infomax.kernels.cpu_neighbourhoods import pool_rows
 
             return pool_rows(self, nodes, offsets, table, permutation, known_rows)

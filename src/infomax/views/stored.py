@@ -96,7 +96,7 @@ class StoredTable:
     ) -> Tensor:
         """As `Neighbourhoods.pool`; where numba can read the table, from the mapped file."""
         numbers = graph.entries(len(nodes)) * self.shape[1]
-        if not self._numba_can_read() or not graph.backend.numba(numbers):
+        if not self._numba_can_read() or not graph.backend.numba_for(numbers):
             # On one thread, since its steps are short.
             return on_one_thread(self._pool_parts, graph, nodes, offsets, permutation)
         from infomax.kernels.cpu_neighbourhoods import pool_rows

@@ -420,7 +420,7 @@ def pool_features(
         return through(factors, x if rows is None else x[rows])
 
     *earlier_factors, last_factor = factors
-    kernels = last_factor.backend.numba(x.shape[0] * dim)
+    kernels = last_factor.backend.numba_for(x.shape[0] * dim)
     if kernels is not None:
         product = kernels.sparse_product(last_factor.matrix, x.matrix, rows)
         return through(earlier_factors, product)

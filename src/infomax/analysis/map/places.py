@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from infomax.analysis.tsne import descend
-from infomax.kernels.host import leading
+from infomax.kernels.host import leading_eigenvectors
 from infomax.progress import Progress, silent
 
 NEIGHBOURS = 15
@@ -64,7 +64,7 @@ def _principal(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
     """The first two principal components ``[N, 2]`` of the directions of ``[N, d]`` vectors, the first of spread 1."""
     units = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
     units -= units.mean(axis=0)
-    axes = leading(units.T @ units, 2)
+    axes = leading_eigenvectors(units.T @ units, 2)
     # The sign of an axis is arbitrary: make its largest entry positive, so that all machines agree.
     axes *= np.sign(axes[np.abs(axes).argmax(axis=0), np.arange(axes.shape[1])])
     components: NDArray[np.float32] = units @ axes
