@@ -69,9 +69,8 @@ def test_estimates_are_within_a_factor_of_two(name: str, tmp_path: Path) -> None
     shape = dict(SHAPES[name])
     dim, encoder = shape.pop("dim"), partial(GCN, layers=shape.pop("layers"))
     model = DGI(dim, encoder=encoder, epochs=2, device="cpu")
-    warm = graph_of(
-        FEWEST_NUMBERS_FOR_NUMBA // dim + 1, 6, 4
-    )  # kernels are compiled before the count
+    # Kernels are compiled before the count.
+    warm = graph_of(FEWEST_NUMBERS_FOR_NUMBA // dim + 1, 6, 4)
     model.fit(warm).transform(warm)
     graph = graph_of(**shape)
     training = asked_for(lambda: model.fit(graph), tmp_path)
@@ -81,7 +80,8 @@ def test_estimates_are_within_a_factor_of_two(name: str, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("n", "degree", "edges_per_block"), [(30_000, 6, 1 << 12), (30_000, 6, 1 << 17), (3_000, 150, 1 << 17)]
+    ("n", "degree", "edges_per_block"),
+    [(30_000, 6, 1 << 12), (30_000, 6, 1 << 17), (3_000, 150, 1 << 17)],
 )
 def test_the_estimate_for_positions_is_within_a_factor_of_two(
     n, degree, edges_per_block, tmp_path, monkeypatch
