@@ -1,4 +1,4 @@
-"""Nearest neighbours among many vectors: an index of faiss, built in memory, with its measured recall."""
+"""Nearest neighbours among many vectors: an index of faiss in memory, with its measured recall."""
 
 from __future__ import annotations
 
@@ -10,27 +10,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from infomax.arrays.blocks import row_blocks, unit
-from infomax.embeddings import Embeddings, Found, Searched
+from infomax.embeddings import Embeddings, NearestNodes, SearchableVectors
 from infomax.errors import format_count, library, warn
 from infomax.neighbours.of_some import cosines, nearest_to
 from infomax.progress import Progress, silent
 
 EXACT_NODES = 50_000
 """Up to this number of nodes an exact search for one node takes milliseconds."""
-RECALL_NEIGHBOURS = 10
-"""The recall is the share of so many exact neighbours that the index finds ..."""
 RECALL_NODES = 400
-"""... of so many sampled nodes."""
+"""Sampled nodes on whose neighbours the recall of an index is measured."""
+RECALL_NEIGHBOURS = 10
+"""Exact neighbours of each, of which the recall is the share that the index finds."""
 TARGET_RECALL = 0.95
 """Lists are added to a search until it has this recall."""
 FITTED_PER_LIST = 64
 """Nodes per list to which k-means, which makes the lists, is fitted."""
 KMEANS_ROUNDS = 6
+"""Rounds of k-means."""
 NODES_PER_SEARCH = 1 << 14
+"""Nodes whose neighbours are searched at a time."""
 
 
 @dataclass(frozen=True, eq=False)
-class NeighbourIndex(Searched):
+class NeighbourIndex(SearchableVectors):
     """Vectors in lists of similar ones, of which only the nearest lists are searched.
 
     Shapes:
@@ -51,8 +53,8 @@ class NeighbourIndex(Searched):
         lists, recall = build(embeddings.vectors)
         return cls(embeddings.vectors, embeddings.ids, embeddings.node_names, lists, recall)
 
-    def nearest(self, nodes: NDArray[Any], k: int) -> Found:
-        """As `Embeddings.nearest`, among the nodes that the index finds; their cosines are exact."""
+    def nearest(self, nodes: NDArray[Any], k: int) -> NearestNodes:
+        """As `Embeddings.nearest`, among nodes that the index finds; their cosines are exact."""
         queries, own_rows = self.queries(nodes)
         k = min(k, len(self.ids) - 1)
         return nearest_found(self.lists, self.vectors, queries, own_rows, k)
@@ -69,12 +71,12 @@ def described(lists: Any, recall: float) -> str:
 
 
 def has_faiss() -> bool:
-    """Whether an index can be built; where it cannot, a warning says that all vectors are searched, and why."""
-    installed = find_spec("faiss") is not None
-    if not installed:
+    """Whether an index can be built; if not, warn that all vectors are searched, and why."""
+    is_installed = find_spec("faiss") is not None
+    if not is_installed:
         remedy = "Install it: pip install 'infomax[search]'."
         warn(f"neighbours: without faiss all vectors are searched. {remedy}")
-    return installed
+    return is_installed
 
 
 def build(vectors: NDArray[np.float32], progress: Progress = silent) -> tuple[Any, float]:
@@ -90,12 +92,13 @@ def build(vectors: NDArray[np.float32], progress: Progress = silent) -> tuple[An
     lists.cp.max_points_per_centroid = FITTED_PER_LIST
     lists.cp.min_points_per_centroid = 1
 
-    drawn = np.random.default_rng(0).permutation(n)[: FITTED_PER_LIST * list_count]
-    lists.train(unit(vectors[np.sort(drawn)]))
+    sampled_rows = np.random.default_rng(0).permutation(n)[: FITTED_PER_LIST * list_count]
+    lists.train(unit(vectors[np.sort(sampled_rows)]))
     for block in row_blocks(vectors):
         lists.add(unit(block))
         progress(lists.ntotal, "indexing")
 
+    # More lists are searched until the recall is high enough.
     nodes, exact_cosines = exact_neighbours_of_sample(vectors)
     while True:
         recall = measure_recall(lists, vectors, nodes, exact_cosines)
@@ -126,12 +129,15 @@ def measure_recall(
     nodes: NDArray[np.int64],
     exact_cosines: NDArray[np.float32],
 ) -> float:
-    """The share of the exact nearest neighbours of sampled nodes that is found; equally near ones count alike."""
+    """The share of the exact nearest neighbours of sampled nodes that an index finds.
+
+    A node as near as the last exact neighbour counts as found, whichever node it is.
+    """
     if exact_cosines.size == 0:
         return 1.0
     k = exact_cosines.shape[1]
-    _, found_cosines = nearest_found(lists, vectors, vectors[nodes], nodes, k)
-    return float((found_cosines >= exact_cosines[:, -1:] - 1e-6).mean())
+    _, index_cosines = nearest_found(lists, vectors, vectors[nodes], nodes, k)
+    return float((index_cosines >= exact_cosines[:, -1:] - 1e-6).mean())
 
 
 def nearest_found(
@@ -140,26 +146,27 @@ def nearest_found(
     queries: NDArray[np.float32],
     own_rows: NDArray[np.int64],
     k: int,
-) -> Found:
-    """Of the nodes that an index finds nearest to queries ``[n, d]``, the rows and exact cosines ``[n, k]``.
+) -> NearestNodes:
+    """Rows and exact cosines ``[n, k]`` of the nodes that an index finds near queries ``[n, d]``.
 
-    ``own_rows`` ``[n]`` are the rows of the queries, which are left out; -1 of a query that is no node.
+    ``own_rows`` ``[n]`` are the rows of the queries, which are left out; -1 of a query that is no
+    node.
     """
     # In the order of rows, so that equally near nodes come in input order.
-    found_rows = np.sort(_search(lists, queries, k + 1)[0], axis=1)
-    similarity = np.vstack(
-        [
-            cosines(query[None], vectors[rows])
-            for query, rows in zip(queries, found_rows, strict=True)
-        ]
-    )
-    return _without_itself(own_rows, found_rows, similarity)
+    candidates = np.sort(_search(lists, queries, k + 1)[0], axis=1)
+    similarity = [
+        cosines(query[None], vectors[rows]) for query, rows in zip(queries, candidates, strict=True)
+    ]
+    return _without_itself(own_rows, candidates, np.vstack(similarity))
 
 
 def nearest_of_all(
     vectors: NDArray[np.float32], k: int, progress: Progress = silent
 ) -> tuple[NDArray[np.int64], NDArray[np.float32], str]:
-    """Rows and cosines ``[N, k]`` of the k nodes that an index finds nearest to each node, and how it searched."""
+    """Rows and cosines ``[N, k]`` of the nodes that an index finds nearest to each node.
+
+    The third value says in words how the index searched.
+    """
     lists, recall = build(vectors)
     n = len(vectors)
     k = min(k, n - 1)
@@ -167,14 +174,14 @@ def nearest_of_all(
     similarity = np.empty((n, k), np.float32)
     for first in range(0, n, NODES_PER_SEARCH):
         nodes = np.arange(first, min(first + NODES_PER_SEARCH, n))
-        found = _search(lists, vectors[nodes], k + 1)
-        neighbour_rows[nodes], similarity[nodes] = _without_itself(nodes, *found)
+        rows, row_cosines = _search(lists, vectors[nodes], k + 1)
+        neighbour_rows[nodes], similarity[nodes] = _without_itself(nodes, rows, row_cosines)
         progress(int(nodes[-1]) + 1, "neighbours", n)
     return neighbour_rows, similarity, described(lists, recall)
 
 
-def _search(lists: Any, queries: NDArray[np.float32], k: int) -> Found:
-    """The rows and cosines ``[n, k]`` of the nodes that are found nearest to queries ``[n, d]``; k is at most N."""
+def _search(lists: Any, queries: NDArray[np.float32], k: int) -> NearestNodes:
+    """Rows and cosines ``[n, k]`` of the nodes nearest to queries ``[n, d]``; k is at most N."""
     faiss = library("faiss", "search", "neighbours")
     directions = np.ascontiguousarray(unit(queries))
     similarity, rows = lists.search(directions, k)
@@ -191,8 +198,8 @@ def _search(lists: Any, queries: NDArray[np.float32], k: int) -> Found:
 
 def _without_itself(
     own_rows: NDArray[np.int64], rows: NDArray[np.int64], similarity: NDArray[np.float32]
-) -> Found:
-    """The k nearest of k + 1 rows and cosines that were found for each node ``[n]``, the nearest first."""
+) -> NearestNodes:
+    """Of k + 1 rows and cosines for each node ``[n]`` the k nearest others, the nearest first."""
     below_every_cosine = -2
     similarity[rows == own_rows[:, None]] = below_every_cosine
     best = np.argsort(-similarity, axis=1, kind="stable")[:, :-1]

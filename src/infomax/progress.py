@@ -20,7 +20,7 @@ class Progress(Protocol):
     """A callback for work in steps."""
 
     def __call__(self, done: int, note: str = "", total: int | None = None) -> None:
-        """Called when ``done`` steps are done, of ``total`` if that is known; ``note`` says what they are."""
+        """Called when ``done`` steps of ``total``, if known, are done; ``note`` names them."""
 
 
 def silent(done: int, note: str = "", total: int | None = None) -> None:
@@ -28,29 +28,40 @@ def silent(done: int, note: str = "", total: int | None = None) -> None:
 
 
 def followed(
-    things: Iterable[T], progress: Progress, note: str, total: int, every: int = 1000
+    items: Iterable[T], progress: Progress, note: str, total: int, every: int = 1000
 ) -> Iterator[T]:
-    """Iterate over things; ``progress`` is told how many are done, once per ``every`` things."""
-    for done, thing in enumerate(things):
-        if not done % every:
+    """Iterate over items, and report how many are done once per ``every`` items."""
+    for done, item in enumerate(items):
+        if done % every == 0:
             progress(done, note, total)
-        yield thing
+        yield item
 
 
-def part(progress: Progress, first: int, length: int, name: str, whole: int) -> Progress:
-    """The progress of a part of the work, such as a row of a table: it is ``length`` of ``whole`` steps."""
+def progress_of_part(
+    progress: Progress, first: int, length: int, name: str, all_steps: int
+) -> Progress:
+    """The callback for a part of some work, such as a row of a table.
 
-    def within(done: int, note: str = "", total: int | None = None) -> None:
-        progress(first + length * done // (total or 1), name, whole)
+    Args:
+        progress: the callback of all the work.
+        first: the step of all the work at which the part begins.
+        length: the steps of all the work that the part takes.
+        name: what the part is.
+        all_steps: the steps of all the work.
+    """
 
-    within(0)
-    return within
+    def report(done: int, note: str = "", total: int | None = None) -> None:
+        progress(first + length * done // (total or 1), name, all_steps)
+
+    report(0)
+    return report
 
 
 class Bar:
-    """A bar on a terminal or in a notebook, from when its length is known; it leaves nothing behind on a terminal.
+    """A bar on a terminal or in a notebook, from when its length is known.
 
-    In a log, where it cannot be drawn again, nothing is drawn.
+    It leaves nothing behind on a terminal. In a log, where it cannot be drawn again, nothing is
+    drawn.
     """
 
     def __init__(self, title: str, total: int | None, console: Console) -> None:
@@ -70,22 +81,22 @@ class Bar:
             transient=True,
         )
         self.bar.add_task(title, total=total, note="")
-        self.picture: Any = None  # of a notebook
-        self.drawn = -math.inf
+        self.notebook_output: Any = None
+        self.drawn_at = -math.inf
 
     def __enter__(self) -> Self:
         self._draw(self.total)
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+    def __exit__(self, exception_type: type[BaseException] | None, *_: object) -> None:
         if self.console.is_jupyter:
-            self.drawn = -math.inf
+            self.drawn_at = -math.inf  # the last picture is drawn, however soon
             self._draw(self.bar.tasks[0].total)
         elif self.console.is_terminal:  # a bar that never started would end in an empty line
             self.bar.stop()
 
-    def at(self, done: int, note: str = "", total: int | None = None) -> None:
-        """Show that ``done`` things are done; a ``total`` that was not known before may be given here."""
+    def update(self, done: int, note: str = "", total: int | None = None) -> None:
+        """Show that ``done`` steps are done; a ``total`` may become known with any step."""
         task = self.bar.tasks[0]
         # `Progress.update` would forget the speed, and so the time left, with each new total.
         task.total = self.total if total is None else total
@@ -99,22 +110,27 @@ class Bar:
             self.bar.start()
 
     def _draw_in_notebook(self) -> None:
-        """Draw one output that is replaced now and then; rich's own way needs another package, ipywidgets."""
+        """Replace one output now and then; rich's own way needs another package, ipywidgets."""
         from IPython.display import display
 
-        if time.monotonic() - self.drawn < REDRAW_SECONDS:
+        if time.monotonic() - self.drawn_at < REDRAW_SECONDS:
             return
-        self.drawn = time.monotonic()
+        self.drawn_at = time.monotonic()
         table = self.bar.make_tasks_table(self.bar.tasks)
-        if self.picture is None:
-            self.picture = display(table, display_id=True)
+        if self.notebook_output is None:
+            self.notebook_output = display(table, display_id=True)
         else:
-            self.picture.update(table)
+            self.notebook_output.update(table)
 
 
-def position(training: Any) -> tuple[int, str, int]:
-    """How far a `Training` is: epochs done, a note with its loss, and the epochs it takes if the loss falls no more."""
-    notes = [f"loss {training.history[-1].loss:.4f}"] if training.history else []
+def training_position(training: Any) -> tuple[int, str, int]:
+    """How far a `Training` is: epochs done, a note with its loss, and the epochs that it takes.
+
+    With a patience, those are the epochs that it takes if the loss falls no more.
+    """
+    notes = []
+    if training.history:
+        notes.append(f"loss {training.history[-1].loss:.4f}")
     if training.position:
         notes.append(f"step {training.position:,} of {training.views.steps:,}")
     total = training.epochs
@@ -124,8 +140,8 @@ def position(training: Any) -> tuple[int, str, int]:
 
 
 @contextmanager
-def following(progress: bool | Callable[[Any], None]) -> Iterator[Callable[[Any], None]]:
-    """The callback of a training: yours, a bar on the terminal or in the notebook for True, or none for False."""
+def training_callback(progress: bool | Callable[[Any], None]) -> Iterator[Callable[[Any], None]]:
+    """The callback of a training: yours, one that shows a bar for True, or none for False."""
     if callable(progress):
         yield progress
     elif progress:
@@ -133,10 +149,10 @@ def following(progress: bool | Callable[[Any], None]) -> Iterator[Callable[[Any]
 
         with Bar("epochs", None, Console(stderr=True)) as bar:
 
-            def follow(training: Any) -> None:
-                done, note, total = position(training)
-                bar.at(done, note, done if training.finished else total)
+            def show_position(training: Any) -> None:
+                done, note, total = training_position(training)
+                bar.update(done, note, done if training.finished else total)
 
-            yield follow
+            yield show_position
     else:
         yield lambda training: None

@@ -8,7 +8,7 @@ from sample_graphs import random_graph
 
 from infomax import DGI
 from infomax.kernels import Adam, Backend
-from infomax.progress import position
+from infomax.progress import training_position
 from infomax.training.schedule import ConstantRate, WarmUpCosine, peak_rate
 
 
@@ -89,7 +89,9 @@ def test_a_run_by_the_papers_protocol_is_described_as_before_there_were_schedule
 def test_the_length_of_a_training_is_known_before_its_first_epoch():
     totals = []
     model = DGI(4, device="cpu")
-    model.fit(random_graph(40), progress=lambda training: totals.append(position(training)[2]))
+    model.fit(
+        random_graph(40), progress=lambda training: totals.append(training_position(training)[2])
+    )
     assert set(totals) == {200}
     assert model.health_["epochs"] == model.health_["kept_epoch"] == 200
 

@@ -75,7 +75,7 @@ def test_vectors_are_those_of_the_graph_in_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, encoder: str, changes: dict[str, bool]
 ) -> None:
     monkeypatch.setattr(engine, "BLOCK_ON_DISK", {"cpu": 50})
-    monkeypatch.setattr(tables, "BYTES", 20_000)  # several parts per block
+    monkeypatch.setattr(tables, "BYTES_PER_BLOCK", 20_000)  # several parts per block
     graph = a_graph(**changes)
     disk = folder(tmp_path / "g.graph", graph)
     assert disk.table.sparse == changes.get("sparse", False)

@@ -16,7 +16,7 @@ from infomax.estimator import build
 from infomax.kernels import Backend
 from infomax.parts.corruptions import flip_edges
 from infomax.parts.deep_graph_infomax import DeepGraphInfomax
-from infomax.progress import position
+from infomax.progress import training_position
 from infomax.training.loop import Training
 from infomax.training.presets import Preset
 from infomax.training.schedule import ConstantRate
@@ -133,7 +133,8 @@ def test_the_bar_of_a_training_has_a_total_that_it_reaches():
         told = []
         model = DGI(8, **settings, lr=0.1, device="cpu")
         model.fit(
-            random_graph(40), progress=lambda training, told=told: told.append(position(training))
+            random_graph(40),
+            progress=lambda training, told=told: told.append(training_position(training)),
         )
         totals = [total for _, _, total in told]
         assert all(done <= total <= settings["epochs"] for done, _, total in told)

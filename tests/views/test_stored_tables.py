@@ -141,7 +141,7 @@ def test_parts_take_the_memory_allowed_and_no_more(cap, expected, monkeypatch):
         "gather",
         lambda self, rows, gather=table.gather: read.append(len(rows)) or gather(rows),
     )
-    monkeypatch.setattr("infomax.views.stored.BYTES", most * 4 * 4)
+    monkeypatch.setattr("infomax.views.stored.BYTES_PER_BLOCK", most * 4 * 4)
     nodes = torch.arange(len(counts))
     table.pool(read_neighbourhoods(graph, MEAN, PLAIN, cap), nodes, torch.zeros(len(nodes)))
     assert read == expected

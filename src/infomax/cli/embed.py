@@ -19,7 +19,7 @@ from infomax.errors import InputError, format_count
 from infomax.io.column_names import format_list
 
 if TYPE_CHECKING:
-    from infomax.embeddings import Embeddings, Searched
+    from infomax.embeddings import Embeddings, SearchableVectors
     from infomax.estimator import DGI
     from infomax.graphs.graph import Graph
     from infomax.io.database.writing import VectorTable
@@ -309,7 +309,7 @@ def _save(embeddings: Embeddings, out: Path) -> None:
     show.wrote(f"{out} ({embeddings!r})")
 
 
-def _vector_table(into: str, run: Path, embeddings: Searched) -> VectorTable:
+def _vector_table(into: str, run: Path, embeddings: SearchableVectors) -> VectorTable:
     """The table of a database for the vectors of a run."""
     from infomax.io.database.writing import VectorTable, key_columns, parse_destination
     from infomax.training.runs import check, schema_of

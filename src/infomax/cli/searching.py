@@ -16,7 +16,7 @@ from infomax.arrays.blocks import require_room
 from infomax.arrays.links import linked_rows
 from infomax.arrays.parquet_columns import IDS_PER_BLOCK
 from infomax.cli.runs import vectors
-from infomax.embeddings import Embeddings, Searched, StoredEmbeddings, rows_of
+from infomax.embeddings import Embeddings, SearchableVectors, StoredEmbeddings, rows_of
 from infomax.errors import InputError, SeveralNodesError, shorten
 from infomax.io import text
 from infomax.io.column_names import matching_type
@@ -64,8 +64,8 @@ class Search:
             None where that does not count.
     """
 
-    searched: Searched
-    queries: Searched
+    searched: SearchableVectors
+    queries: SearchableVectors
     nodes: list[str]
     linked: sparse.csr_array | None = None
     popularity: NDArray[np.float64] | None = None
@@ -104,7 +104,7 @@ class Search:
                 popularity=popularity if popular_first else None,
             )
 
-        searched: Searched
+        searched: SearchableVectors
         if has_parts(query_run):
             searched = StoredEmbeddings.open(query_run)
         elif query_run.is_file():
@@ -222,7 +222,7 @@ def _in_blocks(
         yield Nearest(rows, neighbours[rows], cosines[rows])
 
 
-def _ids_and_names(searched: Searched) -> tuple[NDArray[Any], NDArray[Any] | None]:
+def _ids_and_names(searched: SearchableVectors) -> tuple[NDArray[Any], NDArray[Any] | None]:
     names = None if searched.node_names is None else searched.node_names[:]
     return searched.ids[:], names
 
@@ -397,7 +397,7 @@ def _positions(run: Path, nodes: Sequence[str], device: str) -> Embeddings:
     return Embeddings(positions, embeddings.ids[rows], names)
 
 
-def with_parts(searched: Searched) -> Embeddings:
+def with_parts(searched: SearchableVectors) -> Embeddings:
     """The vectors, if they are in memory and have parts; else --why is refused."""
     if isinstance(searched, Embeddings) and searched.parts:
         return searched
@@ -405,7 +405,7 @@ def with_parts(searched: Searched) -> Embeddings:
     raise InputError("--why", "vectors of several parts, in memory", found, "Leave it out.")
 
 
-def _vectors_of_run(run: Path, nodes: Sequence[str], device: str) -> Searched:
+def _vectors_of_run(run: Path, nodes: Sequence[str], device: str) -> SearchableVectors:
     """The vectors of a run. Those of a graph folder are written into the run folder once."""
     runs.check(run)
     graph = runs.read_training_graph(run)

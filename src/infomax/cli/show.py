@@ -13,7 +13,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from infomax.errors import InputWarning, visible
-from infomax.progress import Bar, position
+from infomax.progress import Bar, training_position
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -117,7 +117,7 @@ class Steps(Bar):
 
     def at(self, done: int, note: str = "", total: int | None = None) -> None:
         """Show that ``done`` things are done; a ``total`` that was not known before may be given here."""
-        super().at(done, note, total)
+        super().update(done, note, total)
         is_due = time.monotonic() - self.last_line_time > LOG_SECONDS
         if self.console.is_terminal or not is_due:
             return
@@ -152,12 +152,12 @@ def training_progress(title: str, resume: str = "", total: int | None = None) ->
 
     def follow(training: Training) -> None:
         nonlocal has_ended
-        done, note, total = position(training)
+        done, note, total = training_position(training)
         if training.finished:
             # Positions of a large graph take longer than the training, without another pause.
             note = f"{note}, now positions and vectors"
             total = done
-        steps.at(done, note, total)
+        steps.update(done, note, total)
         if received_signal:
             message = f"stopped after epoch {len(training.history)}. {resume}"
             raise KeyboardInterrupt(message.rstrip())

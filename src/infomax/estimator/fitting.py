@@ -26,7 +26,7 @@ from infomax.kernels.device import choose_device
 from infomax.kernels.initialisation import seeded
 from infomax.kernels.ranks import Ranks
 from infomax.parts.methods import Model
-from infomax.progress import following
+from infomax.progress import training_callback
 from infomax.training import runs
 from infomax.training.loop import Training
 from infomax.training.presets import Preset
@@ -105,7 +105,7 @@ def fit_model(request: FitRequest, progress: bool | Pause = False) -> FittedMode
     ranks = Ranks.current()
     shown = progress if callable(progress) else progress and ranks.rank == 0
     device = choose_device(request.device)
-    with following(shown) as follow, seeded(request.seed, device), ExitStack() as run_lock:
+    with training_callback(shown) as follow, seeded(request.seed, device), ExitStack() as run_lock:
         with ranks.together():
             if request.run_folder is not None and ranks.rank == 0:
                 run_lock.enter_context(runs.locked(request.run_folder))

@@ -306,12 +306,12 @@ class Graph(Record):
             )
         )
 
-    def to_frames(self, kind: str = "pandas") -> tuple[Any, Any]:
+    def to_frames(self, library: str = "pandas") -> tuple[Any, Any]:
         """The edges and the nodes as two frames of "pandas", "polars" or "arrow", which `from_frames` reads back.
 
         Of several types of nodes, a frame for each relation and one for each type.
         """
-        return write_frames(self, kind)
+        return write_frames(self, library)
 
     def save(self, path: str | Path, progress: Progress = silent) -> None:
         """Write the graph under a name that `infomax.read_graph` reads: the extension tells the format.

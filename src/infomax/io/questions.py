@@ -53,12 +53,12 @@ class Answers:
         questions = format_count(len(self.vectors), "question")
         return f"Answers({questions}, {format_count(len(self.names), 'column')})"
 
-    def to_frame(self, kind: str = "pandas") -> Any:
+    def to_frame(self, library: str = "pandas") -> Any:
         """A frame of the questions with a column for each number of the vectors, by its name.
 
         A name that a column of the questions has gets ``_`` at its end.
         """
-        return _from_arrow(self.with_columns(), kind)
+        return _from_arrow(self.with_columns(), library)
 
     def save(self, path: str | Path) -> None:
         """Write the questions with their vectors: .parquet (a column ``vector``), .csv or .tsv (columns by name)."""

@@ -26,8 +26,7 @@ from infomax.evaluation.splits import Splits, encode_labels
 from infomax.kernels import Backend
 from infomax.kernels.device import choose_device
 from infomax.parts.vectors import PAPER
-from infomax.progress import Progress, followed, silent
-from infomax.progress import part as part_of
+from infomax.progress import Progress, followed, progress_of_part, silent
 from infomax.reports.compared_vectors import untrained
 from infomax.reports.comparison import mean_over
 from infomax.training.verdict import words
@@ -139,12 +138,14 @@ def analyse(
     positive_points = project(
         pairs.positives,
         seed=seed,
-        progress=part_of(progress, 0, STEPS_PER_PROJECTION, f"{method} of DGI", step_count),
+        progress=progress_of_part(
+            progress, 0, STEPS_PER_PROJECTION, f"{method} of DGI", step_count
+        ),
     )
     negative_points = project(
         pairs.negatives,
         seed=seed,
-        progress=part_of(
+        progress=progress_of_part(
             progress,
             STEPS_PER_PROJECTION,
             STEPS_PER_PROJECTION,

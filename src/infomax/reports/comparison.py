@@ -19,7 +19,7 @@ from infomax.evaluation.results import PrintedScore, Row, score_text, summarise
 from infomax.evaluation.splits import SPLIT_PARTS, Splits, encode_labels, is_labelled
 from infomax.graphs.graph import Graph
 from infomax.kernels.device import choose_device
-from infomax.progress import Progress, part, silent
+from infomax.progress import Progress, progress_of_part, silent
 from infomax.reports.compared_vectors import (
     AVERAGED,
     EDGES,
@@ -107,7 +107,7 @@ def compare(
     def score(compared: ComparedVectors) -> None:
         """Score vectors as the next row, which has taken the time since the last one."""
         nonlocal began
-        row_progress = part(
+        row_progress = progress_of_part(
             progress,
             STEPS_PER_ROW * len(rows),
             STEPS_PER_ROW,

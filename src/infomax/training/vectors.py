@@ -81,7 +81,7 @@ def embed_some(
     ):
         node_count = sum(nodes.num_nodes for nodes in graph.nodes.values())
         bytes_per_node = max(nodes.table.bytes_to_load(1) for nodes in graph.nodes.values())
-        most_nodes = min(SHARE * node_count, 4 * memory.BYTES / max(bytes_per_node, 1))
+        most_nodes = min(SHARE * node_count, 4 * memory.BYTES_PER_BLOCK / max(bytes_per_node, 1))
         backend = Backend.of_embedding(choose_device(device), len(rows) * recipe.encoder.out_dim)
         given_rows = {name: part[rows] for name, part in (given or {}).items()}
         vectors = embed_near(recipe, graph, rows, backend, given_rows, most_nodes)

@@ -16,7 +16,7 @@ from infomax.io.record import Record
 from infomax.kernels import Backend
 from infomax.kernels.random import Permutation
 from infomax.kernels.ranks import Portion
-from infomax.memory import BYTES
+from infomax.memory import BYTES_PER_BLOCK
 from infomax.views.neighbourhoods import Hops, KnownRows, Neighbourhoods, as_matrix, neighbourhoods
 from infomax.views.operands import Products, SparseOperand, multiply
 from infomax.views.propagation import NEIGHBOURS, Normalisation, Rule
@@ -302,7 +302,7 @@ class RowsView:
 
 
 def _room_for_means(
-    graph: Record, paths: Paths, widths: Mapping[str, int], most_bytes: int = BYTES
+    graph: Record, paths: Paths, widths: Mapping[str, int], most_bytes: int = BYTES_PER_BLOCK
 ) -> dict[str, KnownRows]:
     """Memory for means of the last steps of paths, at most so many bytes.
 

@@ -18,7 +18,7 @@ from infomax.arrays.table import FeatureTable, SparseRows
 from infomax.kernels import Backend
 from infomax.kernels.host import on_one_thread
 from infomax.kernels.random import Permutation
-from infomax.memory import BYTES
+from infomax.memory import BYTES_PER_BLOCK
 from infomax.views.neighbourhoods import KnownRows, Neighbourhoods
 from infomax.views.operands import SparseOperand, tensors, to_gather
 
@@ -145,13 +145,13 @@ class StoredTable:
     def _pool_parts(
         self, graph: Neighbourhoods, nodes: Tensor, offsets: Tensor, permutation: Permutation | None
     ) -> Tensor:
-        """As `pool`, in parts that fit into `BYTES`.
+        """As `pool`, in parts that fit into `BYTES_PER_BLOCK`.
 
         A part reads each row on disk once, in ascending order.
         """
         degrees = graph.starts[nodes + 1] - graph.starts[nodes]
         row_lengths = degrees.clamp(max=graph.cap) + 1
-        if len(nodes) > 1 and 4 * self.shape[1] * int(row_lengths.sum()) > BYTES:
+        if len(nodes) > 1 and 4 * self.shape[1] * int(row_lengths.sum()) > BYTES_PER_BLOCK:
             halves = zip(nodes.tensor_split(2), offsets.tensor_split(2), strict=True)
             return torch.cat([self._pool_parts(graph, *half, permutation) for half in halves])
 
