@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -24,13 +25,17 @@ from infomax.errors import InputError, format_count, format_location
 from infomax.memory import format_size
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
     from infomax.graphs.graph import Graph
     from infomax.io.encoding.column import Column
     from infomax.io.record import Record
+
+MOST_DESCRIBED_TYPES = 3
+"""Of more types of nodes, columns and paths are shown of those that --type names."""
+MOST_RELATIONS = 14
+"""Of more relations, those with most edges are shown."""
+COLUMN_HEADINGS = ("column", "type", "distinct", "missing", "becomes")
 
 datasets = typer.Typer(
     help="List the data sets that infomax knows, or download one.", invoke_without_command=True
@@ -51,7 +56,7 @@ def info(
     check: Annotated[
         bool, typer.Option("--check", help="Read a graph folder and compare its hashes first.")
     ] = False,
-    kinds: Annotated[
+    node_types: Annotated[
         list[str] | None,
         option("NAME", "Of several types of nodes, describe this one. May be repeated.", "--type"),
     ] = None,
@@ -76,29 +81,34 @@ def info(
             remedy = "Other graphs are checked when they are read."
             raise InputError(graph, "a graph folder, for --check", "none", remedy)
         check_folder(Path(graph))
+
+    # A run has its graph as it was read, without the edges that were dropped.
     run = runs.first_in(Path(graph))
-    trained = (run / runs.CONFIG).exists()  # a run has its graph without what was dropped
-    if trained:
+    is_run = (run / runs.CONFIG).exists()
+    if is_run:
         _refuse_choices(graph, nodes, labels, directed, tables)
-        found = runs.read_training_graph(run)
+        opened_graph = runs.read_training_graph(run)
     else:
-        if not kinds and schema is None and nodes is None and _is_database(graph, labels, tables):
+        # A database is described by its tables, from which no graph need be made.
+        asks_for_graph = node_types or schema is not None or nodes is not None
+        if not asks_for_graph and _show_database(graph, labels, tables):
             return
-        found = open_graph(graph, labels, directed, tables, nodes=nodes)
+        opened_graph = open_graph(graph, labels, directed, tables, nodes=nodes)
+
     if schema is not None:
-        _write_schema(found, graph, schema)
+        _write_schema(opened_graph, graph, schema)
         return
-    if found.types:
-        _show_types(graph, found, trained, kinds or ())
-    elif kinds:
+    if opened_graph.types:
+        _show_types(graph, opened_graph, node_types or (), is_run=is_run)
+        return
+    if node_types:
         raise InputError("--type", "a graph of several types of nodes", "one type")
-    else:
-        rows = {
-            "files": "all as they were written" if check else "",
-            **_described(found, trained, dim),
-        }
-        show.table(graph, ("", ""), ((name, text) for name, text in rows.items() if text))
-        _show_columns(found)
+    rows = {}
+    if check:
+        rows["files"] = "all as they were written"
+    rows |= _graph_rows(opened_graph, dim, is_run=is_run)
+    show.table(graph, ("", ""), rows.items())
+    _show_columns(opened_graph)
 
 
 def _refuse_choices(
@@ -106,19 +116,43 @@ def _refuse_choices(
     nodes: str | None,
     labels: list[str] | None,
     directed: bool | None,
-    tables: dict[str, Any],
+    tables: Mapping[str, Any],
 ) -> None:
-    """Refuse choices about tables where a run is described, whose graph was read when it was trained."""
-    requested = [f"--{name.replace('_', '-')}" for name in tables]
+    """Refuse choices about tables beside a run, whose tables were read when it was trained."""
+    requested_options = []
     if nodes is not None:
-        requested.insert(0, "NODES")
+        requested_options.append("NODES")
+    requested_options += [f"--{name.replace('_', '-')}" for name in tables]
     if labels:
-        requested.append("--labels")
+        requested_options.append("--labels")
     if directed is not None:
-        requested.append("--directed/--undirected")
-    if requested:
+        requested_options.append("--directed/--undirected")
+    if requested_options:
         remedy = "Leave it out, or describe the tables: infomax info GRAPH."
-        raise InputError(run, "no choices about tables beside a run", requested[0], remedy)
+        expected = "no choices about tables beside a run"
+        raise InputError(run, expected, requested_options[0], remedy)
+
+
+def _show_database(name: str, labels: list[str] | None, table_choices: Mapping[str, Any]) -> bool:
+    """Print what the tables of a database become. Returns whether the name is that of a database.
+
+    Choices that train would refuse are refused, and warnings of train are given.
+    """
+    from infomax.io.columns import Columns
+    from infomax.io.database import is_database, read_tables
+    from infomax.io.database.graph_tables import graph_tables
+    from infomax.io.database.in_words import HEADINGS, closing_lines, drawing, table_rows
+
+    columns = Columns.of(labels or (), **table_choices)
+    if not is_database(name, columns.text_format):
+        return False
+    snapshot = read_tables(name, columns)
+    graph_tables(snapshot, columns)
+    rows = table_rows(snapshot, table_choices.get("as_of"))
+    show.out.print("\n".join(drawing(snapshot)))
+    show.table(snapshot.location, HEADINGS, rows)
+    show.out.print("\n".join(closing_lines(snapshot)))
+    return True
 
 
 def _write_schema(graph: Graph, name: str, path: Path) -> None:
@@ -132,193 +166,192 @@ def _write_schema(graph: Graph, name: str, path: Path) -> None:
     show.wrote(f"{path} ({count}); to obey it: infomax train {name} --schema {path} --out RUN")
 
 
-def _described(graph: Graph, trained: bool, dim: int) -> dict[str, str]:
-    """What to show of a graph of one type of nodes, by name; "" for what does not apply."""
+def _graph_rows(graph: Graph, dim: int, *, is_run: bool) -> dict[str, str]:
+    """What is shown of a graph of one type of nodes, by name."""
     import numpy as np
 
-    from infomax.arrays.resemblance import in_words, resemblance
-    from infomax.arrays.structural_features import describe_structural_features
     from infomax.memory import training_bytes
 
-    degree = graph.degrees()
-    generated = describe_structural_features(graph.feature_names)
     rows = {}
     if graph.groups is not None:
         sizes = np.unique(graph.groups, return_counts=True)[1]
         rows["graphs"] = f"{len(sizes):,}, of {sizes.min():,} to {sizes.max():,} nodes"
     rows["nodes"] = f"{graph.num_nodes:,}"
-    kind = (" (directed)" if graph.directed else "") + (", weighted" if graph.weighted else "")
-    rows["edges"] = f"{graph.num_edges:,}{kind}"
-    rows["edges held out"] = "" if graph.held_out is None else f"{graph.held_out.shape[1]:,}"
-    rows["edges run from, to"] = ", ".join(graph.edge_columns or ())
-    rows["features"] = generated
-    if not generated:
-        stored = "sparse" if graph.table.sparse else "dense"
-        filled = graph.table.statistics.nonzero_count
-        rows["features"] = (
-            f"{graph.num_features:,}, {stored}, {filled / graph.num_nodes:.1f} non-zero per node"
-        )
-        rows["features of neighbours"] = in_words(
-            resemblance(graph.table, graph.edges, graph.scaler())
-        )
+    rows["edges"] = f"{graph.num_edges:,}"
+    if graph.directed:
+        rows["edges"] += " (directed)"
+    if graph.weighted:
+        rows["edges"] += ", weighted"
+    if graph.held_out is not None:
+        rows["edges held out"] = f"{graph.held_out.shape[1]:,}"
+    if graph.edge_columns:
+        rows["edges run from, to"] = ", ".join(graph.edge_columns)
+    rows |= _feature_rows(graph)
+
+    degrees = graph.degrees()
     rows["degree: mean, median, highest"] = (
-        f"{degree.mean():.2f}, {int(np.median(degree))}, {int(degree.max()):,}"
+        f"{degrees.mean():.2f}, {int(np.median(degrees))}, {int(degrees.max()):,}"
     )
-    rows["isolated nodes"] = f"{int((degree == 0).sum()):,}"
-    rows["edges dropped"] = "" if trained else _dropped(graph)
-    rows["labels"] = (
-        ", ".join(f"{name} ({_classes(column)})" for name, column in graph.labels.items()) or "none"
-    )
-    rows["split"] = (
-        ", ".join(f"{name} {int(mask.sum()):,}" for name, mask in graph.splits.items()) or "none"
-    )
-    rows[f"memory to train, dim {dim}"] = (
-        f"about {format_size(training_bytes(graph, dim))}, plus that of Python and torch"
-    )
+    rows["isolated nodes"] = f"{int((degrees == 0).sum()):,}"
+    if not is_run:
+        rows["edges dropped"] = _dropped_edges(graph)
+
+    labels = [f"{name} ({_class_count(column)})" for name, column in graph.labels.items()]
+    rows["labels"] = ", ".join(labels) or "none"
+    rows["split"] = _split_sizes(graph) or "none"
+    size = format_size(training_bytes(graph, dim))
+    rows[f"memory to train, dim {dim}"] = f"about {size}, plus that of Python and torch"
     return rows
 
 
-def _show_columns(source: Record) -> None:
+def _feature_rows(graph: Graph) -> dict[str, str]:
+    """What is shown of the features of a graph, by name."""
+    from infomax.arrays.resemblance import in_words, resemblance
+    from infomax.arrays.structural_features import describe_structural_features
+
+    structural_features = describe_structural_features(graph.feature_names)
+    if structural_features:
+        return {"features": structural_features}
+    storage = "sparse" if graph.table.sparse else "dense"
+    nonzero_per_node = graph.table.statistics.nonzero_count / graph.num_nodes
+    features = f"{graph.num_features:,}, {storage}, {nonzero_per_node:.1f} non-zero per node"
+    resembling = resemblance(graph.table, graph.edges, graph.scaler())
+    return {"features": features, "features of neighbours": in_words(resembling)}
+
+
+def _split_sizes(graph: Record) -> str:
+    """``train 140, test 1,000``."""
+    return ", ".join(f"{name} {int(mask.sum()):,}" for name, mask in graph.splits.items())
+
+
+def _dropped_edges(graph: Record) -> str:
+    """How many rows of edge tables are no edges, by the reason."""
+    repeated = "their weights add up" if graph.weighted else "--weight count would count them"
+    reasons = {
+        "self_loops": "self-loops",
+        "duplicates": f"duplicates ({repeated})",
+        "zero_weights": "of weight 0",
+    }
+    counts = [f"{count:,} {reasons[name]}" for name, count in graph.dropped.items() if count]
+    return ", ".join(counts) or "none"
+
+
+def _class_count(column: NDArray[Any]) -> str:
+    """The number of classes of a label ``[N]``, or of labels ``[N, C]``."""
+    if column.ndim == 2:
+        return f"{format_count(column.shape[1], 'label')}, several per node"
+    return format_count(len(set(column.tolist()) - {"", None, -1}), "class")
+
+
+def _show_columns(record: Record) -> None:
     """Print what the columns of a node table are and become; nothing of a wide table of numbers."""
-    from infomax.arrays.structural_features import structural_features_named
+    from infomax.reports.columns import describe_columns
 
-    encoding = source.encoding
+    encoding = describe_columns(record)
     if encoding is None:
-        if structural_features_named(source.feature_names) or source.num_features > _MOST_COLUMNS:
-            return
-        import pyarrow as pa
-
-        from infomax.arrays.sparsity import dense
-        from infomax.io.encoding.survey import Survey
-
-        survey = Survey(source.feature_names, {}, list(source.labels))
-        block = dense(source.table[:_MOST_ROWS])
-        survey.add(
-            dict(zip(source.feature_names, map(pa.array, block.T), strict=True)),
-            lambda row, name: name,
-        )
-        encoding = survey.finish()[0]
+        return
+    title = "Columns"
+    if record.node_type:
+        title = f"Columns of {record.node_type}"
     rows = [_column_row(column, encoding.name_column) for column in encoding.columns]
-    show.table("Columns" + (f" of {source.node_type}" if source.node_type else ""), _HEADINGS, rows)
+    show.table(title, COLUMN_HEADINGS, rows)
     for column in encoding.columns:
         if column.note:
             show.out.print(f"warning{format_location('', column=column.name)}: {column.note}.")
 
 
-_MOST_COLUMNS, _MOST_ROWS = 50, 1 << 17
-"""Of a table of numbers more columns are not told, and more rows are not looked at."""
-_MOST_TYPES, _MOST_RELATIONS = 3, 14
-"""Of more types, columns and paths are told when they are asked for; of relations, those with most edges."""
-_HEADINGS = ("column", "kind", "distinct", "missing", "becomes")
-
-
-def _column_row(column: Column, called: str | None) -> tuple[str, ...]:
-    """A row of the table of columns; ``called`` is the one of names."""
-    becomes = []
+def _column_row(column: Column, name_column: str | None) -> tuple[str, ...]:
+    """The cells about a column; ``name_column`` is the one that holds the names of nodes."""
+    uses = []
     if column.feature_names:
         count = format_count(len(column.feature_names), "feature")
-        becomes.append(f"{count}: {', '.join(column.feature_parts)}")
-    if column.name == called:
-        becomes.append("the names of nodes")
+        uses.append(f"{count}: {', '.join(column.feature_parts)}")
+    if column.name == name_column:
+        uses.append("the names of nodes")
     distinct = "many" if column.distinct is None else f"{column.distinct:,}"
     return (
         column.name,
         column.column_type,
         distinct,
         f"{column.missing:,}",
-        "; ".join(becomes) or "nothing",
+        "; ".join(uses) or "nothing",
     )
 
 
-def _dropped(graph: Record) -> str:
-    """How many rows of edge tables are no edges of their own, by the reason, and what those that repeat one do."""
-    repeated = "their weights add up" if graph.weighted else "--weight count would count them"
-    told = {
-        "self_loops": "self-loops",
-        "duplicates": f"duplicates ({repeated})",
-        "zero_weights": "of weight 0",
-    }
-    return (
-        ", ".join(f"{count:,} {told[name]}" for name, count in graph.dropped.items() if count)
-        or "none"
-    )
+def _show_types(
+    title: str,
+    graph: Graph,
+    requested_types: Sequence[str],
+    *,
+    is_run: bool,
+    most_described: int = MOST_DESCRIBED_TYPES,
+) -> None:
+    """Print the types of nodes of a graph and the relations between them.
 
-
-def _is_database(name: str, labels: list[str] | None, columns: dict[str, Any]) -> bool:
-    """Whether a name is that of a database; then what its tables become is printed.
-
-    Choices that train would refuse are refused, and what it would warn of is said.
+    Paths and columns are printed of the types that a person named, or of all where they are few.
     """
-    from infomax.io.columns import Columns
-    from infomax.io.database import is_database, read_tables
-    from infomax.io.database.graph_tables import graph_tables
-    from infomax.io.database.in_words import HEADINGS, closing_lines, drawing, table_rows
+    graph_by_type = graph.by_type()
+    described_types: dict[str, Graph] = {}
+    if requested_types:
+        described_types = {name: graph.target(name) for name in requested_types}
+    elif len(graph_by_type) <= most_described:
+        described_types = dict(graph_by_type)
 
-    choices = Columns.of(labels or (), **columns)
-    if not is_database(name, choices.text_format):
-        return False
-    snapshot = read_tables(name, choices)
-    graph_tables(snapshot, choices)
-    rows = table_rows(snapshot, columns.get("as_of"))
-    show.out.print("\n".join(drawing(snapshot)))
-    show.table(snapshot.location, HEADINGS, rows)
-    show.out.print("\n".join(closing_lines(snapshot)))
-    return True
+    rows = [_type_row(node_type, of_type) for node_type, of_type in graph_by_type.items()]
+    headings = ("type", "nodes", "features", "labels", "edges per node", "isolated")
+    show.table(title, headings, rows)
+    _show_relations(graph)
+
+    for node_type, of_type in graph_by_type.items():
+        if node_type in described_types:
+            _show_split_and_paths(node_type, of_type)
+    if not is_run:
+        show.out.print(f"edges dropped: {_dropped_edges(graph)}")
+    if not described_types:
+        show.out.print("The columns of a type, and the paths from it: --type NAME")
+    for of_type in described_types.values():
+        _show_columns(of_type)
 
 
-def _show_types(title: str, graph: Graph, trained: bool, chosen: Sequence[str]) -> None:
-    """Print the types of nodes of a graph and the relations between them; paths and columns of a few types."""
+def _type_row(node_type: str, graph: Graph) -> tuple[str, ...]:
+    """The cells about a type, of the graph as seen from the type."""
     from infomax.arrays.structural_features import structural_features_named
 
-    types = graph.by_type()
+    degrees = graph.degrees()
+    labels = [f"{name} ({_class_count(column)})" for name, column in graph.labels.items()]
+    return (
+        node_type,
+        f"{graph.num_nodes:,}",
+        structural_features_named(graph.feature_names) or f"{graph.num_features:,}",
+        ", ".join(labels),
+        f"{degrees.mean():.2f}",
+        f"{int((degrees == 0).sum()):,}",
+    )
+
+
+def _show_relations(graph: Graph, most_relations: int = MOST_RELATIONS) -> None:
+    """Print the relations of a graph, the largest first."""
     rows = []
-    lines = []
-    described = {kind: graph.target(kind) for kind in chosen} or (
-        types if len(types) <= _MOST_TYPES else {}
-    )
-    for kind, one in types.items():
-        degree = one.degrees()
-        labels = (f"{name} ({_classes(column)})" for name, column in one.labels.items())
-        features = structural_features_named(one.feature_names) or f"{one.num_features:,}"
-        isolated = f"{int((degree == 0).sum()):,}"
-        rows.append(
-            (
-                kind,
-                f"{one.num_nodes:,}",
-                features,
-                ", ".join(labels),
-                f"{degree.mean():.2f}",
-                isolated,
-            )
-        )
-        if kind not in described:
-            continue
-        if one.splits:
-            masks = ", ".join(f"{name} {int(mask.sum()):,}" for name, mask in one.splits.items())
-            lines.append(f"split of {kind}: {masks}")
-        try:
-            lines.append(f"paths from {kind}, up to 2 steps: {', '.join(one.paths())}")
-        except InputError as error:
-            lines.append(str(error))
-    show.table(title, ("type", "nodes", "features", "labels", "edges per node", "isolated"), rows)
-    arrows = (
-        (one, ">" if one.directed else "─")
-        for one in sorted(graph.relations, key=lambda one: -one.edges.count)
-    )
-    drawn = [
-        (f"{one.source} ─ {one.name} ─{end} {one.target}", f"{one.edges.count:,}")
-        for one, end in arrows
-    ]
-    left = [(f"{len(drawn) - _MOST_RELATIONS} more", "")] if len(drawn) > _MOST_RELATIONS else []
-    show.table("", ("relation", "edges"), [*drawn[:_MOST_RELATIONS], *left])
-    if not trained:
-        lines.append(f"edges dropped: {_dropped(graph)}")
-    if not described:
-        lines.append("The columns of a type, and the paths from it: --type NAME")
-    for line in lines:
-        show.out.print(line)
-    for one in described.values():
-        _show_columns(one)
+    for relation in sorted(graph.relations, key=lambda relation: -relation.edges.count):
+        arrowhead = ">" if relation.directed else "─"
+        arrow = f"{relation.source} ─ {relation.name} ─{arrowhead} {relation.target}"
+        rows.append((arrow, f"{relation.edges.count:,}"))
+    hidden_count = len(rows) - most_relations
+    if hidden_count > 0:
+        rows = [*rows[:most_relations], (f"{hidden_count} more", "")]
+    show.table("", ("relation", "edges"), rows)
+
+
+def _show_split_and_paths(node_type: str, graph: Graph) -> None:
+    if graph.splits:
+        show.out.print(f"split of {node_type}: {_split_sizes(graph)}")
+    try:
+        paths = ", ".join(graph.paths())
+    except InputError as error:
+        # No path leads from the type to others: that is worth reading, and no mistake.
+        show.out.print(str(error))
+    else:
+        show.out.print(f"paths from {node_type}, up to 2 steps: {paths}")
 
 
 @app.command(cls=Grouped)
@@ -331,8 +364,8 @@ def convert(
         str,
         option(
             "NAME",
-            "What to write: g.npz, edges.csv,nodes.csv (or .tsv, .txt, .parquet, .csv.gz), a folder "
-            "for tables (of several types also NAME.parquet), or a graph folder: NAME.graph",
+            "What to write: g.npz, edges.csv,nodes.csv (or .tsv, .txt, .parquet, .csv.gz), a "
+            "folder for tables (of several types also NAME.parquet), or a graph folder: NAME.graph",
         ),
     ],
     labels: Labels = None,
@@ -342,32 +375,30 @@ def convert(
     """Write a graph in another format."""
     from infomax.io.writing import how_to_read
 
-    found = open_graph(graph, labels, directed, tables, nodes=nodes)
-    with show.Steps("convert", found.num_nodes) as steps:
-        found.save(out, progress=steps.at)
-    if option := how_to_read(found, out):
-        show.log.print(f"To read it as a directed graph:{option}")
-    encodings = [
-        one.encoding for one in (*found.by_type().values(), found) if one.encoding is not None
-    ]
-    if encodings and Path(out).suffix.lower() not in (".npz", ".graph"):
-        names = dict.fromkeys(
-            column.name for encoding in encodings for column in encoding.feature_columns
-        )
-        kept = (
-            "not the columns. An .npz or NAME.graph also keeps how they were made, for new nodes."
-        )
+    opened_graph = open_graph(graph, labels, directed, tables, nodes=nodes)
+    with show.Steps("convert", opened_graph.num_nodes) as steps:
+        opened_graph.save(out, progress=steps.at)
+    reading_option = how_to_read(opened_graph, out)
+    if reading_option:
+        show.log.print(f"To read it as a directed graph:{reading_option}")
+
+    keeps_encoding = Path(out).suffix.lower() in (".npz", ".graph")
+    names = _encoded_columns(opened_graph)
+    if names and not keeps_encoding:
         show.log.print(
-            f"Written are the features that the columns {', '.join(names)} became, {kept}"
+            f"Written are the features that the columns {', '.join(names)} became, not the "
+            "columns. An .npz or NAME.graph also keeps how they were made, for new nodes."
         )
-    show.wrote(f"{out} ({found!r})")
+    show.wrote(f"{out} ({opened_graph!r})")
 
 
-def _classes(column: NDArray[Any]) -> str:
-    """The number of classes in a column ``[N]``, or of labels in ``[N, C]``."""
-    if column.ndim == 2:
-        return f"{format_count(column.shape[1], 'label')}, several per node"
-    return format_count(len(set(column.tolist()) - {"", None, -1}), "class")
+def _encoded_columns(graph: Graph) -> list[str]:
+    """The columns of all types of nodes from which features were made."""
+    names: dict[str, None] = {}
+    for of_type in (*graph.by_type().values(), graph):
+        if of_type.encoding is not None:
+            names |= dict.fromkeys(column.name for column in of_type.encoding.feature_columns)
+    return list(names)
 
 
 @datasets.callback()
@@ -392,8 +423,10 @@ def fetch(name: Annotated[str, typer.Argument(help="A data set's name.")]) -> No
 
     with show.Steps(name, None) as steps:
         paths = fetch_dataset(name, steps.at)
-    where = f" in {paths[0].parent}" if paths else ", inside the package"
-    show.out.print(f"{name}: {format_count(len(paths), 'file')}{where}")
+    location = ", inside the package"
+    if paths:
+        location = f" in {paths[0].parent}"
+    show.out.print(f"{name}: {format_count(len(paths), 'file')}{location}")
 
 
 @datasets.command()
