@@ -31,7 +31,8 @@ from infomax.io.encoding import cells
 from infomax.io.encoding.encoding import Encoding, read_column
 from infomax.io.encoding.moments import Moments
 from infomax.io.encoding.survey import Survey
-from infomax.io.encoding.words import WIDTH, Words
+from infomax.io.encoding.text import WIDTH, Words
+from infomax.io.encoding.times import read_times
 from infomax.io.prepare import prepare
 
 polars = pytest.importorskip("polars", reason="frames of polars")
@@ -97,11 +98,14 @@ def as_text(columns: dict[str, list[Any]]) -> dict[str, list[str]]:
     }
 
 
-def fitted(table: Any, kinds: dict[str, str] | None = None, step: int = 10**9) -> Encoding:
-    looked = Survey([name for name in table.column_names if name != "id"], kinds or {})
+def fitted(
+    table: Any, column_types: dict[str, str] | None = None, step: int = 10**9, **limits: int
+) -> Encoding:
+    names = [name for name in table.column_names if name != "id"]
+    survey = Survey(names, column_types or {}, **limits)
     for first in range(0, len(table), step):
-        looked.add(table.slice(first, step), lambda row, name: name)
-    encoding, faults = looked.finish()
+        survey.add(table.slice(first, step), lambda row, name: name)
+    encoding, faults = survey.finish()
     assert not faults
     return encoding
 
@@ -503,7 +507,7 @@ def test_a_number_is_not_lost_beside_a_category_of_many_values() -> None:
     assert np.mean(nearest == group) > 0.99
 
 
-def test_columns_that_look_wrong_are_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_columns_that_look_wrong_are_noted() -> None:
     n = 200
     table = pa.table(
         {
@@ -515,23 +519,18 @@ def test_columns_that_look_wrong_are_noted(monkeypatch: pytest.MonkeyPatch) -> N
             "good": [row % 5 / 2 for row in range(n)],
         }
     )
-    looked = Survey(table.column_names, {}, ["kind"])
-    looked.add(table, lambda row, name: name)
-    notes = {column.name: column.note for column in looked.finish()[0].columns}
+    survey = Survey(table.column_names, {}, ["kind"])
+    survey.add(table, lambda row, name: name)
+    notes = {column.name: column.note for column in survey.finish()[0].columns}
     assert "it looks like an identifier or a code: --column number=ignore" in notes["number"]
     assert "2025-12-31" in notes["second"]
     assert "one value only" in notes["same"]
     assert "99 %" in notes["rare"]
     assert "label" in notes["kind_code"]
     assert notes["good"] == ""
-    monkeypatch.setattr("infomax.io.encoding.column_statistics.MOST_DISTINCT", 50)
-    found = fitted(
-        pa.table(
-            {"code": [f"c{row}" for row in range(n)], "pair": [f"c{row // 2}" for row in range(n)]}
-        ),
-        step=9,
-    )
-    assert [(column.column_type, column.distinct) for column in found.columns] == [
+    codes = {"code": [f"c{row}" for row in range(n)], "pair": [f"c{row // 2}" for row in range(n)]}
+    encoding = fitted(pa.table(codes), step=9, most_distinct=50)
+    assert [(column.column_type, column.distinct) for column in encoding.columns] == [
         ("id", None),
         ("id", None),
     ]
@@ -572,7 +571,7 @@ def test_what_was_learnt_is_checked_when_it_is_read() -> None:
 
 def test_what_pyarrow_alone_takes_for_numbers_and_times_is_text() -> None:
     def times(*texts: str) -> list[bool]:
-        return cells.times(cells.plain(pa.array(texts)))[0].is_valid().to_pylist()
+        return read_times(cells.plain(pa.array(texts)))[0].is_valid().to_pylist()
 
     assert times("2013-05-27 08:30", "2013-05-27") == [True, True]
     assert times("2013-05-27 08", "2013-05-27") == [False, True]
@@ -615,11 +614,11 @@ def test_a_hashed_column_is_told_by_its_most_frequent_word() -> None:
     assert encoding.describe(empty, more=True) == f"notes[{empty}]"
 
 
-def test_a_text_of_too_many_words_has_no_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("infomax.io.encoding.column_statistics.MOST_WORDS", 8)
+def test_a_text_of_too_many_words_has_no_words() -> None:
     texts = [f"one two three four five six{row}" for row in range(4)]
-    assert len(fitted(pa.table({"notes": texts[:3]})).columns[0].learnt["words"]) == WIDTH
-    encoding = fitted(pa.table({"notes": texts}), step=1)
+    few_words = fitted(pa.table({"notes": texts[:3]}), most_words=8)
+    assert len(few_words.columns[0].learnt["words"]) == WIDTH
+    encoding = fitted(pa.table({"notes": texts}), step=1, most_words=8)
     assert encoding.columns[0].learnt["words"] == []
     assert encoding.describe(3, more=True) == "notes[3]"
 
@@ -693,7 +692,7 @@ def test_times_of_nine_decimals_are_those_of_six(zone: str) -> None:
     stems = [f"2024-05-{row:02d}T08:30:00.{row:06d}" for row in range(1, 29)]
     short, long = ([f"{stem}{more}{zone}" for stem in stems] for more in ("", "789"))
     assert fitted(pa.table({"x": long})).columns[0].column_type == "date"
-    found = [cells.times(cells.plain(pa.array(texts)))[0] for texts in (short, long)]
+    found = [read_times(cells.plain(pa.array(texts)))[0] for texts in (short, long)]
     assert found[0].equals(found[1])
     assert not found[0].null_count
 
@@ -704,12 +703,12 @@ def test_a_month_is_its_first_day() -> None:
         for day in ("", "-01")
     )
     found = [
-        cells.times(cells.plain(pa.array(texts)))[0]
+        read_times(cells.plain(pa.array(texts)))[0]
         for texts in (months, days, [*months[:2], *days[2:]])
     ]
     assert found[0].equals(found[1])
     assert found[0].equals(found[2])
-    assert cells.times(cells.plain(pa.array(["2024-00", "2024-13", "1815-05", "2024-5"])))[1].all()
+    assert read_times(cells.plain(pa.array(["2024-00", "2024-13", "1815-05", "2024-5"])))[1].all()
 
 
 def test_what_databases_write_for_nothing_is_missing() -> None:

@@ -12,7 +12,7 @@ from infomax.arrays.checks import check_ids
 from infomax.errors import InputError, shorten, within
 from infomax.io.column_names import warn_unused
 from infomax.io.columns import Columns
-from infomax.io.encoding.kinds import EXPECTED
+from infomax.io.encoding.column_types import EXPECTED_CELLS
 from infomax.io.prepare.in_memory import read_node_table
 from infomax.io.record import Record
 from infomax.io.schema.obeying import obeying
@@ -105,7 +105,7 @@ def _arrow(name: str, values: list[Any], chosen: Columns) -> Any:
             ):  # its text is a place in memory
                 found, remedy = f"an object of type {type(value).__name__}", "Name it in ignore."
                 raise InputError(
-                    f"attribute {shorten(name)}", EXPECTED["type"], found, remedy
+                    f"attribute {shorten(name)}", EXPECTED_CELLS["type"], found, remedy
                 ) from None
         words = [
             None if value is None or value != value else str(value) for value in values

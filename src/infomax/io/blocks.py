@@ -14,6 +14,7 @@ from infomax.arrays.checks import MOST_WEIGHT, WEIGHT
 from infomax.arrays.times import WRITTEN
 from infomax.errors import InputError, format_count, format_location, shorten
 from infomax.io.encoding import cells
+from infomax.io.encoding.times import read_instants
 from infomax.io.text import is_text, row_place
 from infomax.io.text_format import AS_THE_EXTENSION_SAYS, TextFormat
 
@@ -288,7 +289,7 @@ class Block:
     def times(self, column: str) -> NDArray[np.int64]:
         """The times ``[n]`` of a column, see `infomax.arrays.times`; `UNKNOWN` where there is none."""
         values = cells.plain(self.data[column])
-        found, bad = cells.moments(values)
+        found, bad = read_instants(values)
         if bad.any():
             row = int(np.argmax(bad))
             raise InputError(self.location(row, column), WRITTEN, cells.shown(values, row))

@@ -20,8 +20,12 @@ from infomax.io.column_names import (
     keys,
     warn_unused,
 )
+from infomax.io.encoding.column_types import (
+    ARGUMENT_OF_USE,
+    FEATURE_TYPES,
+    parse_column_choices,
+)
 from infomax.io.encoding.encoding import Encoding
-from infomax.io.encoding.kinds import FEATURES, OPTION_OF_USE, kinds_said
 from infomax.io.label_names import LABEL, spelled_labels
 from infomax.io.schema.schema import ONLY_RELATION, Ends, Schema, TableSchema, Use
 from infomax.io.schema.schema_file import location_in, read_schema
@@ -141,8 +145,8 @@ class Columns:
                     "another",
                     suggest(word, known),
                 )
-        kinds = kinds_said(columns)
-        for use, option in OPTION_OF_USE.items():
+        kinds = parse_column_choices(columns)
+        for use, option in ARGUMENT_OF_USE.items():
             said = {name for name, kind in kinds.items() if kind == use}
             said |= set(as_tuple(names.get(option) or ()))
             owners = {name.partition(".")[0] for name in said if "." in name}
@@ -167,7 +171,7 @@ class Columns:
             labels=(*as_tuple(labels), *(name for name, kind in kinds.items() if kind == "label")),
             features=None if files else given,
             ignore=(*as_tuple(ignore), *(name for name, kind in kinds.items() if kind == "ignore")),
-            kinds={name: kind for name, kind in kinds.items() if kind in FEATURES},
+            kinds={name: kind for name, kind in kinds.items() if kind in FEATURE_TYPES},
             matrix=files[0] if files else None,
             types=tuple(end.strip() for end in ends),
             text_format=text_format,

@@ -12,9 +12,9 @@ from infomax.io.column_names import format_list
 from infomax.io.columns import Columns
 from infomax.io.encoding.cells import MISSING
 from infomax.io.encoding.column_statistics import LEAST_ROWS_TO_TELL
-from infomax.io.encoding.column_types import Fault, find_odd_cell_note, tells_label
+from infomax.io.encoding.column_types import EXPECTED_CELLS
 from infomax.io.encoding.encoding import Encoding
-from infomax.io.encoding.kinds import EXPECTED
+from infomax.io.encoding.guessing import Fault, find_odd_cell_note, tells_label
 from infomax.io.encoding.survey import Survey
 from infomax.io.schema.obeying import schema_location
 
@@ -26,7 +26,7 @@ def _refuse(path: str, faults: Sequence[Fault], columns: Columns) -> None:
     )
     remedy += "--column NAME=KIND (in Python: columns={NAME: KIND}). "
     remedy += "Numbers are written as 1200.50, dates as 2025-12-31; of codes the kind is category."
-    if all(expected == EXPECTED["type"] for _, expected, _ in faults):
+    if all(expected == EXPECTED_CELLS["type"] for _, expected, _ in faults):
         remedy = "Turn it into one of these, or leave it out: --column NAME=ignore (in Python: ignore=NAME)."
     known = columns.known_table
     if columns.obeys_schema and known is not None:

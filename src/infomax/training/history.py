@@ -22,7 +22,7 @@ from infomax.arrays.scaling import Scaler
 from infomax.arrays.sparsity import dense
 from infomax.arrays.structural_features import structural_features_named
 from infomax.arrays.times import DAY, UNKNOWN
-from infomax.io.encoding.date import DateColumn
+from infomax.io.encoding.dates import DateColumn
 from infomax.io.record import Record
 from infomax.kernels import Backend
 from infomax.training.health import spread

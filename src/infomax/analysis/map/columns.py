@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 from infomax.arrays.sparsity import dense
 from infomax.errors import InputError, shorten, suggest
 from infomax.graphs.graph import Graph
-from infomax.io.encoding.boolean import BooleanColumn
 from infomax.io.encoding.category import CategoryColumn
 from infomax.io.encoding.column import FeatureColumn
-from infomax.io.encoding.date import DateColumn
-from infomax.io.encoding.number import NumberColumn
+from infomax.io.encoding.dates import DateColumn
+from infomax.io.encoding.numbers import BooleanColumn, NumberColumn
 
 Columns = Mapping[str, NDArray[Any]]
 """Name -> ``[N]``: text objects ("" = unknown), or numbers (NaN = unknown)."""

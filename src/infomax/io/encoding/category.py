@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,9 +11,11 @@ from scipy import sparse
 
 from infomax.errors import format_count
 from infomax.io.encoding import cells
-from infomax.io.encoding.column import FeatureColumn, described, few_entries
-from infomax.io.encoding.column_statistics import ColumnStatistics
-from infomax.io.encoding.kinds import EXPECTED
+from infomax.io.encoding.column import FeatureColumn, common_fields, few_entries
+from infomax.io.encoding.column_types import EXPECTED_CELLS
+
+if TYPE_CHECKING:
+    from infomax.io.encoding.column_statistics import ColumnStatistics
 
 REST = "the rest"
 """What a value is decoded to that has no feature of its own."""
@@ -37,15 +39,15 @@ class CategoryColumn(FeatureColumn):
         """Learn which values are frequent."""
         frequent_values = statistics.frequent_values()
         return cls(
-            **described(statistics, "category", note),
+            **common_fields(statistics, "category", note),
             values=tuple(frequent_values),
-            has_rest=len(frequent_values) < statistics.merged,
+            has_rest=len(frequent_values) < statistics.distinct_values,
         )
 
     @classmethod
-    def from_learnt(cls, described: dict[str, Any], learnt: dict[str, Any]) -> Self:
+    def from_learnt(cls, fields: dict[str, Any], learnt: dict[str, Any]) -> Self:
         """The column as `to_json` wrote it."""
-        return cls(**described, values=tuple(learnt["values"]), has_rest=bool(learnt["rest"]))
+        return cls(**fields, values=tuple(learnt["values"]), has_rest=bool(learnt["rest"]))
 
     @property
     def learnt(self) -> dict[str, Any]:
@@ -66,25 +68,25 @@ class CategoryColumn(FeatureColumn):
 
     def encode(self, values: Any) -> tuple[sparse.csr_array, NDArray[np.bool_]]:
         """One entry for each cell that is there, and which cells are missing."""
-        import pyarrow as pa
         from pyarrow import compute
 
-        distinct, codes = cells.distinct(cells.single(values, EXPECTED["category"]))
-        known = pa.array(self.values, pa.large_string())
-        positions = compute.index_in(cells.texts(distinct), known)
+        values = cells.single(values, EXPECTED_CELLS["category"])
+        distinct, codes = cells.distinct(values)
+        positions = compute.index_in(cells.texts(distinct), cells.text_array(self.values))
 
-        # The position after the last is that of the rest, and of no feature where there is none.
-        # The one after that is for missing cells.
-        width = len(known) + self.has_rest
-        of_distinct = compute.fill_null(positions, len(known)).to_numpy()
-        of_codes = np.append(of_distinct, np.int32(len(known) + 1))
-        columns = of_codes[codes.fill_null(len(of_distinct)).to_numpy()][:, None]
-        block = few_entries(columns < width, columns, width)
-        return block, codes.is_null().to_numpy(zero_copy_only=False)
+        # The position after the last value is that of the rest, and of no feature where there is
+        # none. The one after that is for missing cells.
+        value_count = len(self.values)
+        column_of_distinct = cells.as_numpy(positions, null=value_count)
+        column_of_code = np.append(column_of_distinct, np.int32(value_count + 1))
+        row_codes = cells.as_numpy(codes, null=len(column_of_distinct))
+        columns = column_of_code[row_codes][:, None]
+
+        width = value_count + self.has_rest
+        return few_entries(columns < width, columns, width), ~cells.is_present(codes)
 
     def decode(self, features: NDArray[Any]) -> NDArray[Any]:
         """The values ``[n]``; None where no feature is set."""
         names = np.array([None, *self.values, REST], dtype=object)
-        return np.asarray(
-            names[np.where(features.any(axis=1), features.argmax(axis=1) + 1, 0)], object
-        )
+        positions = np.where(features.any(axis=1), features.argmax(axis=1) + 1, 0)
+        return np.asarray(names[positions], object)

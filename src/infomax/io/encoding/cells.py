@@ -1,18 +1,23 @@
-"""Cells of a table, of any type of Arrow, as numbers, times and words."""
+"""Cells of a table, of any type of Arrow, as numbers, yes and no, lists and text.
+
+A *plain* column is one of few types of pyarrow, see `plain`. Arrays go from pyarrow to NumPy by
+`as_numpy`, since pyarrow's own conversions load pandas where it is installed, which takes longer
+than reading a small table.
+"""
 
 from __future__ import annotations
 
-from contextlib import suppress
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from infomax.arrays.times import UNKNOWN
 from infomax.errors import shorten
-from infomax.io.encoding.written_dates import DateOrder, as_iso, may_be_dates
+from infomax.io.encoding.column_types import READABLE_CELLS
 
-_PANDAS = (
+MISSING = (
+    "",
     "#N/A",
     "#NA",
     "N/A",
@@ -27,39 +32,39 @@ _PANDAS = (
     "-nan",
     "NaT",
     "None",
+    "\\N",
 )
-MISSING = ("", *_PANDAS, "\\N")
 """Text that stands for nothing, as pandas, R and databases write it."""
 PAIRS = (("false", "true"), ("no", "yes"), ("f", "t"), ("n", "y"), ("0", "1"))
 """What a boolean may be, in any case: no and yes."""
 LARGEST = float(np.finfo(np.float32).max) * (1 + 2.0**-25)
 """Numbers from this on are infinite as float32."""
-READABLE = "text, numbers, booleans, dates, times or lists"
-_NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
-_INFINITE = r"(?i)^[+-]?inf(inity)?$"
-_TIME = (
-    r"^(\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:?\d\d)?)?|(19|20)\d\d-(0\d|1[0-2])|"
-    r"\d\d:\d\d(:\d\d(\.\d{1,9})?)?)$"
-)
-_ZONE = r":\d\d.*(Z|[+-]\d\d:?\d\d)$"
-_DAY = 86_400_000_000
+NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
+INFINITE = r"(?i)^[+-]?inf(inity)?$"
+NUMPY_TYPES = {"int32": "<i4", "int64": "<i8", "float": "<f4", "double": "<f8"}
+"""The types of NumPy for those of pyarrow that `as_numpy` reads, besides bool."""
 
 
 class UnreadableError(ValueError):
-    """A cell, by its row, that is not what its column holds; and a mask ``[n]`` of all such rows, if it is not all."""
+    """A cell that is not what its column holds.
+
+    Attributes:
+        row: the first row of such a cell.
+        column: the name of the column, once it is known.
+        expected: what the column holds.
+        found: the cell.
+        bad: ``[n]``, all rows with such a cell; None where the whole column is one of another type.
+    """
 
     def __init__(
         self, row: int, expected: str, found: str, bad: NDArray[np.bool_] | None = None
     ) -> None:
         super().__init__(row, expected, found)
-        self.row, self.column, self.expected, self.found, self.bad = row, "", expected, found, bad
-
-
-def is_list(kind: Any) -> bool:
-    """Whether a type of pyarrow is that of lists."""
-    from pyarrow import types
-
-    return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))
+        self.row = row
+        self.column = ""
+        self.expected = expected
+        self.found = found
+        self.bad = bad
 
 
 def plain(values: Any) -> Any:
@@ -71,8 +76,7 @@ def plain(values: Any) -> Any:
     import pyarrow as pa
     from pyarrow import compute, types
 
-    if isinstance(values, pa.ChunkedArray):
-        values = values.combine_chunks()
+    values = one_array(values)
     if types.is_dictionary(values.type):
         values = values.dictionary_decode()
     data_type = values.type
@@ -84,7 +88,7 @@ def plain(values: Any) -> Any:
         return values.cast(pa.int64())
     if types.is_integer(data_type) or types.is_floating(data_type) or types.is_decimal(data_type):
         numbers = values.cast(pa.float64())
-        return compute.if_else(compute.is_nan(numbers), None, numbers)
+        return with_gaps(numbers, compute.is_nan(numbers))
 
     # Times; a duration is a number of seconds, and an hour is one of the first day of 1970.
     if types.is_duration(data_type):
@@ -97,46 +101,58 @@ def plain(values: Any) -> Any:
 
     if is_list(data_type):
         return _plain_lists(values)
-    if _is_text(data_type):
+    if _may_be_text(data_type):
         trimmed = compute.utf8_trim_whitespace(values.cast(pa.large_string()))
-        is_missing = compute.is_in(trimmed, pa.array(MISSING, pa.large_string()))
-        return compute.if_else(is_missing, None, trimmed) if is_missing.true_count else trimmed
-    raise UnreadableError(0, READABLE, f"type {data_type}")
+        is_missing = compute.is_in(trimmed, text_array(MISSING))
+        return with_gaps(trimmed, is_missing) if is_missing.true_count else trimmed
+    raise UnreadableError(0, READABLE_CELLS, f"type {data_type}")
 
 
-def _is_text(data_type: Any) -> bool:
-    """Whether a type of pyarrow is text; a column without any value may be text as well."""
+def _may_be_text(data_type: Any) -> bool:
+    """Whether a type of pyarrow is text, or that of a column without any value."""
     from pyarrow import types
 
-    tests = (types.is_null, types.is_string, types.is_large_string, types.is_string_view)
-    return any(test(data_type) for test in tests)
+    return bool(
+        types.is_null(data_type)
+        or types.is_string(data_type)
+        or types.is_large_string(data_type)
+        or types.is_string_view(data_type)
+    )
 
 
 def _plain_lists(values: Any) -> Any:
-    """Lists of numbers or of text; a list without any number is nothing."""
+    """Lists of numbers or of text; a list without any number is null."""
     import pyarrow as pa
     from pyarrow import compute, types
 
     entry_type = values.type.value_type
     if types.is_nested(entry_type):
-        raise UnreadableError(0, READABLE, f"type {values.type}")
-    tests = (types.is_integer, types.is_floating, types.is_boolean)
-    if not any(test(entry_type) for test in tests):
+        raise UnreadableError(0, READABLE_CELLS, f"type {values.type}")
+    holds_numbers = (
+        types.is_integer(entry_type)
+        or types.is_floating(entry_type)
+        or types.is_boolean(entry_type)
+    )
+    if not holds_numbers:
         return values.cast(pa.large_list(pa.large_string()))
     is_empty = compute.equal(compute.list_value_length(values), 0)
-    return compute.if_else(is_empty, None, values).cast(pa.large_list(pa.float64()))
+    return with_gaps(values, is_empty).cast(pa.large_list(pa.float64()))
 
 
 def single(values: Any, expected: str) -> Any:
-    """A column of single values as it is; `UnreadableError` at the first list, if there is one."""
+    """A column of single values as it is; refused at the first list, if there is one.
+
+    Raises:
+        UnreadableError: there is a list in a row.
+    """
     import pyarrow as pa
 
     if not is_list(values.type):
         return values
     lists = plain(values)
-    is_present = lists.is_valid().to_numpy(zero_copy_only=False)
-    if is_present.any():
-        row = int(np.argmax(is_present))
+    has_list = is_present(lists)
+    if has_list.any():
+        row = int(np.argmax(has_list))
         raise UnreadableError(row, expected, shown(lists, row))
     return pa.nulls(len(values))
 
@@ -156,10 +172,12 @@ def distinct(values: Any, repeated: bool = True) -> tuple[Any, Any]:
 
     if not repeated:
         cells = plain(values)
-        is_present = cells.is_valid().to_numpy(zero_copy_only=False)
-        return cells.drop_null(), pa.array(np.cumsum(is_present) - 1, mask=~is_present)
-    if isinstance(values, pa.ChunkedArray):
-        values = values.combine_chunks()
+        has_cell = is_present(cells)
+        validity = pa.py_buffer(np.packbits(has_cell, bitorder="little"))
+        positions = pa.py_buffer(np.cumsum(has_cell) - 1)
+        codes = pa.Array.from_buffers(pa.int64(), len(cells), [validity, positions])
+        return cells.drop_null(), codes
+    values = one_array(values)
     if not types.is_string(values.type) and not types.is_large_string(values.type):
         encoded = plain(values).dictionary_encode()
         return encoded.dictionary, encoded.indices
@@ -174,10 +192,92 @@ def distinct(values: Any, repeated: bool = True) -> tuple[Any, Any]:
     return merged.dictionary, merged.indices.take(encoded.indices)
 
 
-def shown(values: Any, row: int) -> str:
-    """A cell for a message."""
-    value = values[row].as_py()
-    return shorten(value) if isinstance(value, str) else str(value)[:60]
+def numbers(values: Any) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """A plain column as numbers that float32 can hold.
+
+    Returns:
+        the numbers ``[n]``, NaN where there is none, and a mask ``[n]`` of cells that are no numbers
+    """
+    import pyarrow as pa
+    from pyarrow import compute, types
+
+    has_cell = is_present(values)
+    no_numbers = np.full(len(values), np.nan), has_cell
+    if types.is_large_string(values.type):
+        # Of words alone, this is a quicker test than the ones that follow.
+        if not matched(values, r"^[0-9+.-]").any():
+            return no_numbers
+        try:
+            values = values.cast(pa.float64())
+        except pa.ArrowInvalid:  # some are no numbers, or not as pyarrow reads them
+            is_number = compute.match_substring_regex(values, NUMBER)
+            if not is_number.true_count:
+                return no_numbers
+            written = with_gaps(values, compute.invert(is_number))
+            values = compute.utf8_ltrim(written, characters="+")
+    elif not (
+        types.is_boolean(values.type)
+        or types.is_integer(values.type)
+        or types.is_floating(values.type)
+    ):
+        return no_numbers
+    all_numbers = as_numpy(values.cast(pa.float64(), safe=False), null=np.nan)
+    is_small = np.abs(all_numbers) <= LARGEST
+    return np.where(is_small, all_numbers, np.nan), has_cell & ~is_small
+
+
+def written_as_numbers(values: Any) -> NDArray[np.bool_]:
+    """Which cells ``[n]`` of a plain column are numbers, though float32 may not hold them."""
+    from pyarrow import types
+
+    if types.is_large_string(values.type):
+        return matched(values, NUMBER) | matched(values, INFINITE)
+    if types.is_integer(values.type) or types.is_floating(values.type):
+        return is_present(values)
+    return np.zeros(len(values), bool)
+
+
+def truths(values: Any) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """A plain column, or a list of text, as 0 and 1.
+
+    Returns:
+        the numbers ``[n]``, NaN for neither, and a mask ``[n]`` of cells that are no booleans
+    """
+    from pyarrow import compute, types
+
+    if isinstance(values, list):
+        values = text_array(values)
+    elif types.is_boolean(values.type):
+        return numbers(values)
+    pairs = text_array([text for pair in PAIRS for text in pair])
+    positions = as_numpy(compute.index_in(compute.utf8_lower(texts(values)), pairs), null=-1)
+    is_boolean = positions >= 0
+    zeros_and_ones = np.where(is_boolean, positions % 2, np.nan)
+    return zeros_and_ones, is_present(values) & ~is_boolean
+
+
+def lists(values: Any, width: int) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """A plain column as lists of numbers of one length.
+
+    Returns:
+        the numbers ``[n, W]``, NaN where there is no list, and a mask ``[n]`` of other cells
+    """
+    from pyarrow import compute, types
+
+    has_cell = is_present(values)
+    entries = np.full((len(values), width), np.nan)
+    if not types.is_large_list(values.type) or types.is_large_string(values.type.value_type):
+        return entries, has_cell
+    lengths = as_numpy(compute.list_value_length(values), null=-1)
+    has_width = lengths == width
+    lists_of_width = as_numpy(values.filter(as_mask(has_width)).flatten(), null=np.nan)
+    entries[has_width] = lists_of_width.reshape(-1, width)
+
+    # A list with a number that float32 cannot hold is none.
+    is_good = has_width.copy()
+    is_good[has_width] = (np.abs(entries[has_width]) <= LARGEST).all(axis=1)
+    entries[~is_good] = np.nan
+    return entries, has_cell & ~is_good
 
 
 def texts(values: Any) -> Any:
@@ -192,16 +292,10 @@ def texts(values: Any) -> Any:
     return compute.replace_substring_regex(values, r"^(-?\d+)\.0+$", r"\1")
 
 
-def utf8(values: Any) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-    """Where each text begins and the last one ends ``[n + 1]`` among the bytes, and their bytes."""
-    _, offsets, data = values.buffers()
-    starts = (
-        np.frombuffer(offsets, np.int64)[values.offset :] if len(values) else np.zeros(1, np.int64)
-    )
-    starts = starts[: len(values) + 1]
-    return starts - starts[0] if starts[0] else starts, np.frombuffer(data or b"", np.uint8)[
-        starts[0] : starts[-1]
-    ]
+def shown(values: Any, row: int) -> str:
+    """A cell for a message."""
+    value = values[row].as_py()
+    return shorten(value) if isinstance(value, str) else str(value)[:60]
 
 
 def matched(values: Any, pattern: str) -> NDArray[np.bool_]:
@@ -210,185 +304,124 @@ def matched(values: Any, pattern: str) -> NDArray[np.bool_]:
 
     if str(values.type) != "large_string":
         return np.zeros(len(values), bool)
-    matches = compute.match_substring_regex(values, pattern).fill_null(False)
-    return np.asarray(matches.to_numpy(zero_copy_only=False))
+    return as_numpy(compute.match_substring_regex(values, pattern), null=False)
 
 
 def are_padded(values: Any) -> bool:
     """Whether a column, if it is text, has a cell that begins with a zero and another digit."""
-    import pyarrow as pa
     from pyarrow import types
 
     if not types.is_large_string(values.type) and not types.is_string(values.type):
         return False
-    if isinstance(values, pa.ChunkedArray):
-        values = values.combine_chunks()
-    starts, letters = utf8(values.cast("large_string"))
-    begins = starts[:-1][np.diff(starts) > 1]
-    second = letters[begins + 1]
-    return bool(((letters[begins] == ord("0")) & (second >= ord("0")) & (second <= ord("9"))).any())
+    starts, letters = utf8(one_array(values).cast("large_string"))
+    first_letters = starts[:-1][np.diff(starts) > 1]
+    second_letters = letters[first_letters + 1]
+    is_digit = (second_letters >= ord("0")) & (second_letters <= ord("9"))
+    return bool(((letters[first_letters] == ord("0")) & is_digit).any())
 
 
-def wordy(values: Any) -> bool:
-    """Whether a plain column is text that never begins as numbers and times do."""
-    if str(values.type) != "large_string" or matched(values, r"^[0-9+.-]").any():
-        return False
-    return not may_be_dates(values)
-
-
-def numbers(values: Any) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """A plain column as numbers that float32 can hold.
-
-    Returns:
-        the numbers ``[n]``, NaN where there is none, and a mask ``[n]`` of cells that are no numbers
-    """
-    import pyarrow as pa
-    from pyarrow import compute, types
-
-    is_present = values.is_valid().to_numpy(zero_copy_only=False)
-    no_numbers = np.full(len(values), np.nan), is_present
-    if types.is_large_string(values.type):
-        if wordy(values):
-            return no_numbers
-        try:
-            values = values.cast(pa.float64())
-        except pa.ArrowInvalid:  # some are no numbers, or not as pyarrow reads them
-            is_number = compute.match_substring_regex(values, _NUMBER)
-            if not is_number.true_count:
-                return no_numbers
-            written = compute.if_else(is_number, values, None)
-            values = compute.utf8_ltrim(written, characters="+")
-    elif not any(
-        test(values.type) for test in (types.is_boolean, types.is_integer, types.is_floating)
-    ):
-        return no_numbers
-    all_numbers = values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-    is_small = np.abs(all_numbers) <= LARGEST
-    return np.where(is_small, all_numbers, np.nan), is_present & ~is_small
-
-
-def written_as_numbers(values: Any) -> NDArray[np.bool_]:
-    """Which cells ``[n]`` of a plain column are numbers, though float32 may not hold them."""
+def is_list(data_type: Any) -> bool:
+    """Whether a type of pyarrow is that of lists."""
     from pyarrow import types
 
-    if types.is_large_string(values.type):
-        return matched(values, _NUMBER) | matched(values, _INFINITE)
-    is_number = types.is_integer(values.type) or types.is_floating(values.type)
-    return np.asarray(values.is_valid().to_numpy(zero_copy_only=False) & is_number)
+    return bool(
+        types.is_list(data_type)
+        or types.is_large_list(data_type)
+        or types.is_fixed_size_list(data_type)
+    )
 
 
-def truths(values: Any) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """A plain column, or a list of text, as 0 and 1.
+def one_array(values: Any) -> Any:
+    """A column as one array, where it is in chunks."""
+    import pyarrow as pa
+
+    return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+
+
+def is_present(values: Any) -> NDArray[np.bool_]:
+    """Which cells ``[n]`` of an array are not null."""
+    if not values.null_count:
+        return np.ones(len(values), bool)
+    return as_numpy(values.is_valid())
+
+
+def as_numpy(values: Any, null: float | None = None) -> NDArray[Any]:
+    """An array ``[n]`` of pyarrow as a NumPy array; it may share the memory, and not be writable.
+
+    Args:
+        values: an array of bool, or of one of `NUMPY_TYPES`.
+        null: what null becomes; None where there is no null.
+    """
+    n = len(values)
+    validity, content = values.buffers()
+    if str(values.type) == "bool":
+        cells = _unpacked(content, values.offset, n)
+    elif n:
+        numbers = np.frombuffer(content, NUMPY_TYPES[str(values.type)])
+        cells = numbers[values.offset : values.offset + n]
+    else:
+        cells = np.zeros(0, NUMPY_TYPES[str(values.type)])
+    if null is not None and values.null_count:
+        cells = np.where(_unpacked(validity, values.offset, n), cells, null).astype(cells.dtype)
+    return cells
+
+
+def _unpacked(packed: Any, offset: int, n: int) -> NDArray[np.bool_]:
+    """Bits ``[n]`` of a buffer of pyarrow."""
+    if not n:
+        return np.zeros(0, bool)
+    bits = np.unpackbits(np.frombuffer(packed, np.uint8), count=offset + n, bitorder="little")
+    return bits[offset:].astype(bool)
+
+
+def with_gaps(values: Any, is_missing: Any) -> Any:
+    """An array with null where a mask of pyarrow is true, or null."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    return compute.if_else(is_missing, pa.nulls(1, values.type)[0], values)
+
+
+def fill_text(values: Any) -> Any:
+    """An array of text with empty text for null."""
+    from pyarrow import compute
+
+    return compute.fill_null(values, text_array([""])[0]) if values.null_count else values
+
+
+def as_mask(mask: NDArray[np.bool_]) -> Any:
+    """A mask ``[n]`` as an array of pyarrow."""
+    import pyarrow as pa
+
+    packed = np.packbits(mask, bitorder="little")
+    return pa.Array.from_buffers(pa.bool_(), len(mask), [None, pa.py_buffer(packed)])
+
+
+def text_array(texts: Sequence[str], data_type: Any = None) -> Any:
+    """Texts ``[n]`` as an array of pyarrow, of large_string or of another type of text."""
+    import pyarrow as pa
+
+    encoded = [text.encode() for text in texts]
+    starts = offsets(np.array(list(map(len, encoded)), np.int64))
+    buffers = pa.py_buffer(starts), pa.py_buffer(b"".join(encoded))
+    array = pa.LargeStringArray.from_buffers(len(texts), *buffers)
+    return array if data_type is None else array.cast(data_type)
+
+
+def utf8(values: Any) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+    """The bytes of an array of large_string, and where each text begins in them.
 
     Returns:
-        the numbers ``[n]``, NaN where there is neither, and a mask ``[n]`` of cells that are no booleans
+        where each text begins and the last one ends ``[n + 1]``, and the bytes
     """
-    import pyarrow as pa
-    from pyarrow import compute, types
-
-    if isinstance(values, list):
-        values = pa.array(values, pa.large_string())
-    elif types.is_boolean(values.type):
-        return numbers(values)
-    pairs = pa.array([text for pair in PAIRS for text in pair], pa.large_string())
-    positions = compute.index_in(compute.utf8_lower(texts(values)), pairs)
-    positions = positions.to_numpy(zero_copy_only=False).astype(np.float64)
-    is_present = values.is_valid().to_numpy(zero_copy_only=False)
-    return positions % 2, is_present & np.isnan(positions)
-
-
-def times(values: Any, order: DateOrder = "") -> tuple[Any, NDArray[np.bool_]]:
-    """A plain column as timestamp[us], of text as `as_iso` reads it; and a mask ``[n]`` of what is none."""
-    import pyarrow as pa
-    from pyarrow import compute, types
-
-    known, when = values.is_valid().to_numpy(zero_copy_only=False), pa.timestamp("us")
-    if types.is_timestamp(values.type):
-        return values, known & False
-    if not types.is_large_string(values.type) or wordy(values):
-        return pa.nulls(len(values), when), known
-    values = as_iso(values, order)
-    lengths = np.diff(utf8(values)[0])
-    if (
-        (lengths == 10) | (lengths > 15) | ~known
-    ).all():  # pyarrow reads an hour alone as well, 2013-05-27 08
-        with suppress(pa.ArrowInvalid):
-            return values.cast(when), known & False
-    written = compute.match_substring_regex(values, _TIME)
-    if not written.true_count:
-        return pa.nulls(len(values), when), known
-    clock = compute.replace_substring_regex(
-        compute.if_else(written, values, None), r"^(\d\d:)", r"1970-01-01 \1"
-    )
-    clock = compute.replace_substring_regex(clock, r"(\.\d{6})\d+", r"\1")
-    clock = compute.replace_substring_regex(clock, r"^(\d{4}-\d\d)$", r"\1-01")
-    zoned = compute.match_substring_regex(clock, _ZONE)
-    try:
-        local = compute.if_else(zoned, None, clock).cast(when)
-        instants = compute.if_else(zoned, clock, None).cast(pa.timestamp("us", "UTC")).cast(when)
-        found = compute.coalesce(local, instants)
-    except pa.ArrowInvalid:  # a day such as 2013-02-30: they are looked for one by one
-        found = pa.concat_arrays([_time(value, when) for value in clock])
-    return found, known & ~found.is_valid().to_numpy(zero_copy_only=False)
-
-
-def moments(values: Any) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """A plain column as times ``[n]`` in microseconds since 1970, `UNKNOWN` for none; and a mask ``[n]`` of others."""
-    when, bad = times(values)
-    bad |= matched(values, r"^\d\d:")  # an hour alone is no time
-    return when.cast("int64").fill_null(UNKNOWN).to_numpy(zero_copy_only=False), bad
-
-
-def _time(value: Any, when: Any) -> Any:
-    import pyarrow as pa
-
-    word = pa.array([value.as_py()], pa.large_string())
-    for kind in (when, pa.timestamp("us", "UTC")):
-        try:
-            return word.cast(kind).cast(when)
-        except pa.ArrowInvalid:
-            continue
-    return pa.nulls(1, when)
-
-
-def days(values: Any) -> NDArray[np.float64]:
-    """Days ``[n]`` since 2000 of timestamps that are there."""
-    import pyarrow as pa
-
-    moments: NDArray[np.float64] = values.cast(pa.int64()).to_numpy() / _DAY - 10_957
-    return moments
-
-
-def hours(values: Any) -> NDArray[np.float64]:
-    """The part ``[n]`` of the day that has passed, of timestamps that are there."""
-    at = days(values)
-    return at - np.floor(at)
+    _, offset_buffer, letter_buffer = values.buffers()
+    starts = np.zeros(1, np.int64)
+    if len(values):
+        starts = np.frombuffer(offset_buffer, np.int64)[values.offset :][: len(values) + 1]
+    letters = np.frombuffer(letter_buffer or b"", np.uint8)[starts[0] : starts[-1]]
+    return starts - starts[0], letters
 
 
 def offsets(lengths: NDArray[Any]) -> NDArray[np.int64]:
-    """Where each of n spans of these lengths ``[n]`` begins, and where the last one ends, ``[n + 1]``."""
+    """Where each of n spans of these lengths ``[n]`` begins, and the last one ends, ``[n + 1]``."""
     return np.concatenate([[0], np.cumsum(lengths)])
-
-
-def lists(values: Any, width: int) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """A plain column as lists of numbers of one length.
-
-    Returns:
-        the numbers ``[n, W]``, NaN where there is no list, and a mask ``[n]`` of other cells
-    """
-    from pyarrow import compute, types
-
-    is_present = values.is_valid().to_numpy(zero_copy_only=False)
-    entries = np.full((len(values), width), np.nan)
-    if not types.is_large_list(values.type) or types.is_large_string(values.type.value_type):
-        return entries, is_present
-    lengths = compute.fill_null(compute.list_value_length(values), -1)
-    has_width = lengths.to_numpy(zero_copy_only=False) == width
-    lists_of_width = values.filter(has_width).flatten().to_numpy(zero_copy_only=False)
-    entries[has_width] = lists_of_width.reshape(-1, width)
-
-    # A list with a number that float32 cannot hold is none.
-    is_good = has_width.copy()
-    is_good[has_width] = (np.abs(entries[has_width]) <= LARGEST).all(axis=1)
-    entries[~is_good] = np.nan
-    return entries, is_present & ~is_good

@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from infomax.io.encoding.cells import UnreadableError
+
 if TYPE_CHECKING:
     from infomax.io.encoding.column_statistics import ColumnStatistics
 
@@ -47,7 +49,7 @@ class Column:
 
     @property
     def learnt(self) -> dict[str, Any]:
-        """What the features need, as JSON values; nothing where the column becomes no feature."""
+        """What `transform` needs, as JSON values; empty where the column becomes no feature."""
         return {}
 
     def to_json(self) -> dict[str, Any]:
@@ -65,11 +67,12 @@ class Column:
 
 @dataclass(frozen=True, kw_only=True)
 class FeatureColumn(Column, ABC):
-    """A column that becomes features; each column type is a class of its own, in a file of its own.
+    """A column that becomes features. Each column type is a class of its own.
 
-    The squares of its features add up to 1 in a row, on average over the rows that it was fitted
-    to. So a category of 200 values counts as much as a number. Where rows of the table had nothing
-    in the column, its last feature says so.
+    A class says how to `fit`, `encode` and `decode`; `transform` and `inverse_transform` do the same
+    with missing cells. On average over the rows that a column was fitted to, the squares of its
+    features add up to 1 in a row, so that a category of 200 values counts as much as a number.
+    Where rows of the table had nothing in the column, its last feature is 1 for a missing cell.
     """
 
     types: ClassVar[tuple[str, ...]]
@@ -88,7 +91,7 @@ class FeatureColumn(Column, ABC):
 
     @classmethod
     @abstractmethod
-    def from_learnt(cls, described: dict[str, Any], learnt: dict[str, Any]) -> Self:
+    def from_learnt(cls, fields: dict[str, Any], learnt: dict[str, Any]) -> Self:
         """The column as `to_json` wrote it, from the fields of `Column` and from ``learnt``."""
 
     @property
@@ -122,10 +125,15 @@ class FeatureColumn(Column, ABC):
         """The features ``[n, F]`` of a column of pyarrow; each row depends on its own cell alone.
 
         Raises:
-            UnreadableError: a cell is not of this column type.
+            UnreadableError: a cell is not of this column type; its ``column`` is the name.
         """
-        block, is_missing = self.encode(values)
-        block = block if sparse.issparse(block) else all_entries(block)
+        try:
+            block, is_missing = self.encode(values)
+        except UnreadableError as error:
+            error.column = self.name
+            raise
+        if not sparse.issparse(block):
+            block = all_entries(block)
         if not self.missing:
             return block
         return sparse.csr_array(
@@ -143,7 +151,9 @@ class FeatureColumn(Column, ABC):
     @property
     def feature_parts(self) -> list[str]:
         """What its features are, in a few words."""
-        return [*self.value_parts, *(["missing"] if self.missing else [])]
+        if self.missing:
+            return [*self.value_parts, "missing"]
+        return self.value_parts
 
     @property
     def value_parts(self) -> list[str]:
@@ -156,7 +166,7 @@ class FeatureColumn(Column, ABC):
         return name if more else f"less of {name}"
 
 
-def described(statistics: ColumnStatistics, column_type: str, note: str) -> dict[str, Any]:
+def common_fields(statistics: ColumnStatistics, column_type: str, note: str) -> dict[str, Any]:
     """The fields of `Column`, from what was found in all rows of a column."""
     return {
         "name": statistics.name,

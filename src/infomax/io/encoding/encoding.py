@@ -13,15 +13,16 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from infomax.errors import InputError, shorten
-from infomax.io.encoding import cells
-from infomax.io.encoding.boolean import BooleanColumn
 from infomax.io.encoding.category import CategoryColumn
-from infomax.io.encoding.column import Column, FeatureColumn, all_entries, described
+from infomax.io.encoding.column import Column, FeatureColumn, all_entries, common_fields
 from infomax.io.encoding.column_statistics import ColumnStatistics
-from infomax.io.encoding.date import DateColumn
-from infomax.io.encoding.number import NumberColumn
-from infomax.io.encoding.number_list import NumberListColumn
-from infomax.io.encoding.number_matrix import numbers_of
+from infomax.io.encoding.dates import DateColumn
+from infomax.io.encoding.numbers import (
+    BooleanColumn,
+    NumberColumn,
+    NumberListColumn,
+    encode_numbers,
+)
 from infomax.io.encoding.text import TextColumn
 
 CLASSES: tuple[type[FeatureColumn], ...] = (
@@ -50,7 +51,7 @@ def fit_column(
         statistics.count_words()
         is_empty = is_empty or not statistics.has_words_to_learn
     if column_type not in CLASS_OF_TYPE or is_constant or is_empty:
-        return Column(**described(statistics, column_type, note))
+        return Column(**common_fields(statistics, column_type, note))
     return CLASS_OF_TYPE[column_type].fit(statistics, raw=raw, note=note)
 
 
@@ -116,19 +117,16 @@ class Encoding:
         return sparse.csr_array(sparse.hstack(blocks, format="csr"))
 
     def _blocks(self, table: Any) -> Iterator[sparse.csr_array]:
-        """The features of the columns, in order; those of neighbouring numbers are made at once."""
-        for are_numbers, columns in groupby(
+        """The features of the columns in order; neighbouring numbers are read as one matrix."""
+        for is_number, group in groupby(
             self.feature_columns, key=lambda column: isinstance(column, NumberColumn)
         ):
-            if are_numbers:
-                yield all_entries(encode_numbers(list(columns), table))
+            if is_number:
+                number_columns = [column for column in group if isinstance(column, NumberColumn)]
+                yield all_entries(encode_numbers(number_columns, table))
                 continue
-            for column in columns:
-                try:
-                    yield column.transform(table[column.name])
-                except cells.UnreadableError as error:
-                    error.column = column.name
-                    raise
+            for column in group:
+                yield column.transform(table[column.name])
 
     def inverse_transform(self, features: Any) -> dict[str, NDArray[Any]]:
         """By column, the cells ``[n]`` that became features ``[n, F]``; None for a missing cell."""
@@ -166,35 +164,3 @@ def read_column(values: dict[str, Any]) -> Column:
     if fields["column_type"] not in CLASS_OF_TYPE:
         raise ValueError(f"column type {fields['column_type']}")
     return CLASS_OF_TYPE[fields["column_type"]].from_learnt(fields, learnt)
-
-
-def encode_numbers(columns: list[FeatureColumn], table: Any) -> NDArray[np.float32]:
-    """The features ``[n, F]`` of columns of numbers, as `NumberColumn.transform` makes those of each."""
-    names = [column.name for column in columns]
-    block = numbers_of(table, names)
-    width = sum(len(column.feature_names) for column in columns)
-    features = np.zeros((len(block.values), width), np.float32)
-
-    read = [column for column in columns if isinstance(column, NumberColumn)]
-    centre = np.array([column.centre[0] for column in read])
-    gap = np.array([(column.gap or column.centre)[0] for column in read])
-    deviation = np.array([column.deviation[0] for column in read])
-    scaled = np.where(np.isnan(block.values), gap - centre, block.values - centre) / deviation
-
-    ends = np.cumsum([len(column.feature_names) for column in columns])
-    starts = ends - [len(column.feature_names) for column in columns]
-    features[:, starts] = scaled
-    for position, column in enumerate(columns):
-        if not block.is_number[position]:  # some cells are of another kind, or lists
-            features[:, starts[position] : ends[position]] = _alone(column, table).toarray()
-        elif column.missing:
-            features[:, ends[position] - 1] = block.is_missing(position)
-    return features
-
-
-def _alone(column: FeatureColumn, table: Any) -> sparse.csr_array:
-    try:
-        return column.transform(table[column.name])
-    except cells.UnreadableError as error:
-        error.column = column.name
-        raise

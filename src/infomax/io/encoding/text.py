@@ -4,18 +4,38 @@ from __future__ import annotations
 
 import base64
 import zlib
+from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any, ClassVar, Self
+from functools import cached_property, lru_cache
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
 from infomax.io.encoding import cells
-from infomax.io.encoding.column import FeatureColumn, described
-from infomax.io.encoding.column_statistics import ColumnStatistics
-from infomax.io.encoding.words import BUCKETS, WIDTH, WORD_BUCKETS, Words, hashed
+from infomax.io.encoding.column import FeatureColumn, common_fields
+
+if TYPE_CHECKING:
+    from infomax.io.encoding.column_statistics import ColumnStatistics
+
+WIDTH = 256
+"""Features that the words of a text are hashed into. The inner product of two texts is off by about
+1/16 of their lengths then (the square root of 1/256), and a text takes 1 kB per node where rows are
+dense, as in a batch."""
+BUCKETS = 4096
+"""Buckets in which the documents of a word are counted: more than features, so that a rare word
+seldom shares one with a frequent word; few enough to be read in a JSON file."""
+WORD_BUCKETS = 1 << 16
+"""Buckets that tell whether texts share a word: of 10,000 words, one in seven has no bucket alone."""
+LONGEST_COUNTED_WORD = 64
+"""Bytes of a word from which it is never named as the most frequent one of a feature."""
+_LOWER_CASE = bytes(
+    ord(chr(byte).lower()) if chr(byte).isalnum() else ord(" ") for byte in range(128)
+)
+_LETTERS = _LOWER_CASE + bytes(range(128, 256))
+"""For each byte of UTF-8: the letter in lower case, a space for signs; other bytes as they are."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +65,7 @@ class TextColumn(FeatureColumn):
         statistics.count_words()
         column_type = "tokens" if statistics.column_type == "tokens" else "text"
         return cls(
-            **described(statistics, column_type, note),
+            **common_fields(statistics, column_type, note),
             documents=statistics.documents,
             frequency=tuple(statistics.frequency.tolist()),
             words=tuple(statistics.most_frequent_words()),
@@ -53,10 +73,10 @@ class TextColumn(FeatureColumn):
         )
 
     @classmethod
-    def from_learnt(cls, described: dict[str, Any], learnt: dict[str, Any]) -> Self:
+    def from_learnt(cls, fields: dict[str, Any], learnt: dict[str, Any]) -> Self:
         """The column as `to_json` wrote it."""
         return cls(
-            **described,
+            **fields,
             documents=int(learnt["documents"]),
             frequency=tuple(learnt["frequency"]),
             words=tuple(learnt.get("words", ())),
@@ -66,12 +86,14 @@ class TextColumn(FeatureColumn):
     @property
     def learnt(self) -> dict[str, Any]:
         """The numbers of texts, the most frequent words, and which words several texts share."""
-        learnt = {
+        learnt: dict[str, Any] = {
             "documents": self.documents,
             "frequency": list(self.frequency),
             "words": list(self.words),
         }
-        return {**learnt, "shared_words": self.shared_words} if self.shared_words else learnt
+        if self.shared_words:
+            learnt["shared_words"] = self.shared_words
+        return learnt
 
     @property
     def value_names(self) -> list[str]:
@@ -92,11 +114,11 @@ class TextColumn(FeatureColumn):
         """The sums of the weights of the words of each text, and which texts are missing."""
         plain = cells.plain(values)
         words = Words(plain)
-        signs = np.where(words.hashes >> 31, 1, -1)
-        entries = self.weights()[words.hashes % BUCKETS] * signs
+        signs = np.where(is_added(words.hashes), 1, -1)
+        weights = self.weights()[words.hashes % BUCKETS] * signs
         if self.shared_words:
-            entries *= unpack_bits(self.shared_words)[words.hashes % WORD_BUCKETS]
-        block = words.added(entries, words.hashes % WIDTH, WIDTH)
+            weights *= unpack_bits(self.shared_words)[words.hashes % WORD_BUCKETS]
+        block = words.sum_in_columns(weights, words.hashes % WIDTH, WIDTH)
         block.sort_indices()
         block.eliminate_zeros()
 
@@ -105,7 +127,7 @@ class TextColumn(FeatureColumn):
         lengths = np.sqrt(squares @ np.ones(WIDTH))
         block.data /= np.repeat(np.where(lengths > 0, lengths, 1), np.diff(block.indptr))
         block.data = block.data.astype(np.float32)
-        return block, plain.is_null().to_numpy(zero_copy_only=False)
+        return block, ~cells.is_present(plain)
 
     def decode(self, features: NDArray[Any]) -> NDArray[Any]:
         """The most frequent words that agree with the features, the heaviest first, as one text.
@@ -114,28 +136,132 @@ class TextColumn(FeatureColumn):
         """
         texts = np.empty(len(features), object)
         for row, entries in enumerate(features):
-            order = np.argsort(-np.abs(entries), kind="stable")
-            positions = [int(at) for at in order if entries[at] and self.agrees(at, entries[at])]
-            texts[row] = " ".join(self.words[position] for position in positions)
+            heaviest_first = np.argsort(-np.abs(entries), kind="stable").tolist()
+            words = [
+                self.words[position]
+                for position in heaviest_first
+                if entries[position] and self.agrees(position, entries[position])
+            ]
+            texts[row] = " ".join(words)
         return texts
 
     def agrees(self, position: int, entry: float) -> bool:
         """Whether an entry has the sign of the most frequent word of its feature."""
         if position >= len(self.words) or not self.words[position]:
             return False
-        is_added = bool(hashed([self.words[position].encode()])[0] >> 31)
-        return (entry > 0) == is_added
+        return (entry > 0) == bool(is_added(hash_words([self.words[position].encode()]))[0])
 
     def describe(self, position: int, *, more: bool) -> str:
         """What more, or less, of a feature means, by its most frequent word."""
         if position >= len(self.words) or not self.words[position]:
             return super().describe(position, more=more)
-        told = f"{self.name}: {self.words[position]}"
-        return told if self.agrees(position, 1.0 if more else -1.0) else f"less of {told}"
+        description = f"{self.name}: {self.words[position]}"
+        has_word = self.agrees(position, 1.0 if more else -1.0)
+        return description if has_word else f"less of {description}"
+
+
+class Words:
+    """The words of a plain column.
+
+    Those of a text are its letters and digits in lower case, parted by all other signs; those of a
+    list are its entries.
+
+    Attributes:
+        vocabulary: the different words, as UTF-8; one of them may be empty, and is in no row.
+        starts: ``[n + 1]``, where the words of each row begin.
+        codes: ``[w]``, which word of the vocabulary each is, row by row.
+    """
+
+    def __init__(self, values: Any) -> None:
+        import pyarrow as pa
+        from pyarrow import compute, types
+
+        is_tokens = types.is_large_list(values.type)
+        lists = values if is_tokens else split_words(cells.texts(values))
+        lengths = cells.as_numpy(compute.list_value_length(lists), null=0)
+        entries = cells.fill_text(lists.flatten().cast(pa.large_string())).dictionary_encode()
+        codes = cells.as_numpy(entries.indices)
+        self.vocabulary = [word.encode() for word in entries.dictionary.to_pylist()]
+        is_word = np.ones(len(codes), bool)
+        if b"" in self.vocabulary:
+            is_word = codes != self.vocabulary.index(b"")
+        self.starts = cells.offsets(is_word)[cells.offsets(lengths)]
+        self.codes = codes[is_word]
+
+    @cached_property
+    def hashes(self) -> NDArray[np.uint32]:
+        """A hash (BLAKE2b) of each word of the vocabulary."""
+        return hash_words(self.vocabulary)
+
+    def count(self, row_counts: NDArray[np.int64]) -> dict[bytes, int]:
+        """How often each word is there, if each row ``[n]`` is there so often; very long ones not."""
+        weights = np.repeat(row_counts, np.diff(self.starts))
+        counts = np.bincount(self.codes, weights, len(self.vocabulary)).astype(np.int64).tolist()
+        return {
+            word: count
+            for word, count in zip(self.vocabulary, counts, strict=True)
+            if count and len(word) <= LONGEST_COUNTED_WORD
+        }
+
+    def sum_in_columns(
+        self, weights: NDArray[Any], columns: NDArray[Any], width: int
+    ) -> sparse.csr_array:
+        """The sums ``[n, width]`` of the weights of the words in each row, by columns.
+
+        Args:
+            weights: the weight of each word of the vocabulary.
+            columns: the column into which each word of the vocabulary is added.
+            width: the number of columns.
+        """
+        # scipy takes less time where indices have 32 bits.
+        index_type = sparse.get_index_dtype(maxval=len(self.codes))
+        ones = np.ones(len(self.codes), weights.dtype)
+        words_of_rows = sparse.csr_array(
+            (ones, self.codes, self.starts.astype(index_type)),
+            shape=(len(self.starts) - 1, len(self.vocabulary)),
+        )
+        one_per_word = np.arange(len(self.vocabulary) + 1, dtype=index_type)
+        columns_of_words = sparse.csr_array(
+            (weights, columns.astype(index_type), one_per_word),
+            shape=(len(self.vocabulary), width),
+        )
+        return words_of_rows @ columns_of_words
+
+
+def split_words(values: Any) -> Any:
+    """Lists of the words of texts; some of the words are empty."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    _, letters = cells.utf8(values)
+    if letters.max(initial=0) > 127:
+        is_ascii = cells.as_numpy(compute.string_is_ascii(values), null=True)
+        has_other_letters = cells.as_mask(~is_ascii)
+        lower = compute.utf8_lower(values.filter(has_other_letters))
+        letters_alone = compute.replace_substring_regex(lower, r"[^\pL\pN]+", " ")
+        values = compute.replace_with_mask(values, has_other_letters, letters_alone)
+    starts, letters = cells.utf8(cells.fill_text(values))
+    buffers = pa.py_buffer(starts), pa.py_buffer(letters.tobytes().translate(_LETTERS))
+    return compute.split_pattern(pa.LargeStringArray.from_buffers(len(values), *buffers), " ")
+
+
+def hash_words(words: Iterable[bytes]) -> NDArray[np.uint32]:
+    """A hash (BLAKE2b) of each word ``[w]``."""
+    return np.frombuffer(b"".join(map(_hash_word, words)), "<u4")
+
+
+@lru_cache(1 << 18)
+def _hash_word(word: bytes) -> bytes:
+    return blake2b(word, digest_size=4).digest()
+
+
+def is_added(hashes: NDArray[np.uint32]) -> NDArray[np.bool_]:
+    """Whether words of these hashes are added to their feature, rather than subtracted."""
+    return np.asarray(hashes >> 31 == 1)
 
 
 def pack_bits(mask: NDArray[np.bool_] | None) -> str:
-    """A mask as a short text; nothing for None."""
+    """A mask as a short text; empty for None."""
     if mask is None:
         return ""
     return base64.b64encode(zlib.compress(np.packbits(mask).tobytes(), 9)).decode()

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from infomax.errors import InputError, shorten, suggest
 from infomax.io.atomic import write_text
-from infomax.io.encoding.kinds import FEATURES
+from infomax.io.encoding.column_types import FEATURE_TYPES
 from infomax.io.schema.schema import (
     COLUMN_ROLES,
     ORIGINS,
@@ -252,7 +252,7 @@ class _Reader:
             at = (*keys, "columns", column_name)
             self.one_of(column.role, COLUMN_ROLES, (*at, "role"))
             if column.role == "feature" and column.column_type:
-                self.one_of(column.column_type, FEATURES, (*at, "column_type"))
+                self.one_of(column.column_type, FEATURE_TYPES, (*at, "column_type"))
         return table
 
     def one_of(self, value: str, known: Sequence[str], keys: JsonPath) -> None:
