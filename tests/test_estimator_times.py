@@ -18,7 +18,7 @@ from infomax.errors import InputError
 from infomax.estimator.questions import answer_in_blocks
 from infomax.io.questions import read_questions, save_answers
 from infomax.kernels.cpu_events import pool_events
-from infomax.training.history import History, _newest
+from infomax.training.history import History, _latest_references
 
 START = parse_time("2010-01-01")
 
@@ -188,7 +188,7 @@ def _dates(days: np.ndarray) -> pa.Array:
     return pa.array((START + days * DAY).astype("datetime64[us]"))
 
 
-def test_of_several_kinds_of_events_the_newest_says_what_was_last() -> None:
+def test_of_several_kinds_of_events_the_latest_references_says_what_was_last() -> None:
     """Of two at one time the first kind does; an event that refers to nothing does not count."""
 
     def events(times: list[int]) -> SimpleNamespace:
@@ -197,8 +197,8 @@ def test_of_several_kinds_of_events_the_newest_says_what_was_last() -> None:
     first = (0, events([5, 5, 7, UNKNOWN]), np.array([10, 11, -1, 13]))
     second = (1, events([5, 6, 3, UNKNOWN]), np.array([20, 21, 22, 23]))
     latest = [np.array([0, 1, 2, 3, -1]), np.array([0, 1, 2, 3, 1])]
-    assert _newest([first, second], latest, 5).tolist() == [10, 21, 22, 13, 21]
-    assert _newest([second, first], latest, 5)[0] == 20
+    assert _latest_references([first, second], latest, 5).tolist() == [10, 21, 22, 13, 21]
+    assert _latest_references([second, first], latest, 5)[0] == 20
 
 
 def _table(path: Path) -> pa.Table:

@@ -72,7 +72,7 @@ def answer_in_blocks(
     block_size = int(max(1, min(len(rows), bytes_per_block // bytes_per_question)))
     for first in range(0, len(rows), block_size):
         block = slice(first, first + block_size)
-        vectors = history.at(rows[block], times[block])
+        vectors = history.vectors_at(rows[block], times[block])
         yield Answers(table.slice(first, block_size), vectors, history.names, fitted.recipe.hash)
 
 
