@@ -23,7 +23,7 @@ from infomax.estimator.training_record import StoredRecord
 from infomax.estimator.vector_parts import fit_vector_parts
 from infomax.graphs.graph import Graph
 from infomax.kernels.room import available_bytes
-from infomax.training.own import COUNT
+from infomax.training.own_features import MOST_OWN_COLUMNS
 from infomax.training.recipe import Recipe
 from infomax.training.spectral_positions import SETTINGS
 
@@ -168,7 +168,7 @@ def fitting(graph: Graph, dim: int, device: str) -> int:
     and the own part, which is pooled beside the output, twice. From a GPU the vectors are copied to the host.
     """
     n = graph.num_nodes
-    own = min(graph.num_features, COUNT)
+    own = min(graph.num_features, MOST_OWN_COLUMNS)
     free = 0.9 * available_bytes(torch.device(device))
     beside = 4 * n * graph.num_features + 8 * n * own + 24 * (graph.adjacency.nnz + n)
     host = 0.9 * available_bytes(torch.device("cpu")) if device == "cuda" else free

@@ -37,7 +37,7 @@ from infomax.io.union import whole_adjacency
 from infomax.kernels import Backend
 from infomax.neighbours.of_all import nearest
 from infomax.reports.compared_vectors import untrained
-from infomax.training.own import directions
+from infomax.training.own_features import directions
 
 NAMED = ("cora", "citeseer", "pubmed", "debian")
 HECO = {"heco-acm": "paper", "heco-dblp": "author"}

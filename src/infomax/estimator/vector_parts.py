@@ -14,7 +14,7 @@ from infomax.kernels.device import choose_device
 from infomax.parts.vectors import PAPER, POOLED
 from infomax.training.decay import Decayed, has_ages
 from infomax.training.health import SAMPLE, spread
-from infomax.training.own import COUNT, own_projection, with_features
+from infomax.training.own_features import MOST_OWN_COLUMNS, own_projection, with_features
 from infomax.training.presets import Preset
 from infomax.training.recipe import (
     MOST_FITTED_NODES,
@@ -147,7 +147,7 @@ def _fit_projections(
     for node_type in sorted(node_types):
         graph_of_type = scaled_graph.target(node_type)
         rows = spread(graph_of_type.num_nodes, sample_size)
-        backend = Backend.of_embedding(choose_device(device), len(rows) * COUNT)
+        backend = Backend.of_embedding(choose_device(device), len(rows) * MOST_OWN_COLUMNS)
         projections[node_type] = own_projection(graph_of_type.table, rows, backend)
         column_names[node_type] = graph_of_type.feature_names
     return projections, column_names

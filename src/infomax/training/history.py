@@ -28,7 +28,7 @@ from infomax.io.encoding.dates import DateColumn
 from infomax.io.record import Record
 from infomax.kernels import Backend
 from infomax.training.health import spread
-from infomax.training.own import blocks, own_projection
+from infomax.training.own_features import blocks, own_projection
 from infomax.training.recipe import MOST_FITTED_NODES, numbered
 
 Array = NDArray[np.float32]
@@ -79,7 +79,7 @@ class History:
         return [name for columns in self._columns(no_rows, no_rows) for name in columns.names]
 
     def vectors_at(self, rows: Rows, times: Rows) -> Array:
-        """The vectors ``[Q, D]`` of rows of the graph's type as of times ``[Q]``, in microseconds."""
+        """The vectors ``[Q, D]`` of rows of the graph's type as of times ``[Q]``, microseconds."""
         return np.concatenate([columns.values for columns in self._columns(rows, times)], axis=1)
 
     def _columns(self, rows: Rows, times: Rows) -> Iterator[NamedColumns]:
@@ -203,7 +203,7 @@ class History:
 
     @cached_property
     def _untimed_references(self) -> dict[str, list[EventReference]]:
-        """By type without times, the events of the graph's type that refer to one row of it each."""
+        """By type without times, the events of the graph's type that refer to one row each."""
         references: dict[str, list[EventReference]] = {}
         for number, (events, _) in enumerate(self._events_of(self.graph.node_type)):
             event_type = events.step.sender

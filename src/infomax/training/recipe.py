@@ -2,7 +2,7 @@
 
 encoder    H + P^2 H with rows of length 1; in a graph of several types H
 own        the node's scaled features, standardised where they are few; of many, divided by the root of their
-           deviation, the singular vectors; see `infomax.training.own`
+           deviation, the singular vectors; see `infomax.training.own_features`
 pooled     P^2 of the own part; of several types, the means along paths of the own parts at their ends; where rows have
            times, one such part per half-life that was asked for, "pooled 60d"; see `infomax.training.decay`
 positions  singular vectors of the whole graph, see `infomax.training.spectral_positions`

@@ -1,4 +1,7 @@
-"""The own part: the node's scaled features, standardised; where they are many, their singular vectors."""
+"""The own part of a vector: the node's scaled features, standardised or as singular vectors.
+
+Few features are divided by their deviation. Of many, the leading singular vectors are taken.
+"""
 
 from __future__ import annotations
 
@@ -18,31 +21,35 @@ from infomax.kernels.host import leading_eigenvectors
 from infomax.kernels.spectrum import make_orthonormal
 from infomax.views.operands import Operand, multiply, operand
 
-COUNT = 128
-"""Singular vectors of the features at most; as many features as this, or fewer, are kept as they are, standardised.
+MOST_OWN_COLUMNS = 128
+"""Columns of the own part at most: singular vectors of the features where these are more.
 
-More are divided by the root of their deviation (Pareto scaling) before singular vectors are taken. On nodes that are no
-test nodes this gains 1.3 points on chameleon, 0.7 on debian and 0.1 on Cora, changes Citeseer by at most 0.1
-and costs actor 0.1 to 0.4; divided by the deviation itself, Citeseer loses 0.3.
+More features are divided by the root of their deviation (Pareto scaling) before singular vectors
+are taken. On nodes that are no test nodes this gains 1.3 points on chameleon, 0.7 on debian and 0.1
+on Cora, changes Citeseer by at most 0.1 and costs actor 0.1 to 0.4; divided by the deviation
+itself, Citeseer loses 0.3.
 """
-EXACT = 1024
-"""Features up to which singular vectors come from the matrix of all products of features, in one pass over nodes."""
-PASSES, SPARE = 5, 32
-"""Passes over nodes where features are more, and directions that are searched beside those asked for."""
+MOST_EXACT_FEATURES = 1024
+"""Features up to which the matrix of all products of features is made, in one pass over nodes."""
+SEARCH_PASSES = 5
+"""Passes over nodes where the directions of more features are searched."""
+SPARE_DIRECTIONS = 32
+"""Directions that are searched beside those asked for, so that the last of these are exact."""
 SMALLEST_DEVIATION = 1e-6
-"""The deviation of a column, as a share of the root of its mean square, below which it counts as constant."""
+"""The deviation below which a column counts as constant, as a share of its root mean square."""
 ROWS_IN_DOUBLE = 1 << 12
-"""Rows whose sums are computed in double precision at a time."""
-SPARSE_ROWS = 1 << 16
-"""Rows of sparse features at a time."""
+"""Rows whose sums are computed in double precision at a time: they take twice the memory."""
+SPARSE_ROWS_PER_BLOCK = 1 << 16
 
 
 def own_projection(table: FeatureTable, nodes: NDArray[np.int64], backend: Backend) -> Tensor:
-    """What makes the own part ``[n, K]`` of scaled features ``[n, F]``, fitted to some nodes; see `COUNT`."""
+    """What makes the own part ``[n, K]`` of scaled features ``[n, F]``: a matrix ``[F, K]``.
+
+    It is fitted to some nodes; see `MOST_OWN_COLUMNS`.
+    """
     feature_sum = np.zeros(table.shape[1])
     square_sum = np.zeros(table.shape[1])
     for rows in blocks(table, nodes):
-        # Some rows at a time: in double precision they take twice the memory.
         for first in range(0, rows.shape[0], ROWS_IN_DOUBLE):
             values = rows[first : first + ROWS_IN_DOUBLE].astype(np.float64)
             feature_sum += values.sum(axis=0)
@@ -51,21 +58,17 @@ def own_projection(table: FeatureTable, nodes: NDArray[np.int64], backend: Backe
     variance = mean_square - np.square(feature_sum / len(nodes))
     deviation = np.sqrt(np.maximum(variance, 0))
 
-    # A column tells nothing where it is constant, or so small that float32 cannot hold what it is multiplied by.
+    # A column tells nothing where it is constant, or so small that float32 cannot hold what it is
+    # multiplied by.
     smallest = np.maximum(SMALLEST_DEVIATION * np.sqrt(mean_square), np.finfo(np.float32).tiny)
     inverse_deviation = np.zeros_like(deviation)
     np.divide(1, deviation, out=inverse_deviation, where=deviation > smallest)
-    if len(deviation) <= COUNT:
+    if len(deviation) <= MOST_OWN_COLUMNS:
         return torch.from_numpy(np.diag(inverse_deviation).astype(np.float32))
 
     weights = np.sqrt(inverse_deviation)
-    projection = weights[:, None] * directions(table, nodes, COUNT, backend, weights)
+    projection = weights[:, None] * directions(table, nodes, MOST_OWN_COLUMNS, backend, weights)
     return torch.from_numpy(projection.astype(np.float32))
-
-
-def _squared(values: Any) -> Any:
-    """The squares of some rows, dense ones in their own memory."""
-    return values.power(2) if sparse.issparse(values) else np.square(values, out=values)
 
 
 def project(features: Features, projection: Tensor, backend: Backend) -> Tensor:
@@ -91,10 +94,21 @@ def directions(
     backend: Backend,
     weights: NDArray[np.float64] | None = None,
     seed: int = 0,
+    *,
+    most_exact_features: int = MOST_EXACT_FEATURES,
+    block_bytes: int = BLOCK_BYTES,
 ) -> NDArray[np.float32]:
-    """The leading right singular directions ``[F, K]`` of the features of some nodes, times weights ``[F]``.
+    """The leading right singular directions ``[F, K]`` of the features of some nodes.
 
-    Nodes are read some at a time, sparse ones once. Many features are searched by a seeded subspace iteration.
+    Args:
+        table: scaled features ``[N, F]``, which are read in blocks; sparse ones once.
+        nodes: the rows that count.
+        count: K.
+        backend: where products are computed.
+        weights: ``[F]``, by which the features are multiplied first.
+        seed: draws where the search among many features begins.
+        most_exact_features: see `MOST_EXACT_FEATURES`.
+        block_bytes: dense rows that are read at a time take about so many bytes.
     """
     feature_count = table.shape[1]
     device = backend.device
@@ -104,24 +118,25 @@ def directions(
 
     sparse_operands: list[Operand] | None = None
     if table.sparse:
-        sparse_operands = [operand(rows, backend) for rows in blocks(table, nodes)]
+        sparse_operands = [operand(rows, backend) for rows in blocks(table, nodes, block_bytes)]
 
     def gram(basis: Tensor | None = None) -> Tensor:
         if sparse_operands is not None:
             return _gram(sparse_operands, basis)
-        return _gram((operand(rows, backend) for rows in blocks(table, nodes)), basis)
+        row_blocks = blocks(table, nodes, block_bytes)
+        return _gram((operand(rows, backend) for rows in row_blocks), basis)
 
-    if feature_count <= max(EXACT, count + SPARE):
+    if feature_count <= max(most_exact_features, count + SPARE_DIRECTIONS):
         leading_directions = _leading(scale * gram() * scale.T, count)
     else:
-
+        # Subspace iteration: each pass multiplies a random basis by the products of features.
         def product(basis: Tensor) -> Tensor:
             return scale * gram((scale * basis).float())
 
         generator = np.random.default_rng(seed)
-        basis = torch.from_numpy(generator.standard_normal((feature_count, count + SPARE)))
-        basis = basis.to(device)
-        for _ in range(PASSES):
+        start = generator.standard_normal((feature_count, count + SPARE_DIRECTIONS))
+        basis = torch.from_numpy(start).to(device)
+        for _ in range(SEARCH_PASSES):
             make_orthonormal(basis)
             basis = product(basis)
         make_orthonormal(basis)
@@ -133,17 +148,30 @@ def directions(
     return np.ascontiguousarray((leading_directions * signs).cpu().numpy(), np.float32)
 
 
-def blocks(table: FeatureTable, nodes: NDArray[np.int64]) -> Iterator[Features]:
-    """The features of some nodes, some at a time."""
-    rows_per_block = SPARSE_ROWS
-    if not table.sparse:
-        rows_per_block = max(1, BLOCK_BYTES // (4 * table.shape[1]))
+def blocks(
+    table: FeatureTable, nodes: NDArray[np.int64], block_bytes: int = BLOCK_BYTES
+) -> Iterator[Features]:
+    """The features of some nodes, block by block."""
+    if table.sparse:
+        rows_per_block = SPARSE_ROWS_PER_BLOCK
+    else:
+        rows_per_block = max(1, block_bytes // (4 * table.shape[1]))
     for first in range(0, len(nodes), rows_per_block):
         yield table[nodes[first : first + rows_per_block]]
 
 
+def _squared(values: Any) -> Any:
+    """The squares of some rows; dense ones are overwritten, which saves a copy."""
+    if sparse.issparse(values):
+        return values.power(2)
+    return np.square(values, out=values)
+
+
 def _leading(symmetric: Tensor, count: int) -> Tensor:
-    """As `leading`, where the matrix is; a CPU is as fast at so small a one, and its libraries are loaded."""
+    """As `leading_eigenvectors`, on the device of the matrix.
+
+    It is computed on the CPU, which is as fast for so small a matrix and needs no further library.
+    """
     return torch.from_numpy(leading_eigenvectors(symmetric.cpu().numpy(), count)).to(symmetric)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
@@ -10,37 +12,43 @@ from scipy import sparse
 from infomax import DGI, Graph
 from infomax.arrays.table import FeatureTable
 from infomax.kernels import Backend
-from infomax.training import own as module
-from infomax.training.own import directions, own_projection, project
+from infomax.training.own_features import (
+    MOST_OWN_COLUMNS,
+    blocks,
+    directions,
+    own_projection,
+    project,
+)
 
 CPU = Backend(torch.device("cpu"))
 
 
-def test_many_features_are_searched_and_found(monkeypatch):
+def test_many_features_are_searched_and_found():
     rng = np.random.default_rng(0)
     features = (rng.normal(size=(200, 8)) * [9, 8, 7, 6, 5, 4, 3, 2]) @ rng.normal(size=(8, 120))
     table, nodes = FeatureTable(features.astype(np.float32)), np.arange(200)
     exact = directions(table, nodes, 6, CPU)
-    monkeypatch.setattr(module, "EXACT", 0)
-    monkeypatch.setattr(module, "BLOCK_BYTES", 4 * 120 * 30)
-    found = directions(table, nodes, 6, CPU)
+    search = partial(directions, most_exact_features=0, block_bytes=4 * 120 * 30)
+    found = search(table, nodes, 6, CPU)
     np.testing.assert_allclose(found, exact, atol=1e-3)
-    np.testing.assert_array_equal(found, directions(table, nodes, 6, CPU))
+    np.testing.assert_array_equal(found, search(table, nodes, 6, CPU))
     sparse_table = FeatureTable(sparse.csr_array(features.astype(np.float32)))
-    np.testing.assert_allclose(directions(sparse_table, nodes, 6, CPU), exact, atol=1e-3)
+    np.testing.assert_allclose(search(sparse_table, nodes, 6, CPU), exact, atol=1e-3)
 
 
-def test_wide_sparse_features_are_not_read_a_few_nodes_at_a_time(monkeypatch):
-    monkeypatch.setattr(module, "BLOCK_BYTES", 1 << 16)
+def test_wide_sparse_features_are_not_read_a_few_nodes_at_a_time():
     features = np.ones((500, 1000), np.float32)
-    for given, count in ((features, 32), (sparse.csr_array(features), 1)):
-        assert len(list(module.blocks(FeatureTable(given), np.arange(500)))) == count
+    for values, block_count in ((features, 32), (sparse.csr_array(features), 1)):
+        table = FeatureTable(values)
+        assert len(list(blocks(table, np.arange(500), block_bytes=1 << 16))) == block_count
 
 
 def test_a_hundred_thousand_features_need_no_square_of_them():
     rng = np.random.default_rng(0)
-    places = np.arange(2000) % 50, rng.integers(100_000, size=2000)
-    table = FeatureTable(sparse.csr_array((np.ones(2000, np.float32), places), shape=(50, 100_000)))
+    entries = np.arange(2000) % 50, rng.integers(100_000, size=2000)
+    table = FeatureTable(
+        sparse.csr_array((np.ones(2000, np.float32), entries), shape=(50, 100_000))
+    )
     found = directions(table, np.arange(50), 3, CPU)
     np.testing.assert_allclose(found.T @ found, np.eye(3), atol=1e-5)
 
@@ -62,7 +70,7 @@ def test_the_own_part_is_the_same_on_every_device(device, make, wide):
         np.testing.assert_allclose(found, x / deviation, rtol=1e-5)
         return
     *_, axes = np.linalg.svd(x / np.sqrt(deviation), full_matrices=False)
-    expected = np.abs(x / np.sqrt(deviation) @ axes[: module.COUNT].T)
+    expected = np.abs(x / np.sqrt(deviation) @ axes[:MOST_OWN_COLUMNS].T)
     np.testing.assert_allclose(np.abs(found), expected, atol=2e-4 * np.abs(expected).max())
 
 
