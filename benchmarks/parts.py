@@ -75,7 +75,7 @@ def _embed_all(
 ) -> int:
     """Compute the vectors of all nodes block by block and forget them; returns their width."""
     outside_parts = parts_outside_embedder(graph, recipe, positions, graph)
-    engine = embedder(recipe, graph, device, rows=None, given=outside_parts)
+    engine = embedder(recipe, graph, device, rows=None, outside_parts=outside_parts)
     for block in engine.blocks():
         engine.rows(*block)
     engine.close()

@@ -91,7 +91,7 @@ def check_law(model: DGI, today: Graph, later: Graph) -> Update:
 def test_an_update_is_the_embedding_of_the_new_graph_and_the_rest_keeps_its_bytes(
     settings, kind, share, monkeypatch
 ):
-    monkeypatch.setattr("infomax.training.vectors.SHARE", share)
+    monkeypatch.setattr("infomax.training.vectors.MOST_NODES_AROUND", share)
     today = line(**({} if kind == "plain" else {kind: True}))
     model = DGI(dim=8, epochs=2, scale="columns", **settings).fit(today)
     vectors = model.transform(today)
@@ -311,7 +311,7 @@ def tomorrow_of_types(features, matrices, *, shuffled):
 def test_an_update_of_several_types_is_the_embedding_of_the_new_graph(
     settings, kind, hops, shuffled, share, monkeypatch
 ):
-    monkeypatch.setattr("infomax.training.vectors.SHARE", share)
+    monkeypatch.setattr("infomax.training.vectors.MOST_NODES_AROUND", share)
     as_drawn = {"kind": kind, "sparse_features": "sparse_features" in settings}
     drawn = draw(**settings)
     today, later = (

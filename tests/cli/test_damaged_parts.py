@@ -25,7 +25,7 @@ DAMAGED = "part-00001.parquet"
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three parts of some row groups each."""
-    monkeypatch.setattr(embedding, "PART", 25)
+    monkeypatch.setattr(embedding, "NODES_PER_PART", 25)
     monkeypatch.setattr(engine, "BLOCK_ON_DISK", {"cpu": 10})
 
 

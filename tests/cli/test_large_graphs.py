@@ -135,7 +135,7 @@ def test_a_process_ends_without_a_word_of_its_libraries(place: Path, tmp_path: P
 def test_vectors_are_written_a_block_at_a_time(
     place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, vectors: str
 ) -> None:
-    monkeypatch.setattr(embedding, "PART", 25)
+    monkeypatch.setattr(embedding, "NODES_PER_PART", 25)
     monkeypatch.setattr(engine, "BLOCK_ON_DISK", {"cpu": 10})
     outcome = infomax("embed", place / "run", "--out", tmp_path / name, "--vectors", vectors)
     assert outcome.code == 0, outcome.err
@@ -190,7 +190,7 @@ def test_clusters_of_a_graph_folder_are_written_for_all_nodes(
     place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     """All nodes get the cluster whose centre is nearest."""
-    monkeypatch.setattr(embedding, "PART", 25)
+    monkeypatch.setattr(embedding, "NODES_PER_PART", 25)
     monkeypatch.setattr(columns, "IDS_PER_BLOCK", 25)
     outcome = infomax("cluster", place / "run", "-k", 3, "--out", tmp_path / name)
     assert outcome.code == 0, outcome.err
@@ -217,7 +217,7 @@ def test_clusters_of_a_graph_folder_are_written_for_all_nodes(
 def test_parts_are_scored_by_the_labelled_nodes(
     place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(embedding, "PART", 25)
+    monkeypatch.setattr(embedding, "NODES_PER_PART", 25)
     whole, some = tmp_path / "vectors.parquet", tmp_path / "vectors"
     for out in (whole, some):
         assert infomax("embed", place / "run", "--out", out).code == 0
@@ -254,7 +254,7 @@ def test_parts_are_scored_by_the_labelled_nodes(
 def test_neighbours_are_searched_on_disk(
     place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(embedding, "PART", 25)
+    monkeypatch.setattr(embedding, "NODES_PER_PART", 25)
     assert infomax("embed", place / "run", "--out", tmp_path / "memory.csv").code == 0
     expected = infomax("neighbours", tmp_path / "memory.csv", "007", "-k", 3)
     assert expected.code == 0, expected.err
@@ -337,12 +337,12 @@ def test_vectors_of_a_sample_are_those_of_the_nodes(place: Path) -> None:
 def test_embedding_that_is_killed_ends_in_the_same_bytes(
     place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(embedding, "PART", 8)
+    monkeypatch.setattr(embedding, "NODES_PER_PART", 8)
     monkeypatch.setattr(engine, "BLOCK_ON_DISK", {"cpu": 4})
     code = (
         "import sys, time; from infomax import DGI\n"
         "from infomax.training import vectors as embedding, embed as engine\n"
-        "embedding.PART, engine.BLOCK_ON_DISK = 8, {'cpu': 4}\n"
+        "embedding.NODES_PER_PART, engine.BLOCK_ON_DISK = 8, {'cpu': 4}\n"
         "model = DGI.load(sys.argv[1]); print(flush=True)\n"
         "hold = lambda done, note='', total=None: time.sleep(600 if done > 24 else 0)\n"
         "model.write_vectors(model.graph_, sys.argv[2], progress=hold)\n"

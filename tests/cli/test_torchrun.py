@@ -71,7 +71,11 @@ def typed(*commands: list[object], nodes_per_part: int = 16) -> shell.Outcome:
     from infomax import cli
     from infomax.cli import torchrun
 
-    cli.GRACE, torchrun._share_cores, embedding.PART = 0.0, lambda torch: None, nodes_per_part
+    cli.GRACE, torchrun._share_cores, embedding.NODES_PER_PART = (
+        0.0,
+        lambda torch: None,
+        nodes_per_part,
+    )
     outcome = shell.infomax(*commands[int(os.environ["RANK"]) % len(commands)])
     if distributed.is_initialized():  # a mistake ends the process, and with it the group
         distributed.destroy_process_group()

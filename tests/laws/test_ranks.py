@@ -168,7 +168,7 @@ def share_parts(folder: Path, out: Path) -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(parquet, "ParquetWriter", Recorded)
-        patch.setattr(embedding, "PART", NODES // RANKS)
+        patch.setattr(embedding, "NODES_PER_PART", NODES // RANKS)
         graph = Graph.open(folder)
         DGI(dim=4, epochs=0, preset="batches").fit(graph).write_vectors(graph, out)
     found = [text.split() for text in ranks.texts(" ".join(names))]

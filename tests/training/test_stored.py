@@ -260,7 +260,7 @@ def test_a_gpu_computes_the_same_vectors(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, encoder: str, sparse: bool
 ) -> None:
     monkeypatch.setattr(engine, "BLOCK_ON_DISK", {"cpu": 50, "cuda": 50})
-    monkeypatch.setattr(embedding, "PART", 40)
+    monkeypatch.setattr(embedding, "NODES_PER_PART", 40)
     disk = folder(tmp_path / "g.graph", a_graph(sparse=sparse))
     model = DGI(8, preset="batches", encoder=ENCODERS[encoder], epochs=3).fit(disk)
     for vectors in ("paper", "recipe"):

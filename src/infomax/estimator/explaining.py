@@ -233,8 +233,8 @@ def explain_node(
     # The vector, and the same before its parts are centred and get their lengths.
     outside_parts = fitted.parts_outside_embedder(graph, recipe)
     unbalanced = replace(recipe, centre=None, factor=None, turn=None)
-    raw = embed(unbalanced, graph, device, rows=rows, given=outside_parts)[0]
-    vector = embed(recipe, graph, device, rows=rows, given=outside_parts)[0]
+    raw = embed(unbalanced, graph, device, rows=rows, outside_parts=outside_parts)[0]
+    vector = embed(recipe, graph, device, rows=rows, outside_parts=outside_parts)[0]
     parts = explain_parts(recipe, raw, vector, most_numbers, followed)
 
     # What a followed number is the sum of.

@@ -73,7 +73,7 @@ class FittedModel:
         check_same_features(graph, self.graph)
         recipe = self.recipe_for(vectors)
         outside_parts = self.parts_outside_embedder(graph, recipe)
-        computed = embed(recipe, graph, device, rows=rows, given=outside_parts)
+        computed = embed(recipe, graph, device, rows=rows, outside_parts=outside_parts)
         selected = slice(None) if rows is None else rows
         node_names = None if graph.node_names is None else graph.node_names[selected]
         return Embeddings(computed, graph.ids[selected], node_names, recipe.hash, recipe.parts)
@@ -96,7 +96,7 @@ class FittedModel:
         recipe = self.recipe_for(vectors)
         outside_parts = self.parts_outside_embedder(graph, recipe)
         write_embedding(
-            recipe, graph, out, device=device, given=outside_parts, half=half, **options
+            recipe, graph, out, device=device, outside_parts=outside_parts, half=half, **options
         )
 
     def positions_of_type(self, node_type: str) -> Embeddings:

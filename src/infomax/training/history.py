@@ -347,9 +347,8 @@ def _project(features: Any, projection: Array) -> Array:
 def times_of(graph: Record, node_type: str, rows: Any = slice(None)) -> Rows:
     """The times ``[n]`` of rows of a type; of a type without times, all are unknown."""
     nodes = graph.nodes[node_type]
-    if nodes.times is None:
-        return np.full(nodes.num_nodes, UNKNOWN)[rows]
-    return np.asarray(nodes.times[rows])
+    times = np.full(nodes.num_nodes, UNKNOWN) if nodes.times is None else nodes.times
+    return np.asarray(times[rows])
 
 
 def _order_by_id(ids: NDArray[Any]) -> Rows:

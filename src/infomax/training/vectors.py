@@ -1,4 +1,4 @@
-"""The vectors of a graph, or of some of its nodes, in memory; and those of a graph folder, block by block to disk."""
+"""The vectors of a graph: of all its nodes or of some, in memory; or written, block by block."""
 
 from __future__ import annotations
 
@@ -35,14 +35,22 @@ from infomax.training.resuming import graph_fingerprint
 from infomax.views.around import around
 from infomax.views.steps import walks
 
-SHARE = 0.25
-"""Where the vectors of some nodes depend on a larger share of all nodes than this, one pass over all is faster."""
+MOST_NODES_AROUND = 0.25
+"""The share of all nodes on which the vectors of some nodes may depend to be embedded alone.
+
+Where they depend on more, one pass over all nodes is faster.
+"""
 FILES = (".parquet", ".npy")
-PART = 1 << 20
+"""The formats of one file that vectors are written to block by block."""
+NODES_PER_PART = 1 << 20
 """Nodes per file in a folder of parts."""
-LAYERS = ".layers"  # readers of parquet folders skip such names
+LAYERS = ".layers"
+"""The folder, in a folder of parts, of the passes: readers of parquet folders skip such names."""
 WRITERS = {"cpu": 1, "cuda": 8}
 """Parts that are written at a time: a GPU computes vectors faster than one thread writes them."""
+
+
+# Vectors in memory
 
 
 def embed(
@@ -51,12 +59,16 @@ def embed(
     device: str,
     *,
     rows: NDArray[np.int64] | None = None,
-    given: Mapping[str, Any] | None = None,
+    outside_parts: Mapping[str, Any] | None = None,
 ) -> NDArray[np.float32]:
-    """The vectors ``[N, d]`` of a graph, or those of some rows, ascending; the arguments are those of `embedder`."""
+    """The vectors ``[N, d]`` of a graph, or those of some rows, ascending.
+
+    The arguments are those of `embedder`.
+    """
     if rows is not None:
-        return embed_some(recipe, graph, device, rows, given, torch.device("cpu")).numpy()
-    engine = embedder(recipe, graph, device, given=given)
+        cpu = torch.device("cpu")
+        return embed_some(recipe, graph, device, rows, outside_parts, cpu).numpy()
+    engine = embedder(recipe, graph, device, outside_parts=outside_parts)
     vectors = engine.all()
     engine.close()
     return vectors
@@ -67,29 +79,36 @@ def embed_some(
     graph: Graph,
     device: str,
     rows: NDArray[np.int64],
-    given: Mapping[str, Any] | None = None,
-    to: torch.device | None = None,
+    outside_parts: Mapping[str, Any] | None = None,
+    output_device: torch.device | None = None,
 ) -> Tensor:
-    """The vectors ``[n, d]`` of some rows, ascending, on a device; None: the one that computes them."""
-    # A graph on disk whose vectors need no pass over all nodes is read as it is.
+    """The vectors ``[n, d]`` of some rows, ascending.
+
+    Args:
+        recipe: what vectors are made of.
+        graph: the graph, in memory or on disk.
+        device: where they are computed, by name.
+        rows: the nodes.
+        outside_parts: parts ``[N, K]`` that are computed elsewhere.
+        output_device: where the vectors are returned; None: the device that computes them.
+    """
+    # A graph on disk whose vectors need no pass over all nodes is read where it is.
     needs_passes = recipe.hops > 0 or "pooled" in recipe.parts
     is_read_directly = graph.folder is not None and not needs_passes
-    if (
-        len(rows) < graph.num_nodes
-        and not is_read_directly
-        and not recipe.encoder.needs_whole_graph
-    ):
+    are_few_rows = len(rows) < graph.num_nodes
+    if are_few_rows and not is_read_directly and not recipe.encoder.needs_whole_graph:
         node_count = sum(nodes.num_nodes for nodes in graph.nodes.values())
         bytes_per_node = max(nodes.table.bytes_to_load(1) for nodes in graph.nodes.values())
-        most_nodes = min(SHARE * node_count, 4 * memory.BYTES_PER_BLOCK / max(bytes_per_node, 1))
+        most_in_memory = 4 * memory.BYTES_PER_BLOCK / max(bytes_per_node, 1)
+        most_nodes = min(MOST_NODES_AROUND * node_count, most_in_memory)
         backend = Backend.of_embedding(choose_device(device), len(rows) * recipe.encoder.out_dim)
-        given_rows = {name: part[rows] for name, part in (given or {}).items()}
-        vectors = embed_near(recipe, graph, rows, backend, given_rows, most_nodes)
+        parts_of_rows = {name: part[rows] for name, part in (outside_parts or {}).items()}
+        vectors = embed_near(recipe, graph, rows, backend, parts_of_rows, most_nodes)
         if vectors is not None:
-            return torch.from_numpy(vectors).to(to or backend.device)
+            return torch.from_numpy(vectors).to(output_device or backend.device)
 
-    engine = embedder(recipe, graph, device, rows=rows, given=given)
-    selected = engine.some(rows, to or engine.device)
+    engine = embedder(recipe, graph, device, rows=rows, outside_parts=outside_parts)
+    selected = engine.some(rows, output_device or engine.device)
     engine.close()
     return selected
 
@@ -99,19 +118,27 @@ def embed_near(
     graph: Graph,
     rows: NDArray[np.int64],
     backend: Backend,
-    given: Mapping[str, Any] | None = None,
+    outside_parts: Mapping[str, Any] | None = None,
     most_nodes: float = math.inf,
 ) -> NDArray[np.float32] | None:
-    """The vectors ``[n, d]`` of some nodes, from the small graph `around` them; None where that has too many nodes.
+    """The vectors ``[n, d]`` of some nodes, from the small graph `around` them.
 
-    ``given`` are their parts ``[n, K]`` that are computed elsewhere.
+    None is returned where that graph has too many nodes.
+
+    Args:
+        recipe: what vectors are made of.
+        graph: the graph, in memory or on disk.
+        rows: the nodes.
+        backend: where vectors are computed.
+        outside_parts: parts ``[n, K]`` of these nodes that are computed elsewhere.
+        most_nodes: the most nodes of the small graph.
     """
     encoder = recipe.encoder
-    paths_and_hops = walks(graph, encoder.rule, encoder.depth + recipe.hops)
-    small_graph = around(graph, rows, *paths_and_hops, most_nodes)
+    paths, senders_weigh = walks(graph, encoder.rule, encoder.depth + recipe.hops)
+    small_graph = around(graph, rows, paths, senders_weigh, most_nodes)
     if small_graph is None:
         return None
-    engine = Embedder.of(recipe, small_graph, backend, given)
+    engine = Embedder.of(recipe, small_graph, backend, outside_parts)
     vectors = engine.first(len(rows))
     engine.close()
     return vectors
@@ -123,11 +150,16 @@ def embedder(
     device: str,
     *,
     rows: NDArray[np.int64] | None = None,
-    given: Mapping[str, Any] | None = None,
+    outside_parts: Mapping[str, Any] | None = None,
 ) -> Embedder:
     """The embedder of a graph, in memory or on disk; refused where memory is short.
 
-    ``rows`` are the nodes that will be asked for; ``given`` are parts ``[N, K]`` that are computed elsewhere.
+    Args:
+        recipe: what vectors are made of.
+        graph: the graph.
+        device: where vectors are computed, by name.
+        rows: the nodes that will be asked for; None: all.
+        outside_parts: parts ``[N, K]`` that are computed elsewhere.
     """
     if graph.table.mapped:
         cpu = torch.device("cpu")
@@ -137,31 +169,37 @@ def embedder(
             remedy = (
                 "Embed to a .parquet, an .npy or a folder, which takes less; or allow more memory."
             )
-        needed = memory.stored_bytes(graph) + 4 * vector_count * recipe.width
-        room.require(needed, cpu, remedy=remedy)
+        needed_bytes = memory.stored_bytes(graph) + 4 * vector_count * recipe.width
+        room.require(needed_bytes, cpu, remedy=remedy)
 
         # Some rows are read by a CPU, which does not need the others.
         reads_rows_alone = rows is not None and not recipe.hops
         torch_device = cpu if reads_rows_alone else device_for_folder(graph, device)
         backend = Backend.of_embedding(torch_device, vector_count * recipe.width)
-        return Embedder.of(recipe, graph, backend, given)
+        return Embedder.of(recipe, graph, backend, outside_parts)
 
     torch_device = choose_device(device)
     room.require(memory.embedding_bytes(graph, recipe.width, torch_device), torch_device)
     backend = Backend.of_embedding(torch_device, graph.num_nodes * recipe.encoder.out_dim)
-    return Embedder.of(recipe, graph, backend, given)
+    return Embedder.of(recipe, graph, backend, outside_parts)
 
 
 def device_for_folder(graph: Graph, name: str) -> torch.device:
-    """Choose the device to embed a graph folder on: ``auto`` is the GPU if there is one with room for the graph."""
+    """Choose the device to embed a graph folder on.
+
+    ``auto`` is the GPU if there is one with room for the graph.
+    """
     device = choose_device(name)
     if device.type == "cuda":
-        needed = memory.resident_bytes(graph) + 4 * graph.num_nodes * graph.num_features
-        if name != "auto" or needed < room.available_bytes(device):
-            room.require(needed, device)
+        needed_bytes = memory.resident_bytes(graph) + 4 * graph.num_nodes * graph.num_features
+        if name != "auto" or needed_bytes < room.available_bytes(device):
+            room.require(needed_bytes, device)
             return device
     room.require(memory.stored_bytes(graph), torch.device("cpu"), Ranks.current().on_this_host)
     return torch.device("cpu")
+
+
+# Vectors on disk
 
 
 def write_embedding(
@@ -170,145 +208,183 @@ def write_embedding(
     out: Path,
     *,
     device: str,
-    given: Mapping[str, Any] | None = None,
+    outside_parts: Mapping[str, Any] | None = None,
     half: bool = False,
     check: bool = True,
     progress: Progress = silent,
 ) -> None:
-    """Write the vectors of all nodes: to one file, .parquet or .npy, or to a folder of parts, ``part-00000.parquet``...
+    """Write the vectors of all nodes to one file, or to a folder of parts.
 
-    Existing parts are not computed again unless they are damaged, so the same call resumes an interrupted one. The
-    processes of a process group share the parts. A GPU must have room for the whole graph. With ``check`` existing
-    parts are read in whole; else those of a finished folder are checked by their footers.
+    A file is .parquet or .npy; parts are ``part-00000.parquet`` and so on. Existing parts are not
+    computed again unless they are damaged, so the same call resumes an interrupted one. The
+    processes of a process group share the parts. A GPU must have room for the whole graph.
+
+    Args:
+        recipe: what vectors are made of.
+        graph: the graph.
+        out: the file or the folder.
+        device: where vectors are computed, by name.
+        outside_parts: parts ``[N, K]`` that are computed elsewhere.
+        half: whether vectors are written in half precision.
+        check: whether existing parts are read whole; else those of a finished folder are checked by
+            their footers.
+        progress: is called with the number of nodes that are written.
     """
     node_count = graph.num_nodes
     ranks = Ranks.current()
     torch_device = device_for_folder(graph, device)
     backend = Backend(torch_device)
-    described: dict[str, Any] = {
+    # All that vectors depend on: parts of other vectors are never mixed with these.
+    description: dict[str, Any] = {
         "model": recipe.hash,
         "graph": graph_fingerprint(graph)["graph"],
         "vectors": ",".join(recipe.parts) or PAPER,
         "nodes": node_count,
         "half": half,
-        "nodes_per_part": PART,
+        "nodes_per_part": NODES_PER_PART,
     }
-    run = json_hash(described)
+    description_hash = json_hash(description)
+
     if out.suffix:
         _refuse_file(out, ranks.count)
-        engine = Embedder.of(
-            recipe, graph, backend, given, out.with_name(f".{out.name}-layers") / run
-        )
+        work_folder = out.with_name(f".{out.name}-layers") / description_hash
+        engine = Embedder.of(recipe, graph, backend, outside_parts, work_folder)
         _write_file(Writer(engine, graph, half, progress), out)
         return
-    notes = expected_parts(run, node_count, PART)
-    if not check and ranks.count == 1 and _finished(out, described, notes):
+
+    notes = expected_parts(description_hash, node_count, NODES_PER_PART)
+    if not check and ranks.count == 1 and _is_finished(out, description, notes):
         return  # the folder may be one that cannot be written
-    with ExitStack() as held:
-        with ranks.together() as same:
-            same |= {name: str(value) for name, value in described.items()}
+    with ExitStack() as locks:
+        # All processes must write the same vectors; the first one prepares the folder for them.
+        with ranks.together() as shared_values:
+            shared_values |= {name: str(value) for name, value in description.items()}
             if ranks.rank == 0:
                 make_folder(out)
-                held.enter_context(locked(out / ".lock", out))
-                _prepare(out, described, notes, check, WRITERS[torch_device.type])
-        missing = [name for name in notes if not (out / name).exists()]
-        if missing:
-            engine = Embedder.of(recipe, graph, backend, given, out / LAYERS / run)
+                locks.enter_context(locked(out / ".lock", out))
+                _prepare_folder(out, description, notes, check, WRITERS[torch_device.type])
+
+        missing_parts = [name for name in notes if not (out / name).exists()]
+        if missing_parts:
+            work_folder = out / LAYERS / description_hash
+            engine = Embedder.of(recipe, graph, backend, outside_parts, work_folder)
+            # The first process computes the passes, which the others then read.
             if ranks.rank:
-                ranks.wait()  # for the layers
+                ranks.wait()
             writer = Writer(engine, graph, half, progress)
             if ranks.rank == 0:
                 ranks.wait()
-            missing_count = sum(notes[name].stop - notes[name].first for name in missing)
-            writer.done = node_count - missing_count
+            missing_count = sum(notes[name].stop - notes[name].first for name in missing_parts)
+            writer.written_count = node_count - missing_count
 
-            def write(name: str) -> None:
+            def write_part(name: str) -> None:
                 remove_leftovers(out / name)
                 with replacing(out / name) as temporary:
                     writer.write(temporary, notes[name].first, notes[name].stop, notes[name])
 
-            _in_threads(write, missing[ranks.rank :: ranks.count], WRITERS[torch_device.type])
-            engine.close()  # the files of its passes stay mapped as long as something refers to them
+            parts_of_rank = missing_parts[ranks.rank :: ranks.count]
+            _in_threads(write_part, parts_of_rank, WRITERS[torch_device.type])
+            # The files of passes stay mapped as long as something refers to them.
+            engine.close()
         ranks.wait()
         if ranks.rank == 0:
             shutil.rmtree(out / LAYERS, ignore_errors=True)
 
 
-def _refuse_file(out: Path, processes: int) -> None:
+def _refuse_file(out: Path, process_count: int) -> None:
     """Refuse one file of another format, or by several processes."""
     if out.suffix.lower() not in FILES:
         raise other_extension(out, FILES)
-    if processes > 1:
-        expected = f"a folder of parts, which {processes} processes can share"
+    if process_count > 1:
+        expected = f"a folder of parts, which {process_count} processes can share"
         raise InputError(str(out), expected, "one file", "Leave out the extension: vectors/.")
 
 
 def _write_file(writer: Writer, out: Path) -> None:
-    """Write the vectors of all nodes to one file; the files of the passes before are removed."""
+    """Write the vectors of all nodes to one file; the files of the passes are removed."""
     engine = writer.embedder
     with replacing(out) as temporary:
         writer.write(temporary, 0, engine.n)
     engine.close()
-    shutil.rmtree(engine.work.parent, ignore_errors=True)
+    shutil.rmtree(engine.work_folder.parent, ignore_errors=True)
 
 
-def _finished(out: Path, described: dict[str, Any], notes: dict[str, Note]) -> bool:
-    """Whether a folder holds all parts, by their footers; refuse one with parts of other vectors."""
-    refuse_other_parts(out, described, notes)
+def _is_finished(out: Path, description: dict[str, Any], notes: dict[str, Note]) -> bool:
+    """Whether a folder holds all parts, by their footers.
+
+    A folder with parts of other vectors is refused.
+    """
+    refuse_other_parts(out, description, notes)
     return all(
         (out / name).exists() and not damage(out / name, note) for name, note in notes.items()
     )
 
 
-def _prepare(
-    out: Path, described: dict[str, Any], notes: dict[str, Note], check: bool, threads: int
+def _prepare_folder(
+    out: Path, description: dict[str, Any], notes: dict[str, Note], check: bool, threads: int
 ) -> None:
-    """Begin a folder of parts, or remove damaged ones from it and say so; refuse one with parts of other vectors."""
-    refuse_other_parts(out, described, notes)
+    """Begin a folder of parts, or remove damaged ones from it and say so.
+
+    A folder with parts of other vectors is refused.
+    """
+    refuse_other_parts(out, description, notes)
 
     def examine(name: str) -> None:
-        if (out / name).exists() and (reason := damage(out / name, notes[name], whole=check)):
-            warn(f"{out / name}: found {reason}. Its vectors are computed again.")
-            (out / name).unlink()
+        part = out / name
+        reason = damage(part, notes[name], whole=check) if part.exists() else ""
+        if reason:
+            warn(f"{part}: found {reason}. Its vectors are computed again.")
+            part.unlink()
 
     _in_threads(examine, list(notes), threads)
     if not (out / ABOUT).exists():
-        write_json(out / ABOUT, described)
+        write_json(out / ABOUT, description)
 
 
 def _in_threads(work: Callable[[str], None], parts: list[str], threads: int) -> None:
-    """Do some work for each part, on several threads at a time; after an exception, no other work begins."""
+    """Do some work for each part, on several threads at a time.
+
+    After an exception, no other work begins.
+    """
     if threads == 1:
         for part in parts:
             work(part)
-    else:
-        with ThreadPoolExecutor(threads) as pool:
-            list(pool.map(work, parts))
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(work, parts))
 
 
 class Writer:
-    """Writes the vectors of some nodes to files, block by block; several threads may do so at a time."""
+    """Writes the vectors of some nodes to files, block by block; several threads may do so."""
 
     def __init__(self, embedder: Embedder, graph: Graph, half: bool, progress: Progress) -> None:
         self.embedder = embedder
         recipe = embedder.recipe
-        work = embedder.work
+        work_folder = embedder.work_folder
         self.ids: Any = graph.ids
         self.names: Any = graph.node_names
 
-        # Passes before the last are files. Those of another run are of no use any more.
+        # Passes before the last are files. Those of other vectors are of no use any more.
         if recipe.hops or recipe.encoder.depth > 1 or graph.node_type:
-            make_folder(work)
-            for other in set(work.parent.glob("?" * len(work.name))) - {work}:
-                shutil.rmtree(other, ignore_errors=True)
+            make_folder(work_folder)
+            folders = set(work_folder.parent.glob("?" * len(work_folder.name)))
+            for other_folder in folders - {work_folder}:
+                shutil.rmtree(other_folder, ignore_errors=True)
         self.embedder.prepare()
         self.dtype = torch.float16 if half else torch.float32
         self.progress = progress
-        self.done = 0
+        self.written_count = 0
         self.lock = Lock()
 
     def write(self, path: Path, start: int, stop: int, note: Note | None = None) -> None:
-        """Write the nodes from start to stop: .npy, or the columns of .parquet; a part has a note of what it is."""
+        """Write the nodes from start to stop.
+
+        Args:
+            path: .npy, or .parquet with columns of ids and names.
+            start: the first node.
+            stop: the node after the last.
+            note: what the footer of a part says of it.
+        """
         recipe = self.embedder.recipe
         blocks = self._blocks(start, stop)
         if path.suffix.lower() == ".npy":
@@ -317,17 +393,19 @@ class Writer:
                 for _, _, block in blocks:
                     writer.append(block)
             return
-        parts = (
-            (self.ids.arrow(first, last), block, self.names and self.names.arrow(first, last))
-            for first, last, block in blocks
-        )
-        write_blocks(
-            path, parts, None if note is None else note.metadata, recipe.hash, recipe.parts
-        )
+
+        def columns() -> Iterator[tuple[Any, NDArray[Any], Any]]:
+            for first, last, block in blocks:
+                names = None if self.names is None else self.names.arrow(first, last)
+                yield self.ids.arrow(first, last), block, names
+
+        metadata = None if note is None else note.metadata
+        write_blocks(path, columns(), metadata, recipe.hash, recipe.parts)
 
     def _blocks(self, start: int, stop: int) -> Iterator[tuple[int, int, NDArray[Any]]]:
+        """The vectors of the nodes from start to stop, each block with its first and last node."""
         for first, last in self.embedder.blocks(start, stop):
             yield first, last, self.embedder.rows(first, last).to(self.dtype).cpu().numpy()
             with self.lock:
-                self.done += last - first
-                self.progress(self.done, "nodes")
+                self.written_count += last - first
+                self.progress(self.written_count, "nodes")
