@@ -23,6 +23,15 @@ _PLURALS = (
 """How names of several end, and those of one."""
 
 
+_CODE = re.compile(
+    "code|id|uid|uuid|guid|isbn|issn|ean|upc|gtin|asin|sku|barcode|iban|ssn|vin|imei"
+    "|phone|telephone|tel|fax|mobile"
+)
+"""The last words of names of codes: of HomePhone and isbn_13, not of phone_calls."""
+_NUMBER = re.compile("number|num|no|nr")
+"""The last words of names of numbers, which may be codes, as of a card, or may count, as of atoms."""
+
+
 class EdgeColumns(NamedTuple):
     """The names of the columns of an edge table."""
 
@@ -127,6 +136,27 @@ def spellings(kind: str) -> tuple[str, str, str]:
     """What a column of ids of a type is called, `plain`: driverid, iddriver or driver."""
     word = plain(kind)
     return f"{word}id", f"id{word}", word
+
+
+def is_called_code(name: str) -> bool:
+    """Whether a column is called as a code is: isbn, home_phone, barCode.
+
+    Postal codes are not among them: near numbers are near places, even where all of them differ.
+    """
+    if re.search("zip|post", name, re.IGNORECASE):
+        return False
+    return _CODE.fullmatch(_last_word(name)) is not None
+
+
+def is_called_number(name: str) -> bool:
+    """Whether a column is called a number, which may be a code: card_number, accountNo."""
+    return _NUMBER.fullmatch(_last_word(name)) is not None
+
+
+def _last_word(name: str) -> str:
+    """The last word of a name, in lower case: `phone` of homePhone, `isbn` of ISBN_13."""
+    words = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)
+    return words[-1].lower() if words else ""
 
 
 def keys(names: Iterable[str], types: Iterable[str] = ()) -> list[str]:

@@ -14,7 +14,12 @@ from infomax.io.encoding.cells import MISSING
 from infomax.io.encoding.column_statistics import LEAST_ROWS_TO_TELL
 from infomax.io.encoding.column_types import EXPECTED_CELLS
 from infomax.io.encoding.encoding import Encoding
-from infomax.io.encoding.guessing import Fault, find_odd_cell_note, tells_label
+from infomax.io.encoding.guessing import (
+    Fault,
+    find_odd_cell_note,
+    holds_code_numbers,
+    tells_label,
+)
 from infomax.io.encoding.survey import Survey
 from infomax.io.schema.obeying import schema_location
 
@@ -53,7 +58,13 @@ def learnt(columns: Columns, survey: Survey, path: Path, names: Sequence[str]) -
     if called is None and not columns.obeys_schema:
         called = survey.name_column
     encoding = with_type_in_notes(encoding, columns)
-    warn_of_unshared(path, encoding, {called, *survey.keys, *columns.kinds})
+    code_numbers = [
+        name
+        for name, column in survey.columns.items()
+        if name not in {called, *survey.keys, *columns.kinds} and holds_code_numbers(column)
+    ]
+    warn_of_code_numbers(path, code_numbers)
+    warn_of_unshared(path, encoding, {called, *survey.keys, *columns.kinds, *code_numbers})
     used = [column.name for column in encoding.feature_columns]
     warn_of_labels(path, used, survey.labels)
     lost = [column for column in encoding.columns if column.name != called]
@@ -108,6 +119,15 @@ def warn_of_unshared(path: Path, encoding: Encoding, others: Container[str | Non
         warn(
             f"{path}: no features, as hardly two rows share what they hold: {names}. To make features "
             f"of one: --column {first}=text, or {first}=category."
+        )
+
+
+def warn_of_code_numbers(path: Path, names: Sequence[str]) -> None:
+    """Name the columns of numbers that become no features since they are codes: an ISBN, a number of a phone."""
+    if names:
+        warn(
+            f"{path}: no features, as they are called codes, and nearly all their numbers differ: "
+            f"{format_list(names)}. To make a feature of one: --column {names[0]}=number."
         )
 
 

@@ -18,7 +18,7 @@ from infomax.arrays.times import parse_time
 from infomax.errors import InputError, format_count, format_location, readable, shorten, warn
 from infomax.io import parquet, text
 from infomax.io.blocks import FILE, FILL_IN, Block, NotNumbersError, are_integers
-from infomax.io.column_names import EdgeColumns, NodeColumns
+from infomax.io.column_names import EdgeColumns, NodeColumns, is_called_code, is_called_number
 from infomax.io.columns import Columns
 from infomax.io.encoding.cells import UnreadableError, is_list
 from infomax.io.encoding.moments import too_fine
@@ -242,7 +242,11 @@ class Source:
         """The features ``[n, F]`` of a block: numbers as they are, else what an encoding makes of the columns."""
         columns = self.columns
         if columns.encoding is None:
-            if columns.learns and (columns.kinds or columns.keys(self.chosen.features)):
+            may_be_codes = columns.features is None and any(
+                is_called_code(name) or is_called_number(name) for name in self.chosen.features
+            )
+            is_said_or_key = columns.kinds or columns.keys(self.chosen.features)
+            if columns.learns and (is_said_or_key or may_be_codes):
                 raise NotNumbersError(str(self.path), "numbers", "columns of other kinds", FILL_IN)
             gaps = columns.gaps
             values = block.features(self.widths, self.remedy, gaps, self._note_unlike)

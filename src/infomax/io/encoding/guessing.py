@@ -9,6 +9,7 @@ from typing import TypeAlias
 import numpy as np
 
 from infomax.errors import format_count, shorten
+from infomax.io.column_names import is_called_code, is_called_number
 from infomax.io.encoding import cells
 from infomax.io.encoding.column_statistics import (
     LEAST_ROWS_TO_TELL,
@@ -34,6 +35,12 @@ UNSHARED_NOTE = (
     "hardly two rows share what it holds, so it is no feature; to make features of it: "
     "--column {}={}"
 )
+CODE_NUMBERS_NOTE = (
+    "it is called a code, and nearly all its numbers differ, so it is no feature; to make a feature "
+    "of it: --column {}=number"
+)
+LEAST_GAP_OF_CODES = 100
+"""Numbers that are codes are so far apart, in the mean."""
 OTHER_TYPES_OF_CODES = {"category": ("ignore",), "id": ("category", "text")}
 """What a column that looks like a code may be instead, by what it is; an id is no feature already."""
 LABEL_NAMES = {"label", "labels", "target", "outcome"}
@@ -60,7 +67,7 @@ def guess_column_type(column: ColumnStatistics) -> str:
     if column.number_cells + column.too_large_cells == column.present:
         if column.are_padded or column.are_phones:
             return _type_of_codes(column)
-        return "number"
+        return "id" if holds_code_numbers(column) else "number"
     if column.date_cells == column.present:
         return "date"
     if 2 * column.separated_cells >= column.present:
@@ -73,6 +80,22 @@ def _holds_yes_and_no(column: ColumnStatistics) -> bool:
         return False
     texts = {value.lower() for value in column.values()}
     return bool(texts) and any(texts <= set(pair) for pair in cells.PAIRS)
+
+
+def holds_code_numbers(column: ColumnStatistics) -> bool:
+    """Whether a column of whole numbers, nearly all different, is called as codes are: isbn, card_number.
+
+    Prices and amounts may all differ as well, so the name must tell. A column that is only called a
+    number is one of codes where its numbers are far apart: those of atoms, or of the chapters of a
+    book, follow each other.
+    """
+    if column.number_cells != column.present or column.present < LEAST_ROWS_TO_TELL:
+        return False
+    if not column.are_whole or not column.are_different:
+        return False
+    range_of_numbers = column.numbers.high[0] - column.numbers.low[0]
+    is_sparse = bool(range_of_numbers > LEAST_GAP_OF_CODES * column.present)
+    return is_called_code(column.name) or (is_called_number(column.name) and is_sparse)
 
 
 def _type_of_codes(column: ColumnStatistics) -> str:
@@ -179,6 +202,8 @@ def find_note(column: ColumnStatistics, column_type: str, labels: Sequence[str])
 
     # Of a column whose use a person or its name decides, nothing is to be said but a label's name.
     if not column.requested_type and not column.is_key:
+        if column_type == "id" and holds_code_numbers(column):
+            return CODE_NUMBERS_NOTE.format(column.name)
         if _looks_like_code(column, column_type):
             other_types = OTHER_TYPES_OF_CODES.get(column_type, ("ignore", "category"))
             options = [f"{column.name}={other_type}" for other_type in other_types]
