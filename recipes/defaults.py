@@ -33,7 +33,7 @@ from infomax.datasets.fetch import data_path
 from infomax.evaluation import links
 from infomax.evaluation.probes import paper_probe, validated_probe
 from infomax.evaluation.splits import SPLIT_PARTS, encode_labels, splits_for
-from infomax.io.union import whole_adjacency
+from infomax.io.union import adjacency_of_all_types
 from infomax.kernels import Backend
 from infomax.neighbours.of_all import nearest
 from infomax.reports.compared_vectors import untrained
@@ -167,7 +167,7 @@ def edges_row(name: str, dim: int | None, device: str) -> str:
     model = DGI(dim, device=device).fit(graph)
     values = next(iter(graph.labels.values()))
     codes = values if values.dtype.kind == "i" else encode_labels(values)[0]
-    adjacency = whole_adjacency(graph.nodes, graph.relations)
+    adjacency = adjacency_of_all_types(graph.nodes, graph.relations)
     types = np.repeat(
         np.arange(len(graph.nodes)), [graph.nodes[kind].num_nodes for kind in sorted(graph.nodes)]
     )

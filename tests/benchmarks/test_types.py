@@ -8,7 +8,7 @@ import torch
 from benchmarks import types
 
 from infomax import Graph
-from infomax.io.unite import unite
+from infomax.io.building import from_edges
 
 pytest.importorskip("torch_geometric", reason="PyG is the peer")
 PATHS = ("paper-author-paper", "paper-subject-paper")
@@ -26,7 +26,7 @@ def graph() -> Graph:
         ("paper", "by", "author"): (draw.integers((40, 9), size=(60, 2)).T, None),
         ("paper", "about", "subject"): (draw.integers((40, 4), size=(50, 2)).T, None),
     }
-    return Graph.of(unite(nodes, links)).target("paper")
+    return Graph.of(from_edges(nodes, links)).target("paper")
 
 
 @pytest.mark.parametrize("name", ["pyg", "pyg-csr"])

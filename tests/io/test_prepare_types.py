@@ -203,7 +203,7 @@ def test_the_union_of_relations_does_not_depend_on_blocks(tmp_path: Path) -> Non
     graph = read_graph(write(tmp_path), labels="field", directed=True)
     sizes = {kind: one.num_nodes for kind, one in graph.by_type().items()}
     whole = union(graph.relations, sizes).toarray()
-    blocks = [block.toarray() for block in union_rows(graph.relations, sizes, entries=2)]
+    blocks = [block.toarray() for block in union_rows(graph.relations, sizes, entries_per_block=2)]
     assert len(blocks) > len(sizes)
     assert np.concatenate(blocks).tolist() == whole.tolist()
     assert whole.tolist() == whole.T.tolist()

@@ -7,7 +7,7 @@ import pytest
 
 from infomax import DGI, Graph
 from infomax.evaluation.probes import Score
-from infomax.io.unite import unite
+from infomax.io.building import from_edges
 from infomax_paper import heterogeneous
 from infomax_paper.heterogeneous import LABELLED, flattened, score_types
 
@@ -30,7 +30,7 @@ def graph(monkeypatch) -> Graph:
         ("paper", "by", "author"): (np.stack([ids, ids % 6]), None),
         ("paper", "about", "subject"): (np.stack([ids, ids % 3]), None),
     }
-    graph = Graph.of(unite(nodes, links)).target("paper")
+    graph = Graph.of(from_edges(nodes, links)).target("paper")
     monkeypatch.setattr(heterogeneous, "load_dataset", lambda name: graph)
     monkeypatch.setattr(heterogeneous, "DGI", lambda **given: DGI(4, **{"epochs": 1, **given}))
     return graph

@@ -13,8 +13,8 @@ from scipy import sparse
 from infomax import DGI, Embeddings, Graph, InputError
 from infomax.arrays.relations import Relation
 from infomax.embeddings import StoredEmbeddings
+from infomax.io.building import with_structural_features, without_features
 from infomax.io.nodes import Nodes
-from infomax.io.unite import without_features
 from infomax.kernels import Backend
 from infomax.training import embed as engine
 from infomax.training.recipe import HALF_LENGTH, RAISED_LENGTH, lengths, parts_for
@@ -350,14 +350,14 @@ def test_positions_take_the_place_of_what_nodes_without_features_say(graph):
     typed = typed_graph().with_nodes(
         lambda kind, one: without_features(one) if kind == "paper" else one
     )
-    papers = Graph.of(typed.with_structural_features({"paper": "positions"}))
+    papers = Graph.of(with_structural_features(typed, {"paper": "positions"}))
     assert parts_for(papers, "recipe")[0] == (
         "encoder",
         "pooled",
         "positions",
     )  # authors have features
     typed = typed_graph().with_nodes(lambda _, one: without_features(one))
-    nothing = Graph.of(typed.with_structural_features(dict.fromkeys(typed.nodes, "positions")))
+    nothing = Graph.of(with_structural_features(typed, dict.fromkeys(typed.nodes, "positions")))
     assert parts_for(nothing, "recipe")[0] == ("encoder", "positions")
     assert "pooled" in parts_for(nothing, "recipe", "60d")[0]  # asked for by its half-life
 

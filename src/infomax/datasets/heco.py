@@ -12,8 +12,8 @@ from infomax.arrays.folder import map_array
 from infomax.datasets.local_files import LocalFiles
 from infomax.errors import readable
 from infomax.graphs.graph import Graph
+from infomax.io.building import from_edges
 from infomax.io.features import read_matrix
-from infomax.io.unite import unite
 
 SOURCE = "They are in the folder data of the repository liun-online/HeCo on GitHub."
 LABELLED = (20, 40, 60)
@@ -71,4 +71,4 @@ def _read(name: str, features: Path, labels: Path, *others: Path) -> Graph:
     }
     classes = map_array(labels, remedy="").astype(np.int64)
     nodes[about.labelled] |= {"features": values, "labels": {"class": classes}, "splits": splits}
-    return Graph.of(unite(nodes, links)).target(about.labelled)
+    return Graph.of(from_edges(nodes, links)).target(about.labelled)

@@ -15,6 +15,7 @@ from infomax.arrays.parquet_columns import IDS_PER_BLOCK, StoredRows
 from infomax.arrays.relations import Relation
 from infomax.arrays.structural_features import structural_features_named
 from infomax.errors import InputError, shorten
+from infomax.io.building import Ends, relation_matrix
 from infomax.io.growth import NewEdges, NewNodes, grow
 from infomax.io.nodes import Nodes
 from infomax.io.prepare.database import Database
@@ -22,7 +23,6 @@ from infomax.io.prepare.in_memory import InMemory, read_ids
 from infomax.io.prepare.stages import Link
 from infomax.io.record import Record
 from infomax.io.typed import Tables
-from infomax.io.unite import Ends, relation_matrix
 
 
 def attach(tables: Tables, known: Record, *, matrix: Any = None) -> Record:
@@ -75,7 +75,7 @@ class _Attachment(InMemory):
         links, dropped = dict[Ends, NewEdges](), Counter[str]()
         for link in self.links:
             relation, edges = self._relation(link), self.joined[link.ends]
-            sizes = [self.sizes[node_type] for node_type in link.ends[::2]]
+            sizes = (self.sizes[link.ends[0]], self.sizes[link.ends[2]])
             rows, left_out = relation_matrix(relation.ends, edges, sizes, relation.directed)
             links[relation.ends] = NewEdges(rows.tocoo(), binary=edges[1] is None)
             dropped.update(left_out)

@@ -10,6 +10,7 @@ import numpy as np
 
 from infomax.arrays.checks import check_ids
 from infomax.errors import InputError, shorten, within
+from infomax.io.building import from_arrays
 from infomax.io.column_names import warn_unused
 from infomax.io.columns import Columns
 from infomax.io.encoding.column_types import EXPECTED_CELLS
@@ -51,7 +52,7 @@ def from_attributes(
         name: _numbers(source, name, words) for name, words in fields["labels"].items()
     }
     with within(where):
-        record = Record.from_arrays(
+        record = from_arrays(
             np.array([[position[u], position[v]] for u, v, _ in links], dtype=np.int64)
             .reshape(-1, 2)
             .T,

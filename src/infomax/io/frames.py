@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from infomax.arrays.relations import RELATION
 from infomax.errors import InputError, readable, shorten
 from infomax.io.attach import attach
+from infomax.io.building import check_relation_names, without_structural_features
 from infomax.io.choices import Choices
 from infomax.io.column_names import as_said
 from infomax.io.columns import Columns
@@ -24,7 +25,6 @@ from infomax.io.record import Record
 from infomax.io.rows import refuse_unwritable, relation_columns
 from infomax.io.sources import Source
 from infomax.io.typed import Tables, of_sources, of_two
-from infomax.io.unite import check_names, without_structural_features
 from infomax.io.vectors import flat_table
 from infomax.io.writing import arrow_edges, arrow_nodes
 
@@ -106,7 +106,7 @@ def _by_relation(
                 shorten(str(key)),
             )
         ends = (key[0], key[1] if len(key) == 3 else RELATION, key[-1])
-        check_names(f"edges[{key}]", ends)
+        check_relation_names(f"edges[{key}]", ends)
         if ends in found:
             raise InputError("edges", "one frame for each relation", f"two of {' '.join(ends)}")
         found[ends] = frame_source(frame, f"edges[{', '.join(ends)}]")

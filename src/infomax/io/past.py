@@ -3,35 +3,40 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, TypeVar
+from typing import Any
 
 from infomax.arrays.times import parse_time
-from infomax.io.record import Record
+from infomax.io.building import AnyRecord, with_structural_features
 from infomax.io.refusals import no_rows_until, no_times
 
-R = TypeVar("R", bound=Record)
 
-
-def as_of(graph: R, when: Any) -> R:
+def as_of(graph: AnyRecord, when: Any) -> AnyRecord:
     """The graph without the rows of a later time and their edges; see `infomax.Graph.as_of`."""
     time = parse_time(when, "as_of")
-    timed = {
+    times_by_type = {
         node_type: nodes.times
         for node_type, nodes in graph.nodes.items()
         if nodes.times is not None
     }
-    if not timed:
+    if not times_by_type:
         raise no_times()
     may_leave_out = graph.schema is not None and graph.schema.is_database
-    cut = graph
-    for node_type, times in timed.items():
-        kept = times[:] <= time
-        if not kept.any():
-            raise no_rows_until(node_type, time, int(times[:].min()), may_leave_out=may_leave_out)
-        cut = cut if kept.all() else cut.target(node_type).part(kept)
-    if cut is graph:
+
+    earlier_graph = graph
+    for node_type, times in times_by_type.items():
+        is_kept = times[:] <= time
+        if not is_kept.any():
+            first_time = int(times[:].min())
+            raise no_rows_until(node_type, time, first_time, may_leave_out=may_leave_out)
+        if not is_kept.all():
+            earlier_graph = earlier_graph.target(node_type).part(is_kept)
+    if earlier_graph is graph:
         return graph
-    cut = dataclasses.replace(
-        cut.loaded(), node_type=graph.node_type, node_type_is_first=graph.node_type_is_first
+
+    # `target` has turned the graph to other types.
+    earlier_graph = dataclasses.replace(
+        earlier_graph.loaded(),
+        node_type=graph.node_type,
+        node_type_is_first=graph.node_type_is_first,
     )
-    return cut.with_structural_features()
+    return with_structural_features(earlier_graph)

@@ -18,6 +18,7 @@ from infomax.arrays.times import format_time, parse_time
 from infomax.errors import InputError, shorten, warn, within
 from infomax.io import text
 from infomax.io.attach import attach
+from infomax.io.building import from_scipy
 from infomax.io.column_names import format_list
 from infomax.io.columns import Columns
 from infomax.io.features import existing, is_sparse_matrix, read_adjacency
@@ -87,7 +88,7 @@ def _read_graph(path: Path, columns: Columns, directed: bool | None) -> Record:
     )
     if whole and is_sparse_matrix(path):
         with within(path):
-            graph = Record.from_scipy(
+            graph = from_scipy(
                 read_adjacency(path), columns.structural_features, directed=bool(directed)
             )
         return _as_asked(graph, columns, directed, str(path))

@@ -10,6 +10,7 @@ from typing import Any
 from infomax.arrays.relations import RELATION
 from infomax.errors import InputError, shorten, suggest, warn
 from infomax.io import text
+from infomax.io.building import Ends, check_relation_names
 from infomax.io.column_names import format_list, plain, spellings, split_by_type
 from infomax.io.columns import COUNT, EVENT, MATRICES, OF_NODES, Columns
 from infomax.io.label_names import LABEL, spelled_labels
@@ -18,7 +19,6 @@ from infomax.io.refusals import id_unknown
 from infomax.io.schema.obeying import obeying
 from infomax.io.schema.schema import Schema
 from infomax.io.sources import EXTENSIONS, Source
-from infomax.io.unite import Ends, check_names
 
 
 @dataclass(frozen=True)
@@ -180,7 +180,9 @@ def _files(folder: Path, extensions: Collection[str] | None) -> dict[Any, Path]:
             )
             raise InputError(str(path), expected, shorten(".".join(words)), "Names have no dots.")
         words = (words[0], RELATION, words[1]) if len(words) == 2 else words
-        check_names(str(path), (words[0], words[1] if len(words) == 3 else RELATION, words[-1]))
+        check_relation_names(
+            str(path), (words[0], words[1] if len(words) == 3 else RELATION, words[-1])
+        )
         if words in found:
             raise InputError(
                 str(folder), f"one file {'.'.join(words)}.*", f"{found[words].name} and {path.name}"

@@ -1,4 +1,4 @@
-"""The edges of all relations of a graph among the nodes of all types, and the features that are made of them."""
+"""The edges of all relations among the nodes of all types, and the features made of them."""
 
 from __future__ import annotations
 
@@ -15,43 +15,61 @@ from infomax.arrays.relations import Relation
 from infomax.arrays.structural_features import StructuralFeatures, make_structural_features
 from infomax.io.nodes import Nodes
 
+ENTRIES_PER_BLOCK = 1 << 22
+"""Entries of the matrix of all relations that are made at a time."""
+
 
 def structural_features_of_types(
     nodes: Mapping[str, Nodes],
     relations: Sequence[Relation],
-    words: Mapping[str, StructuralFeatures],
+    requests: Mapping[str, StructuralFeatures],
 ) -> dict[str, Any]:
-    """The features ``[N, F]`` of some types, made of the edges of all relations."""
-    if not words:
+    """The structural features ``[N, F]`` of some types, made of the edges of all relations.
+
+    Args:
+        nodes: by type.
+        relations: the edges.
+        requests: which structural features to make, by type.
+    """
+    if not requests:
         return {}
-    edges = relations[0].edges if "" in nodes else Adjacency(whole_adjacency(nodes, relations))
+    if "" in nodes:
+        edges = relations[0].edges
+    else:
+        edges = Adjacency(adjacency_of_all_types(nodes, relations))
     ids = TypedIds({node_type: nodes[node_type].ids for node_type in sorted(nodes)})
     masks = [
         nodes[node_type].splits.get("seen", np.ones(nodes[node_type].num_nodes, bool))
         for node_type in ids.rows
     ]
-    seen = np.concatenate(masks)
+    is_seen = np.concatenate(masks)
+    seen = None if is_seen.all() else is_seen
     features_of_all_types = {
-        word: make_structural_features(word, edges, ids, None if seen.all() else seen)
-        for word in set(words.values())
+        structural_features: make_structural_features(structural_features, edges, ids, seen)
+        for structural_features in set(requests.values())
     }
     return {
-        node_type: features_of_all_types[word][ids.rows[node_type]]
-        for node_type, word in words.items()
+        node_type: features_of_all_types[structural_features][ids.rows[node_type]]
+        for node_type, structural_features in requests.items()
     }
 
 
-def whole_adjacency(nodes: Mapping[str, Nodes], relations: Sequence[Relation]) -> sparse.csr_array:
-    """The edges of all relations among the nodes of all types, see `union`; of one type they are as they are."""
+def adjacency_of_all_types(
+    nodes: Mapping[str, Nodes], relations: Sequence[Relation]
+) -> sparse.csr_array:
+    """The edges of all relations among the nodes of all types, see `union`.
+
+    Where the only type has no name, it is the matrix of the only relation, directed or not.
+    """
     if "" in nodes:
         return relations[0].edges.matrix()
     return union(relations, {node_type: nodes[node_type].num_nodes for node_type in sorted(nodes)})
 
 
 class TypedIds:
-    """The ids ``[N]`` of all types after one another, as text such as paper:5; those of a type may be on disk.
+    """The ids ``[N]`` of all types, one type after the other, as text such as paper:5.
 
-    Those of a graph of one type, whose name is empty, stay as they are.
+    The ids of a type may be on disk. Where the only type has no name, its ids stay as they are.
     """
 
     def __init__(self, ids: Mapping[str, Any]) -> None:
@@ -79,20 +97,28 @@ class TypedIds:
 
 
 def union(relations: Sequence[Relation], sizes: Mapping[str, int]) -> sparse.csr_array:
-    """The edges of all relations among all nodes, those of each type after one another, in both directions."""
+    """The edges of all relations among all nodes ``[N, N]``, in both directions.
+
+    Args:
+        relations: the edges.
+        sizes: the number of nodes of each type, in the order in which types follow each other.
+    """
     return sparse.csr_array(sparse.vstack([*union_rows(relations, sizes)], format="csr"))
 
 
 def union_rows(
-    relations: Sequence[Relation], sizes: Mapping[str, int], entries: int = 1 << 22
+    relations: Sequence[Relation],
+    sizes: Mapping[str, int],
+    entries_per_block: int = ENTRIES_PER_BLOCK,
 ) -> Iterator[sparse.csr_array]:
-    """The rows ``[n, N]`` of `union`, about so many entries at a time."""
+    """The rows ``[n, N]`` of `union`, some at a time."""
     type_starts = np.cumsum([0, *sizes.values()]).tolist()
     starts = dict(zip(sizes, type_starts, strict=False))
     num_nodes = sum(sizes.values())
     index_dtype = sparse.get_index_dtype(maxval=num_nodes)
     for node_type, size in sizes.items():
-        # Both sides of all relations of the type, each with the first row of the type at its other end.
+        # Both sides of all relations of the type, each with the first row of the type at its
+        # other end.
         sides = []
         for relation in relations:
             if relation.source == node_type:
@@ -101,10 +127,11 @@ def union_rows(
             if relation.target == node_type and relation.edges.directed:
                 sides.append((starts[relation.source], relation.edges.senders))
 
+        # Blocks of rows with about as many entries each; a row counts as one entry more.
         counts = np.ones(size, np.int64)
         for _, neighbours in sides:
             counts += np.diff(neighbours.indptr)
-        block_of_row = np.cumsum(counts) // entries
+        block_of_row = np.cumsum(counts) // entries_per_block
         block_bounds = [0, *(np.flatnonzero(np.diff(block_of_row)) + 1).tolist(), size]
         for first, last in pairwise(block_bounds):
             rows = sparse.csr_array((last - first, num_nodes), dtype=np.float32)

@@ -15,6 +15,7 @@ from infomax.arrays.sparsity import dense
 from infomax.errors import InputError, other_extension, shorten
 from infomax.io import parquet, text
 from infomax.io.atomic import make_folder, refuse_existing, replacing, writable
+from infomax.io.building import without_features, without_structural_features
 from infomax.io.columns import GROUPS, NAME, TIME
 from infomax.io.features import matrix_names
 from infomax.io.folder import write_folder
@@ -30,7 +31,6 @@ from infomax.io.rows import (
     relation_columns,
 )
 from infomax.io.sources import EXTENSIONS
-from infomax.io.unite import without_features, without_structural_features
 from infomax.progress import Progress, followed, silent
 
 NAMES = "a .npz, edges.csv,nodes.csv (or .tsv, .txt, .parquet), a folder for tables, or NAME.graph"

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from infomax.errors import InputError, shorten, suggest, warn
+from infomax.io.building import Ends
 from infomax.io.column_names import format_list
 from infomax.io.columns import NAME, TIME, Columns
 from infomax.io.database.columns import columns_of_no_table
@@ -16,7 +17,6 @@ from infomax.io.label_names import LABEL, spelled_labels
 from infomax.io.schema.schema import Schema, TableSchema, Use
 from infomax.io.sources import Source
 from infomax.io.typed import Tables, of_sources
-from infomax.io.unite import Ends
 
 
 def graph_tables(snapshot: Snapshot, columns: Columns, *, attaches: bool = False) -> Tables:

@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 from infomax.arrays.sparsity import pack, stack
 from infomax.errors import InputError, within
 from infomax.io.blocks import number_groups, numpy_of
+from infomax.io.building import Ends, WeightedEdges, from_edges
 from infomax.io.features import check_rows, matrix_names, read_features
 from infomax.io.prepare.database import Database
 from infomax.io.prepare.stages import Link, Stages
 from infomax.io.record import Record
 from infomax.io.sources import NodeTable, Source
 from infomax.io.typed import Tables
-from infomax.io.unite import Ends, Links, unite
 
 
 def read_tables(tables: Tables, *, directed: bool, matrix: Any = None) -> Record:
@@ -31,7 +31,7 @@ def read_tables(tables: Tables, *, directed: bool, matrix: Any = None) -> Record
 
 
 def read_node_table(source: Source) -> dict[str, Any]:
-    """What `Record.from_scipy` takes of a node table by itself, each id once."""
+    """What `Nodes.of` takes of a node table by itself, each id once."""
     with closing(Database()) as database:
         return InMemory(
             Tables({"": source}, {}, source.columns), database, directed=False
@@ -51,7 +51,7 @@ class NodeLists:
         return []
 
     def fields(self, matrix: Any) -> dict[str, Any]:
-        """What `Record.from_scipy` takes of the nodes; they have the features ``matrix [N, F]``, if any."""
+        """What `Nodes.of` takes of the nodes; they have the features ``matrix [N, F]``, if any."""
         first = self.blocks[0]
         there = np.concatenate([one.there for one in self.blocks])
         source = first.source
@@ -97,7 +97,7 @@ class InMemory(Stages):
     def __init__(self, tables: Tables, database: Database, *, directed: bool) -> None:
         super().__init__(tables, database, directed=directed)
         self.lists: dict[str, NodeLists] = {}
-        self.joined: dict[Ends, Links] = {}
+        self.joined: dict[Ends, WeightedEdges] = {}
 
     def graph(self, matrix: Any) -> Record:
         """The graph."""
@@ -106,7 +106,7 @@ class InMemory(Stages):
         directed = list(self.joined) if self.directed else self.tables.directed
         edges = self.edges[0]
         with nullcontext() if self.several else within(edges.path):
-            graph = unite(
+            graph = from_edges(
                 fields,
                 self.joined,
                 directed=directed,
@@ -130,7 +130,7 @@ class InMemory(Stages):
     def _keep_edges(self, link: Link) -> None:
         self.joined[link.ends] = self._pairs(weighted=self._weighted(link))
 
-    def _pairs(self, *, weighted: bool) -> Links:
+    def _pairs(self, *, weighted: bool) -> WeightedEdges:
         """The edges of table pairs; those with weights in order, by which their sums are rounded."""
         cells = (
             "source, target, weight FROM pairs ORDER BY number"
@@ -148,7 +148,7 @@ class InMemory(Stages):
         return rows, np.concatenate([np.empty(0, np.float32), *weights]) if weighted else None
 
     def _fields(self, node_type: str, matrix: Any) -> dict[str, Any]:
-        """What `Record.from_scipy` and `unite` take of a type."""
+        """What `infomax.io.building.from_edges` takes of a type."""
         ids = read_ids(
             self.database,
             f"{self._table(node_type)} WHERE node >= 0",

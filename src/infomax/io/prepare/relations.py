@@ -7,10 +7,10 @@ from typing import Any
 from infomax.arrays.relations import RELATION
 from infomax.errors import InputError
 from infomax.io.blocks import FILL_IN
+from infomax.io.building import Ends
 from infomax.io.prepare.database import Database
 from infomax.io.sources import Source
 from infomax.io.typed import Tables
-from infomax.io.unite import Ends
 
 
 def divided(

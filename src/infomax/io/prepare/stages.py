@@ -16,6 +16,7 @@ import numpy as np
 from infomax.arrays import folder as layout
 from infomax.errors import InputError
 from infomax.io.blocks import FILE, NotNumbersError, are_integers
+from infomax.io.building import Ends
 from infomax.io.encoding.cells import MISSING
 from infomax.io.learning import warn_missing
 from infomax.io.prepare.database import Database
@@ -35,7 +36,6 @@ from infomax.io.schema.schema import Schema
 from infomax.io.schema.schema_file import table_from_json, table_to_json
 from infomax.io.sources import NodeTable, Source
 from infomax.io.typed import Tables, refuse_between
-from infomax.io.unite import Ends
 from infomax.progress import Progress, silent
 
 LARGEST = 1 << 31
