@@ -23,7 +23,7 @@ from infomax import DGI, Graph
 from infomax.estimator.vector_parts import parts_outside_embedder
 from infomax.kernels import Backend
 from infomax.kernels.device import choose_device
-from infomax.training.recipe import Recipe, family
+from infomax.training.recipe import Recipe, part_family
 from infomax.training.spectral_positions import SpectralPositions, fit_spectral_positions
 from infomax.training.vectors import embedder
 
@@ -58,7 +58,7 @@ def measure_parts(graph: Graph, recipe: Recipe, device: str) -> list[dict[str, A
         rows.append(row | {"search": positions.search})
         print(positions.search, flush=True)
 
-    names = list(dict.fromkeys(map(family, recipe.parts))) or ["paper"]
+    names = list(dict.fromkeys(map(part_family, recipe.parts))) or ["paper"]
     selections = {name: recipe.only(name) for name in names}
     if recipe.parts:
         selections["all parts"] = recipe

@@ -17,7 +17,7 @@ from infomax.io.building import with_structural_features, without_features
 from infomax.io.nodes import Nodes
 from infomax.kernels import Backend
 from infomax.training import embed as engine
-from infomax.training.recipe import HALF_LENGTH, RAISED_LENGTH, lengths, parts_for
+from infomax.training.recipe import HALF_LENGTH, RAISED_LENGTH, part_lengths, parts_for
 from infomax.training.schedule import ConstantRate
 from infomax.training.spectral_positions import PositionSettings, start_rows
 from infomax.views import WholeView
@@ -60,7 +60,7 @@ def test_vectors_are_what_the_definition_says(features, block, monkeypatch):
     own = rows / rows.std(0) ** (1 if features == 12 else 0.5)
     own = own if features == 12 else own @ np.linalg.svd(own)[2][:128].T
     expected = {"encoder": smoothed, "own": own, "pooled": twice @ own}
-    length = LENGTHS | {"own": lengths(graph, model.health_["resemblance"])["own"]}
+    length = LENGTHS | {"own": part_lengths(graph, model.health_["resemblance"])["own"]}
     for name, part in expected.items():
         mine, theirs = (
             found.vectors[:, found.columns[name]],
@@ -293,7 +293,7 @@ def test_lengths_are_those_at_the_nodes_that_have_features(vectors):
     features[30:] = 0  # as where all types are one graph, and one of them has features
     graph = Graph.from_arrays(rng.integers(300, size=(2, 900)), features)
     model = DGI(8, epochs=1, scale="rows", vectors=vectors).fit(graph)
-    found, expected = model.transform(graph), lengths(graph, model.health_["resemblance"])
+    found, expected = model.transform(graph), part_lengths(graph, model.health_["resemblance"])
     length = {
         name: np.linalg.norm(found.vectors[:, at], axis=1) for name, at in found.columns.items()
     }
@@ -309,13 +309,13 @@ def test_lengths_are_those_at_the_nodes_that_have_features(vectors):
 )
 def test_the_own_part_is_as_long_as_actors_chameleons_and_proteins_want_it(resemblance, length):
     pairs = np.random.default_rng(0).integers(300, size=(2, 12_000))
-    found = lengths(Graph.from_arrays(pairs, np.ones((300, 2))), resemblance)
+    found = part_lengths(Graph.from_arrays(pairs, np.ones((300, 2))), resemblance)
     assert found["own"] == pytest.approx(length, abs=0.06)
     assert {**found, "own": HALF_LENGTH} == LENGTHS
 
 
 def test_positions_are_as_long_as_the_encoder_between_several_types():
-    assert lengths(typed_graph(), None) == {**LENGTHS, "positions": 1.0}
+    assert part_lengths(typed_graph(), None) == {**LENGTHS, "positions": 1.0}
     found = DGI(4, epochs=0).fit_transform(typed_graph())
     positions = found.vectors[:, found.columns["positions"]]
     assert np.linalg.norm(positions, axis=1).mean() == pytest.approx(1, abs=1e-3)

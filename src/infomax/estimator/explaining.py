@@ -232,7 +232,7 @@ def explain_node(
 
     # The vector, and the same before its parts are centred and get their lengths.
     outside_parts = fitted.parts_outside_embedder(graph, recipe)
-    unbalanced = replace(recipe, centre=None, factor=None, turn=None)
+    unbalanced = replace(recipe, centre=None, factor=None, rotation=None)
     raw = embed(unbalanced, graph, device, rows=rows, outside_parts=outside_parts)[0]
     vector = embed(recipe, graph, device, rows=rows, outside_parts=outside_parts)[0]
     parts = explain_parts(recipe, raw, vector, most_numbers, followed)
@@ -251,7 +251,7 @@ def explain_node(
         columns=columns,
         paths=explain_paths(graph, recipe, row, most_senders),
         parts=parts,
-        is_rotated=recipe.turn is not None,
+        is_rotated=recipe.rotation is not None,
         length=float(np.linalg.norm(vector)),
         vector=vector.tolist(),
     )
@@ -534,7 +534,7 @@ def pooled_terms(
 def _type_of_pooled_column(recipe: Recipe, position_in_part: int) -> tuple[str, int]:
     """The type whose own part is pooled in a column, and the column of that own part."""
     first = 0
-    for node_type in recipe.ends:
+    for node_type in recipe.paths_by_end_type:
         own_width = recipe.projections[node_type].shape[1]
         if position_in_part < first + own_width:
             return node_type, position_in_part - first
@@ -547,7 +547,7 @@ def _mean_over_paths(
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """The nodes at the ends of all paths to a type, ascending, and their weights in the mean."""
     paths = paths_of(graph, recipe.encoder.rule)
-    path_names = recipe.ends[node_type]
+    path_names = recipe.paths_by_end_type[node_type]
     senders_of_paths = []
     weights_of_paths = []
     for path_name in path_names:

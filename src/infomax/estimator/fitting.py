@@ -231,6 +231,6 @@ def _with_vectors(fitted: FittedModel, align_to: Embeddings | None, device: str)
     if align_to is None:
         return replace(fitted, vectors=vectors)
     rotation = vectors.rotation(align_to)
-    recipe = replace(fitted.recipe, turn=torch.from_numpy(rotation))
+    recipe = replace(fitted.recipe, rotation=torch.from_numpy(rotation))
     turned = replace(vectors, vectors=vectors.vectors @ rotation, model=recipe.hash)
     return replace(fitted, recipe=recipe, vectors=turned)

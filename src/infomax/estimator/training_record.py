@@ -79,7 +79,7 @@ class TrainingRecord:
         if structural_features_named(seen_graph.feature_names):
             return {}
         facts: dict[str, Any] = {}
-        is_pooled = seen_graph.node_type in self.recipe.ends
+        is_pooled = seen_graph.node_type in self.recipe.paths_by_end_type
         if "own" not in self.recipe.parts and not is_pooled:
             facts["columns_lost"] = seen_graph.num_features
         if not seen_graph.node_type:

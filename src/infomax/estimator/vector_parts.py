@@ -20,9 +20,9 @@ from infomax.training.recipe import (
     MOST_FITTED_NODES,
     Recipe,
     balance,
-    family,
-    lengths,
     name_columns,
+    part_family,
+    part_lengths,
     parts_for,
 )
 from infomax.training.spectral_positions import (
@@ -94,7 +94,7 @@ def fit_vector_parts(
     unbalanced = embed_some(recipe, seen_graph, device, sampled_rows, outside_parts)
     resemblance = resemblance_of(seen_graph, recipe) if "own" in part_names else None
     has_features = with_features(seen_graph.scaled(recipe.scaler).table, sampled_rows)
-    mean_lengths = lengths(seen_graph, resemblance)
+    mean_lengths = part_lengths(seen_graph, resemblance)
     centre, factor = balance(unbalanced, recipe.parts, mean_lengths, has_features)
     return VectorParts(replace(recipe, centre=centre, factor=factor), positions, resemblance)
 
@@ -138,8 +138,8 @@ def _fit_projections(
     node_types: set[str] = set()
     if "own" in part_names:
         node_types.add(seen_graph.node_type)
-    if "pooled" in map(family, part_names):
-        node_types.update(recipe.ends)
+    if "pooled" in map(part_family, part_names):
+        node_types.update(recipe.paths_by_end_type)
 
     scaled_graph = seen_graph.scaled(recipe.scaler)
     projections: dict[str, Tensor] = {}

@@ -65,7 +65,7 @@ class Decayed:
     def _of_rows(self, rows: Rows) -> Array:
         """The pooled parts of some rows: by half-life, one of each type at the end of paths."""
         means_of_types = []
-        for path_names in self.recipe.ends.values():
+        for path_names in self.recipe.paths_by_end_type.values():
             means = [self._means(self.paths[name], rows) for name in path_names]
             means_of_types.append(np.mean(means, axis=0, dtype=np.float32))
         return np.concatenate(means_of_types, axis=2).reshape(len(rows), -1)

@@ -24,7 +24,7 @@ from infomax.kernels import Backend
 from infomax.kernels.room import available_bytes
 from infomax.kernels.transfer import to_device, to_host
 from infomax.training.own_features import project
-from infomax.training.recipe import Recipe, family
+from infomax.training.recipe import Recipe, part_family
 from infomax.views import WholeView
 from infomax.views.batch_view import BatchSource, Rows
 from infomax.views.stored import StoredTable
@@ -282,14 +282,14 @@ class Embedder:
         # A tensor for each path: a view knows by the tensor what it has computed already.
         projections = {
             path: recipe.projections[node_type].clone().to(self.device)
-            for node_type, paths in recipe.ends.items()
+            for node_type, paths in recipe.paths_by_end_type.items()
             for path in paths
         }
 
         def rows(start: int, stop: int) -> Tensor:
             view = views(start, stop)
             means_of_types: list[Tensor] = []
-            for paths in recipe.ends.values():
+            for paths in recipe.paths_by_end_type.values():
                 means = [view.pooled(None, projections[path], path) for path in paths]
                 means_of_types.append(torch.stack(means).mean(dim=0))
             return torch.cat(means_of_types, dim=1)
@@ -304,7 +304,7 @@ class Embedder:
         Parts that the passes have not computed are computed here, or read.
         """
         parts: list[Tensor] = []
-        for part in dict.fromkeys(map(family, self.recipe.parts or ["encoder"])):
+        for part in dict.fromkeys(map(part_family, self.recipe.parts or ["encoder"])):
             if part in computed:
                 parts.append(computed[part])
             elif part == "own":
@@ -330,8 +330,8 @@ class Embedder:
         recipe = self.recipe
         if recipe.centre is not None and recipe.factor is not None:
             vectors = (vectors - recipe.centre.to(vectors)) * recipe.factor.to(vectors)
-        if recipe.turn is not None:
-            vectors = vectors @ recipe.turn.to(vectors)
+        if recipe.rotation is not None:
+            vectors = vectors @ recipe.rotation.to(vectors)
         return vectors
 
     # Results of passes

@@ -29,7 +29,7 @@ from infomax.io.record import Record
 from infomax.kernels import Backend
 from infomax.training.health import spread
 from infomax.training.own_features import blocks, own_projection
-from infomax.training.recipe import MOST_FITTED_NODES, numbered
+from infomax.training.recipe import MOST_FITTED_NODES, numbered_columns
 
 Array = NDArray[np.float32]
 Rows = NDArray[np.int64]
@@ -68,7 +68,7 @@ class History:
             keeps_features = width == len(feature_names)
             self.tables[node_type] = table
             self.column_names[node_type] = (
-                feature_names if keeps_features else numbered("own", width)
+                feature_names if keeps_features else numbered_columns("own", width)
             )
         self._events: dict[str, list[PooledEvents]] = {}
 

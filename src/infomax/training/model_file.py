@@ -139,11 +139,11 @@ def take_recipe(
         parts,
         bool(described["smooth"]),
         node_type=graph.node_type,
-        turn=tensors.get("turn"),
+        rotation=tensors.get("turn"),
     )
     if not parts:
         # The paper's vectors may have been turned onto those of an earlier run.
-        return (None if recipe.turn is None else recipe), None
+        return (None if recipe.rotation is None else recipe), None
 
     projections = _take_with_prefix(tensors, "projection:")
     positions = None

@@ -1,16 +1,20 @@
-"""What a vector is made of: the encoder, the node's own features, the same pooled, and positions, side by side.
+"""What a vector is made of: four parts side by side.
 
 encoder    H + P^2 H with rows of length 1; in a graph of several types H
-own        the node's scaled features, standardised where they are few; of many, divided by the root of their
-           deviation, the singular vectors; see `infomax.training.own_features`
-pooled     P^2 of the own part; of several types, the means along paths of the own parts at their ends; where rows have
-           times, one such part per half-life that was asked for, "pooled 60d"; see `infomax.training.decay`
-positions  singular vectors of the whole graph, see `infomax.training.spectral_positions`
+own        the node's scaled features, standardised where they are few; of many, the singular
+           vectors; see `infomax.training.own_features`
+pooled     P^2 of the own part; of several types, the means along paths of the own parts at their
+           ends. Where rows have times, there is one such part for each half-life in the settings,
+           such as "pooled 60d"; see `infomax.training.decay`
+positions  singular vectors of the graph of all types, see `infomax.training.spectral_positions`
 
-Each part is centred, and has a mean length of its own on the nodes that training saw. Parts that are built from
-features are scaled on the nodes that have features. Nodes without features have neither own nor pooled parts: positions
-take their place. The recipe is the same for graphs of any size, but for the number of positions. The paper's vectors
-are H alone.
+Each part is centred, and has a certain mean length on the nodes that training saw. Parts that are
+built from features are scaled on the nodes that have features. Nodes without features have neither
+own nor pooled parts: positions take their place. The recipe is the same for graphs of any size, but
+for the number of positions. The paper's vectors are H alone.
+
+The parts are chosen by `parts_for`, fitted by `infomax.estimator.vector_parts`, and computed by
+`infomax.training.embed`.
 """
 
 from __future__ import annotations
@@ -38,31 +42,31 @@ from infomax.parts.encoders import Encoder
 from infomax.parts.vectors import PAPER, PARTS, POOLED, RECIPE
 from infomax.training.spectral_positions import SETTINGS, PositionSettings
 
-FULL_LENGTH, HALF_LENGTH = 1.0, 0.5
-"""Mean lengths of parts, where the encoder's is 1: `lengths`.
+FULL_LENGTH = 1.0
+"""The mean length of the encoder's part, and of positions between several types."""
+HALF_LENGTH = 0.5
+"""The mean length of the other parts; see `part_lengths`.
 
-On validation nodes of Cora, Citeseer, Pubmed, ACM, DBLP and debian half a length of the own part, the pooled part and
-the positions is best or within 0.5 points of it; positions at length 1 cost 0.2 to 4 points. The encoder smoothed over
-5 hops changes at most 0.3 points. Without features it is the other way round: positions at length 1, and nothing else
-beside the encoder, gain 0.8 points on Cora, 0.5 on Citeseer, 0.4 on ACM and 0.2 on DBLP.
-
-Between several types positions have length 1 always, since features may say little. On validation nodes (H200) this
-gains 0.4 points on DBLP with hashed titles as features, and 4.7 on ACM with random columns; ACM and DBLP as they are
-change by at most 0.5.
+On validation nodes of Cora, Citeseer, Pubmed, ACM, DBLP and debian half a length is best or within
+0.5 points of it; positions at length 1 cost 0.2 to 4 points. Without features positions at length
+1, and nothing else with the encoder, gain 0.2 to 0.8 points. Between several types positions have
+length 1 always, since features may say little: this gains 0.4 points on DBLP with hashed titles,
+and 4.7 on ACM with random columns.
 """
 RAISED_LENGTH = 2.0
+"""The own part's mean length where neighbours are not alike at all."""
 RESEMBLANCE_DECAY = 0.0003
-"""The own part's length where neighbours are not alike at all, and the resemblance over which that falls to 1 / e.
+"""The resemblance over which the raise of the own part's length falls to 1 / e.
 
-On validation nodes actors, with a resemblance of -0.0009, gain 2.6 points at length 2, and chameleon, with 0.0010,
-loses 2 at length 1 and 3 at length 2.
+On validation nodes actors, with a resemblance of -0.0009, gain 2.6 points at length 2, and
+chameleon, with 0.0010, loses 2 at length 1 and 3 at length 2.
 """
 ENOUGH_ENTRIES = 5_000
 """Entries of the adjacency by which a resemblance is known well enough."""
 MOST_FITTED_NODES = 200_000
 """Nodes to which parts are fitted, at most."""
 SMALLEST_DIFFERENCE = 1e-5
-"""Differences between nodes, as a share of the length of a part, that are but the rounding of single precision."""
+"""Differences between nodes, as a share of the length of a part, that are only rounding."""
 ROWS_PER_BLOCK = 1 << 12
 
 
@@ -72,9 +76,13 @@ def parts_for(
     half_life: str | None = None,
     settings: PositionSettings = SETTINGS,
 ) -> tuple[tuple[str, ...], list[str]]:
-    """The parts that a graph can have of those asked for, and notes for the user on what is left out or smaller.
+    """The parts that a graph's vectors have, and notes for the user on parts that they lack.
 
-    Half-lives are those of pooled parts, so whoever asks for half-lives gets pooled parts.
+    Args:
+        graph: the graph of the training.
+        vectors: the setting: "recipe", "paper", or names of parts with commas.
+        half_life: half-lives of pooled parts; whoever asks for them gets pooled parts.
+        settings: how many positions graphs have.
     """
     if vectors == PAPER:
         return (), []
@@ -115,31 +123,37 @@ def _types_without_features(graph: Graph) -> set[str]:
     }
 
 
-def lengths(graph: Graph, resemblance: float | None) -> dict[str, float]:
+def part_lengths(graph: Graph, resemblance: float | None) -> dict[str, float]:
     """The mean length of each part; that of the own part rises where neighbours are not alike."""
-    own = HALF_LENGTH
+    own_length = HALF_LENGTH
     if resemblance is not None:
         certainty = min(1.0, graph.edges.nnz / ENOUGH_ENTRIES)
         unlikeness = math.exp(-max(resemblance, 0.0) / RESEMBLANCE_DECAY)
-        own += certainty * (RAISED_LENGTH - HALF_LENGTH) * unlikeness
+        own_length += certainty * (RAISED_LENGTH - HALF_LENGTH) * unlikeness
 
     has_several_types = bool(graph.node_type)
-    positions = HALF_LENGTH
+    position_length = HALF_LENGTH
     if has_several_types or graph.node_type in _types_without_features(graph):
-        positions = FULL_LENGTH
-    return {"encoder": FULL_LENGTH, "own": own, "pooled": HALF_LENGTH, "positions": positions}
+        position_length = FULL_LENGTH
+    return {
+        "encoder": FULL_LENGTH,
+        "own": own_length,
+        "pooled": HALF_LENGTH,
+        "positions": position_length,
+    }
 
 
 @dataclass(frozen=True, eq=False)
 class Recipe:
     """All that vectors depend on besides the graph.
 
-    The encoder reads features that the scaler has scaled. Without ``parts`` the vectors are the paper's.
+    The encoder reads features that the scaler has scaled. Without ``parts`` the vectors are the
+    paper's.
 
     Shapes:
         projections: by type ("" where there is one), ``[F, K]`` of the scaled features
         centre, factor: ``[D]``, of all parts side by side; None: they are not fitted yet
-        turn: ``[D, D]``, a rotation of the result
+        rotation: ``[D, D]``, which turns the result onto the vectors of an earlier model
     """
 
     encoder: Encoder
@@ -151,13 +165,16 @@ class Recipe:
     projections: Mapping[str, Tensor] = field(default_factory=dict)
     centre: Tensor | None = None
     factor: Tensor | None = None
-    turn: Tensor | None = None
+    rotation: Tensor | None = None
     node_type: str = ""
     """The type of its nodes, of several."""
 
     @property
-    def ends(self) -> dict[str, list[str]]:
-        """The types whose own parts are pooled, each with the paths to it; of one type only itself, and no path."""
+    def paths_by_end_type(self) -> dict[str, list[str]]:
+        """The types whose own parts are pooled, each with the paths to it.
+
+        Of a graph of one type it is that type, without a path.
+        """
         if not isinstance(self.encoder.rule, tuple):
             return {self.node_type: []}
         paths_to_type: dict[str, list[str]] = {}
@@ -175,7 +192,10 @@ class Recipe:
 
     @property
     def half_lives(self) -> dict[str, float]:
-        """Those of the pooled parts, in days by name; none where there is one pooled part, of plain means."""
+        """The half-lives of the pooled parts, in days by name.
+
+        Empty where there is one pooled part, of plain means.
+        """
         return parse_half_lives(
             [name.removeprefix(POOLED) for name in self.parts if name.startswith(POOLED)]
         )
@@ -190,12 +210,12 @@ class Recipe:
         return 2 if is_smoothed or "pooled" in self.parts else 0
 
     def only(self, vectors: str) -> Recipe:
-        """The same with some of its parts, or with the paper's vectors."""
+        """The recipe of some of its parts, or of the paper's vectors."""
         if vectors == PAPER:
             return Recipe(self.encoder, self.scaler)
 
         requested_parts = vectors.split(",")
-        known_parts = {family(name) for name in self.parts}
+        known_parts = {part_family(name) for name in self.parts}
         if self.parts:
             known_parts.add(RECIPE)
         unknown_parts = [name for name in requested_parts if name not in known_parts]
@@ -205,11 +225,11 @@ class Recipe:
             raise InputError("vectors", expected, unknown_parts[0], "Train it with them.")
 
         selected = [
-            name for name in self.parts if vectors == RECIPE or family(name) in requested_parts
+            name for name in self.parts if vectors == RECIPE or part_family(name) in requested_parts
         ]
         if selected == list(self.parts):
             return self
-        if self.turn is not None:
+        if self.rotation is not None:
             expected = "all parts, of vectors that were turned onto others"
             raise InputError("vectors", expected, vectors)
 
@@ -224,8 +244,9 @@ class Recipe:
         )
 
     def tensors(self) -> dict[str, Tensor]:
-        """What a run keeps beside the encoder."""
-        fitted = {"centre": self.centre, "factor": self.factor, "turn": self.turn}
+        """The tensors that a run keeps besides the encoder's."""
+        # Run folders call the rotation "turn".
+        fitted = {"centre": self.centre, "factor": self.factor, "turn": self.rotation}
         tensors = {
             f"recipe.{name}": tensor for name, tensor in fitted.items() if tensor is not None
         }
@@ -236,7 +257,7 @@ class Recipe:
     @cached_property
     def hash(self) -> str:
         """The hash by which vectors are known as those of one model."""
-        # A run is read in another order than it is written, so all that has names is sorted by them.
+        # A run is read in another order than it is written, so named values are sorted by name.
         other_scalers = [scaler for _, scaler in sorted(self.scaler.other_types.items())]
         content = hashlib.sha256()
         for scaler in (self.scaler, *other_scalers):
@@ -264,17 +285,17 @@ def name_columns(
         features: the names of the features of each type.
     """
     pooled_columns: list[str] = []
-    for node_type in recipe.ends:
+    for node_type in recipe.paths_by_end_type:
         names = _own_columns(recipe, features, node_type, f"pooled {node_type}".rstrip())
         if _keeps_features(recipe, features, node_type):
             names = [f"mean of {name} over {node_type or 'two hops'}" for name in names]
         pooled_columns += names
 
     columns = {
-        "encoder": numbered("encoder", recipe.encoder.out_dim),
+        "encoder": numbered_columns("encoder", recipe.encoder.out_dim),
         "own": _own_columns(recipe, features, recipe.node_type, "own"),
         "pooled": pooled_columns,
-        "positions": numbered("position", position_count),
+        "positions": numbered_columns("position", position_count),
     }
     for part_name in part_names:
         if part_name.startswith(POOLED):
@@ -288,12 +309,15 @@ def name_columns(
 def _own_columns(
     recipe: Recipe, features: Mapping[str, Sequence[str]], node_type: str, part_name: str
 ) -> list[str]:
-    """The names of the own part's columns of a type: of its features, where these are kept as they are."""
-    if node_type not in recipe.projections:  # neither it nor what is pooled of it is wanted
+    """The names of the own part's columns of a type.
+
+    They are the names of its features, where these are kept as they are.
+    """
+    if node_type not in recipe.projections:  # vectors have neither its own part nor pooled ones
         return []
     if _keeps_features(recipe, features, node_type):
         return list(features[node_type])
-    return numbered(part_name, recipe.projections[node_type].shape[1])
+    return numbered_columns(part_name, recipe.projections[node_type].shape[1])
 
 
 def _keeps_features(recipe: Recipe, features: Mapping[str, Sequence[str]], node_type: str) -> bool:
@@ -302,12 +326,12 @@ def _keeps_features(recipe: Recipe, features: Mapping[str, Sequence[str]], node_
     return projection is not None and projection.shape[1] == len(features[node_type])
 
 
-def numbered(part_name: str, width: int) -> list[str]:
+def numbered_columns(part_name: str, width: int) -> list[str]:
     """The names of columns that have no names of their own: ``own 1 of 128``."""
     return [f"{part_name} {number} of {width}" for number in range(1, width + 1)]
 
 
-def family(part_name: str) -> str:
+def part_family(part_name: str) -> str:
     """The name of a part without its half-life."""
     return part_name.split(" ")[0]
 
@@ -318,11 +342,18 @@ def balance(
     mean_lengths: Mapping[str, float],
     has_features: NDArray[np.bool_],
 ) -> tuple[Tensor, Tensor]:
-    """The centre ``[D]`` and the factor ``[D]`` by which each part of rows ``[n, D]`` gets its mean length.
+    """The centre ``[D]``, and the factor ``[D]`` that gives each part its mean length.
 
-    Parts that are built from features have it at the nodes that have features, ``has_features [n]``: where most nodes
-    have none, the others would else be far from the centre, and positions nothing beside them. Pooled parts of several
-    half-lives have that length together. A part that is the same at every node gets none.
+    Parts that are built from features have their mean length on the nodes that have features: where
+    most nodes have none, the others would else be far from the centre, and positions small against
+    their parts. Pooled parts of several half-lives have their length together. A part that is the
+    same at every node gets the factor 0.
+
+    Args:
+        raw: ``[n, D]``, the parts of a sample of nodes, as they are computed.
+        parts: the names of the columns of each part.
+        mean_lengths: by part, the length that it gets.
+        has_features: ``[n]``, which nodes have features.
     """
     part_columns = slices(parts)
 
@@ -341,19 +372,20 @@ def balance(
     centred_length_sum = torch.zeros_like(length_sum)
     for block in blocks:
         rows = raw[block].double()
-        length_sum += (_part_lengths(rows, part_columns) * counts[block]).sum(dim=0)
-        centred_lengths = _part_lengths(rows - centre, part_columns)
+        length_sum += (_lengths_by_part(rows, part_columns) * counts[block]).sum(dim=0)
+        centred_lengths = _lengths_by_part(rows - centre, part_columns)
         centred_length_sum += (centred_lengths * counts[block]).sum(dim=0)
 
-    parts_of_family = Counter(map(family, parts))
+    parts_of_family = Counter(map(part_family, parts))
     factor = torch.zeros_like(centre)
     for number, (name, columns) in enumerate(part_columns.items()):
         if centred_length_sum[number] > SMALLEST_DIFFERENCE * length_sum[number]:
-            mean_length = mean_lengths[family(name)] / math.sqrt(parts_of_family[family(name)])
+            family = part_family(name)
+            mean_length = mean_lengths[family] / math.sqrt(parts_of_family[family])
             factor[columns] = mean_length * node_counts[number] / centred_length_sum[number]
     return centre.float().cpu(), factor.float().cpu()
 
 
-def _part_lengths(rows: Tensor, part_columns: Mapping[str, slice]) -> Tensor:
+def _lengths_by_part(rows: Tensor, part_columns: Mapping[str, slice]) -> Tensor:
     """The length of each part of some rows ``[n, D]``, ``[n, parts]``."""
     return torch.stack([rows[:, columns].norm(dim=1) for columns in part_columns.values()], dim=1)
