@@ -1,4 +1,4 @@
-"""The end of a step: its record, and Adam."""
+"""The end of a step: its record, and Adam, as in ``kernels/plain.py``; each is one launch."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch import Tensor
 if TYPE_CHECKING:
     from infomax.kernels import Adam
 
-BLOCK = 1024
+WEIGHTS_PER_PROGRAM = 1024
 
 
 @triton.jit
@@ -20,26 +20,27 @@ def _add_record(
     record, sums, curve, lowest, counts, capacity, steps, patience,
     K: tl.constexpr, ROOM: tl.constexpr, LAST: tl.constexpr,
 ):  # fmt: skip
+    """Add a record to the sums; after the last step of an epoch, store their mean."""
     i = tl.arange(0, ROOM)  # K metrics, in room of a power of two
     total = tl.load(sums + i, i < K, 0.0) + tl.load(record + i, i < K, 0.0).to(tl.float64)
     if LAST:
         mean = total / steps
-        epoch, kept, waited = tl.load(counts), tl.load(counts + 1), tl.load(counts + 2)
-        loss, before = tl.sum(tl.where(i == 0, mean, 0.0)), tl.load(lowest)
-        better = (loss < before) & (waited < patience)
+        epoch, kept_epoch, waited = tl.load(counts), tl.load(counts + 1), tl.load(counts + 2)
+        loss, lowest_before = tl.sum(tl.where(i == 0, mean, 0.0)), tl.load(lowest)
+        is_better = (loss < lowest_before) & (waited < patience)
         tl.store(sums + i, tl.zeros_like(total), i < K)
         tl.store(curve + epoch % capacity * K + i, mean, i < K)
-        tl.store(lowest, tl.where(better, loss, before))
+        tl.store(lowest, tl.where(is_better, loss, lowest_before))
         tl.store(counts, epoch + 1)
-        tl.store(counts + 1, tl.where(better, epoch, kept))
-        tl.store(counts + 2, tl.where(better, 0, waited + 1))
+        tl.store(counts + 1, tl.where(is_better, epoch, kept_epoch))
+        tl.store(counts + 2, tl.where(is_better, 0, waited + 1))
     else:
         tl.store(sums + i, total, i < K)
 
 
 @triton.jit
 def _power(base, count):
-    """Return ``base ** count`` in float64."""
+    """Return ``base ** count`` in float64, by squares."""
     power = tl.full((), 1.0, tl.float64)
     square = power * base
     while count > 0:
@@ -50,7 +51,9 @@ def _power(base, count):
 
 
 @triton.jit
-def _count(count, corrections, rates, last_rate):
+def _count_step(count, corrections, rates, last_rate):
+    """Count a step, and write what all weights need in it: two corrections for the bias of the
+    running means, and the learning rate."""
     steps = tl.load(count) + 1
     tl.store(count, steps)
     tl.store(corrections, (1 - _power(0.9, steps.to(tl.int64))).to(tl.float32))
@@ -61,7 +64,7 @@ def _count(count, corrections, rates, last_rate):
 @triton.jit
 def _adam(
     weights,
-    grads,
+    gradients,
     means,
     variances,
     kept,
@@ -71,21 +74,27 @@ def _adam(
     KEEP: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
+    """Change a block of one of the weights, which are tuples of arrays."""
     i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     for k in tl.static_range(len(sizes)):
         if tl.program_id(1) == k:
             inside = i < sizes[k]
-            w, g = tl.load(weights[k] + i, inside), tl.load(grads[k] + i, inside)
+            weight, gradient = tl.load(weights[k] + i, inside), tl.load(gradients[k] + i, inside)
             if KEEP:
-                tl.store(kept[k] + i, w, inside & (tl.load(waited) == 0))
-            m = tl.load(means[k] + i, inside)
-            m += (g - m) * (1 - 0.9)
-            s = tl.load(variances[k] + i, inside) * 0.999 + g * g * (1 - 0.999)
-            tl.store(means[k] + i, m, inside)
-            tl.store(variances[k] + i, s, inside)
+                tl.store(kept[k] + i, weight, inside & (tl.load(waited) == 0))
+            mean = tl.load(means[k] + i, inside)
+            mean += (gradient - mean) * (1 - 0.9)
+            variance = tl.load(variances[k] + i, inside) * 0.999 + gradient * gradient * (1 - 0.999)
+            tl.store(means[k] + i, mean, inside)
+            tl.store(variances[k] + i, variance, inside)
             rate = tl.load(corrections + 2)
-            step = rate / tl.load(corrections) * m / (tl.sqrt(s) / tl.load(corrections + 1) + 1e-8)
-            tl.store(weights[k] + i, w - step, inside)
+            change = (
+                rate
+                / tl.load(corrections)
+                * mean
+                / (tl.sqrt(variance) / tl.load(corrections + 1) + 1e-8)
+            )
+            tl.store(weights[k] + i, weight - change, inside)
 
 
 def add_record(
@@ -96,13 +105,15 @@ def add_record(
     counts: Tensor,
     steps: int,
     patience: int,
-    last: bool,
+    is_last: bool,
 ) -> None:
     """As `plain.add_record`."""
-    sizes = len(sums), max(2, triton.next_power_of_2(len(sums)))
+    metric_count = len(sums)
+    room = max(2, triton.next_power_of_2(len(sums)))
     _add_record[(1,)](
-        record, sums, curve, lowest, counts, len(curve), steps, patience, *sizes, last, num_warps=1
-    )
+        record, sums, curve, lowest, counts, len(curve), steps, patience,
+        metric_count, room, is_last, num_warps=1,
+    )  # fmt: skip
 
 
 def adam(
@@ -110,12 +121,12 @@ def adam(
 ) -> None:
     """As `plain.adam`; all weights in one launch."""
     corrections = state.count.new_empty(3)
-    _count[(1,)](state.count, corrections, state.rates, len(state.rates) - 1, num_warps=1)
+    _count_step[(1,)](state.count, corrections, state.rates, len(state.rates) - 1, num_warps=1)
     arrays = map(
         tuple, (state.weights, gradients, state.means, state.variances, kept or state.weights)
     )
     sizes = tuple(weight.numel() for weight in state.weights)
-    keep = bool(kept) and waited is not None
-    _adam[triton.cdiv(max(sizes), BLOCK), len(sizes)](
-        *arrays, sizes, corrections, waited if keep else state.count, keep, BLOCK
+    keeps = bool(kept) and waited is not None
+    _adam[triton.cdiv(max(sizes), WEIGHTS_PER_PROGRAM), len(sizes)](
+        *arrays, sizes, corrections, waited if keeps else state.count, keeps, WEIGHTS_PER_PROGRAM
     )
