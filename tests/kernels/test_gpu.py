@@ -1,4 +1,5 @@
-"""The GPU's kernels against the plain ones in float64, and the replayed step against the plain one."""
+"""The GPU's kernels against the plain ones in float64, and the replayed step against the plain
+one."""
 
 from __future__ import annotations
 
@@ -76,7 +77,8 @@ def test_bias_prelu(parts, generator):
 @pytest.mark.parametrize("d", [200, 512, 1024])
 @pytest.mark.parametrize(("m", "n"), [(40, 30), (40, 3000), (2500, 40), (2, 5000)])
 def test_product(m, n, d, generator):
-    """With long rows, which are cut, and without; in tiles where Y is short and wide; rows without an entry."""
+    """With long rows, which are cut, and without; in tiles where Y is short and wide; rows without
+    an entry."""
     dense = torch.randn(m, n, generator=generator) * (torch.rand(m, n, generator=generator) < 0.3)
     dense[1] = 0
     y = torch.randn(n, d, generator=generator)
@@ -169,7 +171,8 @@ def test_the_end_of_a_step(generator):
 
 
 def fitted(graph, *, compiled, **settings):
-    """A model that was trained as one of many where kernels should be compiled, however small the graph."""
+    """A model that was trained as one of many where kernels should be compiled, however small the
+    graph."""
     model = DGI(**settings)
     model.fitted_ = fit_model(FitRequest(graph, model.get_params(), is_one_of_many=compiled))
     return model
@@ -225,7 +228,8 @@ def test_trees(generator):
 @pytest.mark.parametrize("preset", ["whole-graph", "batches", "mean-pool", PATCHES, "many-graphs"])
 @pytest.mark.parametrize("compiled", [True, False])
 def test_replayed_training_is_the_plain_one(preset, compiled, monkeypatch):
-    """Bit for bit: the same kernels in the same order, whether Python launches them or the graph."""
+    """Bit for bit: the same kernels in the same order, whether Python launches them or the
+    graph."""
     graph = random_graph(300, 20, dense=True)
     settings = {"dim": 16, "preset": preset, "epochs": 12, "lr": 1e-3, "device": "cuda"}
     replayed = fitted(graph, compiled=compiled, **settings).transform(graph).vectors
@@ -279,7 +283,8 @@ def test_a_seed_gives_the_same_encoder_whatever_ran_before():
 @pytest.mark.parametrize("cap", [1000, 3])
 @pytest.mark.parametrize("rule", [SYMMETRIC, NEIGHBOURS], ids=["loops", "no loops"])
 def test_neighbourhoods(weighted, cap, rule, generator):
-    """A batch on the GPU is the batch on the CPU: the same nodes, permutation and pooled features."""
+    """A batch on the GPU is the batch on the CPU: the same nodes, permutation and pooled
+    features."""
     graph = random_graph(300, 20, dense=True, weighted=weighted)
     pooled = []
     for device in (CPU, GPU):

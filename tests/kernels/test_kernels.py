@@ -1,4 +1,5 @@
-"""The compiled kernels of a CPU against the plain ones, which `laws/test_step.py` holds against autograd."""
+"""The compiled kernels of a CPU against the plain ones, which `laws/test_step.py` holds against
+autograd."""
 
 from __future__ import annotations
 
@@ -61,7 +62,8 @@ def test_rows_that_are_cut_into_pieces_have_the_same_products(lengths, generator
 
 
 def test_a_training_of_short_steps_uses_one_thread(monkeypatch):
-    """Whether they are short depends on nodes, features and width alone; all threads are there again after it."""
+    """Whether they are short depends on nodes, features and width alone; all threads are there
+    again after it."""
     before, found = torch.get_num_threads(), []
     torch.set_num_threads(3)
     try:
@@ -247,7 +249,8 @@ def test_kernels_are_loaded_as_numba_does_where_it_has_renamed_what_we_call(rena
 
 
 def test_kernels_of_an_earlier_process_are_loaded_without_a_compiler(tmp_path):
-    """All kernels of a training: the second process finds them on disk, and fills no tables of numba's compiler."""
+    """All kernels of a training: the second process finds them on disk, and fills no tables of
+    numba's compiler."""
     source, found = str(tmp_path / "graph.npz"), []
     write_npz(random_graph(200, 20), source)
     script = f"""
@@ -266,7 +269,8 @@ print("numba" in sys.modules, "numba.np.arraymath" in sys.modules)
 
 
 def test_long_sums_lose_nothing():
-    """The summary of 300,000 equal nodes; a running sum in single precision would be half a percent off."""
+    """The summary of 300,000 equal nodes; a running sum in single precision would be half a percent
+    off."""
     from infomax.kernels import cpu
 
     n, d = 300_000, 2
@@ -289,7 +293,8 @@ def test_adam_is_torchs_however_gradients_lie_in_memory(backend, generator):
 
 
 def test_the_end_of_a_step(generator):
-    """Adam and the weights kept, over epochs of two steps; one weight lies in memory column by column."""
+    """Adam and the weights kept, over epochs of two steps; one weight lies in memory column by
+    column."""
     draws = [torch.randn(3000, generator=generator) for _ in range(6)]
 
     def steps(weights, backend):

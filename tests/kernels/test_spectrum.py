@@ -1,4 +1,5 @@
-"""Leading eigenvectors as ARPACK finds them; orthonormal columns; eigenvectors where MKL finds none."""
+"""Leading eigenvectors as ARPACK finds them; orthonormal columns; eigenvectors where MKL finds
+none."""
 
 from __future__ import annotations
 
@@ -44,8 +45,8 @@ def test_the_search_holds_its_tolerance_where_the_spectrum_is_flat(degree, toler
     assert leading.residual <= tolerance
     assert residuals.max() < 1.1 * tolerance + 2e-6  # values are rounded to single precision
 
-    # Eigenvectors whose values are well above those that were not taken are in the span of the vectors found, by the
-    # residuals over that distance (Davis and Kahan).
+    # Eigenvectors whose values are well above those that were not taken are in the span of the
+    # vectors found, by the residuals over that distance (Davis and Kahan).
     exact_values, exact = eigsh(matrix, k=40, which="LA", v0=np.ones(1500), tol=1e-10)
     np.testing.assert_allclose(values, np.sort(exact_values)[::-1][:24], atol=1.1 * tolerance)
     next_value = np.sort(exact_values)[::-1][24]
@@ -57,7 +58,8 @@ def test_the_search_holds_its_tolerance_where_the_spectrum_is_flat(degree, toler
 
 
 def test_a_search_of_many_nodes_does_not_end_where_it_begins():
-    """Random columns have values near 0, the more so the more nodes there are, and large residuals."""
+    """Random columns have values near 0, the more so the more nodes there are, and large
+    residuals."""
     matrix = flat_graph(60_000, 20, seed=0)
     leading = search(matrix, 4, 4, tolerance=3e-2)
     assert len(leading.values) == 4

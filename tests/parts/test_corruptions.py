@@ -27,7 +27,8 @@ CPU = torch.device("cpu")
 
 
 def adjacency(propagation: Propagation) -> np.ndarray:
-    """The 0/1 adjacency behind a propagation of the "mean" rule, from what it does to the identity."""
+    """The 0/1 adjacency behind a propagation of the "mean" rule, from what it does to the
+    identity."""
     matrix = (propagation @ torch.eye(propagation.n)).numpy() > 0
     np.fill_diagonal(matrix, False)
     return matrix
@@ -80,7 +81,8 @@ class TestFlips:
         assert (after == after.T).all() != directed
 
     def test_expected_flips(self, generator, directed):
-        """Mean within four standard errors, over edges and over non-edges: each pair is switched alike."""
+        """Mean within four standard errors, over edges and over non-edges: each pair is switched
+        alike."""
         rho, draws = 0.2, 60
         flips = np.stack([self.after(rho, generator) ^ self.before for _ in range(draws)])
         pairs = ~np.eye(60, dtype=bool) if directed else np.tri(60, k=-1, dtype=bool)

@@ -1,4 +1,5 @@
-"""What researchers write as parts of their own: attention, layers of PyG, state, randomness, and mistakes."""
+"""What researchers write as parts of their own: attention, layers of PyG, state, randomness, and
+mistakes."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The operations that are worth a kernel of their own, and the choice of the kernel.
 
-A `Backend` has one method per operation. Each is written in plain torch (``plain.py``), which runs on
-any device and in any precision. Where that pays the same is computed by numba on a CPU (``cpu.py``)
-or by Triton on a GPU (``gpu/``), in fewer passes over memory:
+A `Backend` has one method per operation. Each is written in plain torch (``plain.py``), which runs
+on any device and in any precision. Where that pays the same is computed by numba on a CPU
+(``cpu.py``) or by Triton on a GPU (``gpu/``), in fewer passes over memory:
 
 ===============  =======================================================  =====  ======
 method           in plain torch                                           numba  Triton
@@ -25,9 +25,10 @@ permutations are other ones than torch's, so there the law is that every entry o
 
 The other files: ``random.py`` permutations and random numbers without an array of all;
 ``cpu_neighbourhoods.py`` and ``cpu_events.py`` means over neighbours and events; ``spectrum.py``
-eigenvectors; ``host.py`` threads and memory of a CPU; ``ranks.py`` several processes; ``replay.py``,
-``transfer.py``, ``room.py`` and ``device.py`` recording, copies, memory and choice of a GPU;
-``initialisation.py`` seeds and Glorot's weights; ``compiling.py`` the way to compile with numba.
+eigenvectors; ``host.py`` threads and memory of a CPU; ``ranks.py`` several processes;
+``replay.py``, ``transfer.py``, ``room.py`` and ``device.py`` recording, copies, memory and choice
+of a GPU; ``initialisation.py`` seeds and Glorot's weights; ``compiling.py`` the way to compile with
+numba.
 """
 
 from __future__ import annotations
@@ -89,7 +90,8 @@ class Backend:
         self.workspace: Workspace | None = None
         """Memory for large results, within `reusing`."""
         self.uses_numba = False
-        """Whether a call has used numba, whose threads those of torch would then be in the way of."""
+        """Whether a call has used numba, whose threads those of torch would then be in the way
+        of."""
         self.threads: int | None = None
         """Threads of the training; None: as many as torch has."""
 
@@ -179,18 +181,22 @@ class Backend:
         if isinstance(matrix, plain.Pieces):
             return plain.product(matrix, y)
 
+        product: Tensor
         if self.triton and isinstance(matrix, self.triton.Sparse):
-            return self.triton.product(matrix, y)  # type: ignore[no-any-return]
+            product = self.triton.product(matrix, y)
+            return product
         kernels = self.numba_for(max(matrix.shape[0], y.shape[-2]) * y.shape[-1])
         if kernels is not None:
-            return kernels.product(matrix, y, self.empty)  # type: ignore[no-any-return]
+            product = kernels.product(matrix, y, self.empty)
+            return product
         return plain.product(matrix, y)
 
     def pair_product(self, matrix: Tensor, rows: Tensor, y: Tensor) -> Tensor:
         """P Y and P Y[rows], ``[2, M, D]``, for a permutation ``rows`` ``[N]``, on a CPU."""
         kernels = self.numba_for(max(matrix.shape) * y.shape[1])
         if kernels is not None:
-            return kernels.pair_product(matrix, rows, y, self.empty)  # type: ignore[no-any-return]
+            products: Tensor = kernels.pair_product(matrix, rows, y, self.empty)
+            return products
         return torch.stack(plain.pair_product(matrix, rows, y))
 
     def pair_gradient(self, transpose: Tensor, rows: Tensor, grad: Tensor) -> Tensor:
@@ -203,13 +209,15 @@ class Backend:
         """
         kernels = self.numba_for(max(transpose.shape) * grad.shape[2])
         if kernels is not None:
-            return kernels.pair_gradient(transpose, rows, grad, self.empty)  # type: ignore[no-any-return]
+            y_grad: Tensor = kernels.pair_gradient(transpose, rows, grad, self.empty)
+            return y_grad
         return plain.pair_gradient(transpose, rows, grad)
 
     def permutation(self, n: int, generator: torch.Generator) -> Tensor:
         """Draw a random permutation ``[n]``."""
         if self.triton:
-            return self.triton.permutations(1, n, generator)[0]  # type: ignore[no-any-return]
+            permutation: Tensor = self.triton.permutations(1, n, generator)[0]
+            return permutation
         return torch.randperm(n, generator=generator, device=generator.device)
 
     def bias_prelu(self, bias: Tensor, slope: Tensor, *parts: Tensor) -> Tensor:
@@ -217,7 +225,8 @@ class Backend:
         [n, d_1 + ...]``."""
         kernels = self.triton_for(parts[0])
         if kernels is not None:
-            return kernels.BiasPReLU.apply(bias, slope, *parts)  # type: ignore[no-any-return]
+            h: Tensor = kernels.BiasPReLU.apply(bias, slope, *parts)
+            return h
         return plain.bias_prelu(bias, slope, *parts)
 
     def mean_prelu(
@@ -229,7 +238,8 @@ class Backend:
         if torch.is_grad_enabled():
             kernels = self.numba_for(parts[0].numel())
         if kernels is not None:
-            return kernels.MeanPReLU.apply(self.empty, len(parts), *parts, *biases, *slopes)  # type: ignore[no-any-return]
+            mean: Tensor = kernels.MeanPReLU.apply(self.empty, len(parts), *parts, *biases, *slopes)
+            return mean
         first, *others = map(self.bias_prelu, biases, slopes, parts)
         return sum(others, first) / len(parts)
 
@@ -261,7 +271,9 @@ class Backend:
         kernels = None
         if not has_padding:
             kernels = self.triton_for(z) or self.numba_for(z.numel())
-        return (kernels or plain).pair_loss(z, z_negative, *last_weights, portion=portion)  # type: ignore[no-any-return]
+        module = kernels or plain
+        outcome: plain.Outcome = module.pair_loss(z, z_negative, *last_weights, portion=portion)
+        return outcome
 
     @torch.no_grad()
     def shuffle_loss(
@@ -272,18 +284,22 @@ class Backend:
 
         ``matrix`` and ``transpose`` are P ``[N, N]`` and its transpose, prepared.
         """
+        outcome: plain.Outcome
         if self.triton and isinstance(matrix, self.triton.Sparse):
-            return self.triton.shuffle_loss(matrix, transpose, rows, y, *last_weights)  # type: ignore[no-any-return]
+            outcome = self.triton.shuffle_loss(matrix, transpose, rows, y, *last_weights)
+            return outcome
         kernels = self.numba_for(y.numel())
         if kernels is not None:
-            return kernels.shuffle_loss(  # type: ignore[no-any-return]
+            outcome = kernels.shuffle_loss(
                 matrix, transpose, rows, y, *last_weights, empty=self.empty
             )
+            return outcome
         return plain.shuffle_loss(matrix, transpose, rows, y, *last_weights)
 
     @torch.no_grad()
     def add_record(self, record: Tensor, *books: Any) -> None:
-        """Add a step's record ``[k]`` to the books of a `Ledger`; they are as in `plain.add_record`."""
+        """Add a step's record ``[k]`` to the books of a `Ledger`; they are as in
+        `plain.add_record`."""
         (self.triton_for(record) or plain).add_record(record, *books)
 
 
@@ -339,7 +355,8 @@ class Adam:
         Args:
             gradients: one for each weight.
             kept: the weights with the lowest loss, a copy for each weight; None: nothing is copied.
-            waited: ``[]``, epochs since the lowest loss; 0: the weights are first copied to ``kept``.
+            waited: ``[]``, epochs since the lowest loss; 0: the weights are first copied to
+                ``kept``.
         """
         # The kernels index memory directly: a gradient needs the same layout as its weight.
         gradients_in_layout = []

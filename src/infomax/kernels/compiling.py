@@ -14,7 +14,8 @@ from numba.core.runtime.nrt import rtsys
 class _MachineCode(FunctionCache):
     """The machine code of a kernel on disk, loaded without the tables that only a compiler needs.
 
-    Numba would fill these tables first, which takes 0.25 s; a kernel that is not on disk yet still has them filled.
+    Numba would fill these tables first, which takes 0.25 s; a kernel that is not on disk yet still
+    has them filled.
     """
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
@@ -29,10 +30,11 @@ class _MachineCode(FunctionCache):
 
 
 def compiled(function: Callable[..., Any]) -> Any:
-    """Compile a function; the machine code is cached beside its file or in the user's cache, if one is writable.
+    """Compile a function; the machine code is cached beside its file or in the user's cache, if one
+    is writable.
 
-    Sums may be reordered and nothing is raised for a division by zero, so that loops use vector instructions; NaN is
-    preserved.
+    Sums may be reordered and nothing is raised for a division by zero, so that loops use vector
+    instructions; NaN is preserved.
     """
     kernel: Any = njit(
         nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz", "arcp"}

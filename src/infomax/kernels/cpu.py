@@ -1,4 +1,5 @@
-"""The kernels of `infomax.kernels.Backend` on a CPU, compiled by numba, with few passes over memory.
+"""The kernels of `infomax.kernels.Backend` on a CPU, compiled by numba, with few passes over
+memory.
 
 Rows are divided among as many threads as torch has. Sums over rows are computed per thread and then
 over the threads, so the same number of threads gives the same bits.
@@ -41,8 +42,8 @@ Empty = Callable[..., np.ndarray]
 
 @compiled
 def _add_entries(row, columns, values, y, entry, end, is_new):
-    """Add entries, each times a row of y, to a row of a product; if ``is_new``, they replace what is
-    there.
+    """Add entries, each times a row of y, to a row of a product; if ``is_new``, they replace what
+    is there.
 
     They are added four at a time, to read and write the sum less often. After the last entry the
     last one is repeated, with weight 0.
@@ -68,8 +69,8 @@ def _add_entries(row, columns, values, y, entry, end, is_new):
 def _product(starts, columns, values, block_height, y, out, first_row, end_row):
     """Multiply a CSR matrix by y: ``out[i] = sum_e values[e] y[columns[e]]``.
 
-    It is done in blocks of ``block_height`` rows of y, which stay in the cache for all these rows of
-    the product.
+    It is done in blocks of ``block_height`` rows of y, which stay in the cache for all these rows
+    of the product.
     """
     next_entry = starts[first_row:end_row].copy()
     for block_end in range(block_height, max(len(y), 1) + block_height, block_height):
@@ -83,7 +84,8 @@ def _product(starts, columns, values, block_height, y, out, first_row, end_row):
 
 @compiled
 def _pair_gradient(starts, columns, values, grad, grad_negative, rows, out, first_row, end_row):
-    """Multiply by both gradients and add; row j of the second product belongs to node ``rows[j]``."""
+    """Multiply by both gradients and add; row j of the second product belongs to node
+    ``rows[j]``."""
     for j in range(first_row, end_row):
         i = rows[j]
         _add_entries(out[i], columns, values, grad, starts[i], starts[i + 1], True)
@@ -122,8 +124,8 @@ def _activation_sums(z, bias, slope, first_row, end_row):
 def _scores(z, bias, slope, v, offset, sign, total, g, first_row, end_row):
     """Score rows, h_i v + o, and write g_i, the gradient of the mean loss by each score.
 
-    ``sign`` is 1 for positives and -1 for negatives, ``total`` the number of both. Returns the sum of
-    the losses, the number of scores with the right sign, and the sum of g_i h_i, ``[d]``.
+    ``sign`` is 1 for positives and -1 for negatives, ``total`` the number of both. Returns the sum
+    of the losses, the number of scores with the right sign, and the sum of g_i h_i, ``[d]``.
     """
     loss, right_count, sums, h = 0.0, 0, np.zeros(len(bias)), np.empty_like(bias)
     for first in range(first_row, end_row, ROWS_PER_SUM):
@@ -300,7 +302,8 @@ def _block_height(
     bytes_per_block: int = BYTES_PER_BLOCK,
     fewest_entries: int = FEWEST_ENTRIES_PER_BLOCK,
 ) -> int:
-    """The rows of y in a block; all of them where a row of the matrix has few entries in a block."""
+    """The rows of y in a block; all of them where a row of the matrix has few entries in a
+    block."""
     height = max(1, bytes_per_block // (y.element_size() * y.shape[1]))
     block_count = -(-len(y) // height)
     if len(matrix.values()) >= fewest_entries * matrix.shape[0] * block_count:
@@ -442,6 +445,7 @@ def adam(
 
 
 def _run_on_rows(kernel: Callable[..., Any], *calls: tuple[Any, ...]) -> list[Any]:
-    """Run a kernel on each thread's rows of z, for each z and its arguments; returns the results."""
+    """Run a kernel on each thread's rows of z, for each z and its arguments; returns the
+    results."""
     calls_in_ranges = [(equal_ranges(len(z)), z.numpy(), *arguments) for z, *arguments in calls]
     return run_in_ranges(kernel, *calls_in_ranges)

@@ -1,4 +1,8 @@
-"""Means over the events of rows, with weights that halve with age, as of many times: one walk over sorted events."""
+"""Means over the events of rows, with weights that halve with age, as of many times.
+
+All questions are answered by one walk over the events in the order of their times, compiled by
+numba. tests/test_estimator_times.py holds it to sums over all events.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +19,7 @@ _UNKNOWN_TIME = int(np.iinfo(np.int64).min)
 
 
 @compiled
-def _pool(
+def _pool_events(
     event_starts,
     event_times,
     table_rows,
@@ -28,31 +32,32 @@ def _pool(
     weights,
     latest,
     first_row,
-    last_row,
+    end_row,
 ):
-    """Answer the questions about rows first_row to last_row; sums are carried from event to event, in float64.
+    """Answer the questions about rows ``first_row`` to ``end_row``.
 
     The events and the questions of a row are walked together, both in the order of their times.
+    Sums are carried from event to event, in float64, and are of the time ``sums_time``.
     """
     num_half_lives, width = len(half_lives), table.shape[1]
     sums, weight_sums = np.empty((num_half_lives, width)), np.empty(num_half_lives)
-    for row in range(first_row, last_row):
+    for row in range(first_row, end_row):
         event = event_starts[row]
-        sums_time = _UNKNOWN_TIME  # of the last event in the sums
+        sums_time = _UNKNOWN_TIME
         sums[:] = 0
         weight_sums[:] = 0
         for question in range(question_starts[row], question_starts[row + 1]):
-            now = question_times[question]
+            question_time = question_times[question]
 
             # Add the events up to the time of the question.
-            while event < event_starts[row + 1] and event_times[event] <= now:
+            while event < event_starts[row + 1] and event_times[event] <= question_time:
                 time, table_row = event_times[event], table_rows[event]
                 event += 1
                 if table_row < 0:
                     continue
                 for h in range(num_half_lives):
                     if time == _UNKNOWN_TIME and half_lives[h] < np.inf:
-                        continue  # it is older than anything
+                        continue  # an unknown time is older than any other
                     decay = 1.0
                     if sums_time != _UNKNOWN_TIME and time > sums_time:
                         if half_lives[h] > 0:
@@ -74,7 +79,7 @@ def _pool(
                         means[number, h, column] = sums[h, column] / weight_sums[h]
                     decay = 1.0
                     if sums_time != _UNKNOWN_TIME and half_lives[h] > 0:
-                        days = (now - sums_time) / _MICROSECONDS_OF_A_DAY
+                        days = (question_time - sums_time) / _MICROSECONDS_OF_A_DAY
                         decay = 2.0 ** (-days / half_lives[h])
                     weights[number, h] = weight_sums[h] * decay
 
@@ -87,20 +92,23 @@ def pool_events(
     questions: tuple[NDArray[np.int64], NDArray[np.int64]],
     half_lives: NDArray[np.float64],
 ) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.int64]]:
-    """The weighted means ``[Q, H, C]`` of the events of rows up to a time, and the sums of the weights ``[Q, H]``.
+    """Answer questions: the weighted mean of the events of a row up to a time.
 
-    And which of the M events is the latest ``[Q]``, -1 for none.
-
-    An event weighs 0.5^(age / half-life): infinity gives plain means, 0 the mean of the events of the latest time.
-    Where there is none, both are 0.
+    An event weighs 0.5^(age / half-life). A half-life of infinity gives plain means, and 0 the mean
+    of the events of the latest time.
 
     Args:
         starts: ``[R + 1]``, where the events of each row begin.
         times: ``[M]`` microseconds; ascending within a row.
-        table_rows: ``[M]``, the row of the table that has the columns of each event; -1: it counts for nothing.
+        table_rows: ``[M]``, the row of the table that has the columns of each event; -1: it counts
+            for nothing.
         table: ``[n, C]``.
         questions: rows and times ``[Q]`` each; a row of -1 has no events.
         half_lives: ``[H]`` in days.
+
+    Returns:
+        The weighted means ``[Q, H, C]``, the sums of the weights ``[Q, H]``, both 0 where there is
+        no event, and which of the M events is the latest ``[Q]``, -1 for none.
     """
     question_rows, question_times = questions
     num_questions = len(question_rows)
@@ -129,5 +137,5 @@ def pool_events(
         latest,
     )
     bounds = ranges_by_entries(starts + question_starts, 4)
-    run_in_ranges(_pool, (bounds, *arguments))
+    run_in_ranges(_pool_events, (bounds, *arguments))
     return means, weights, latest

@@ -1,8 +1,8 @@
 """Means over neighbourhoods and images of permutations, compiled by numba for a CPU.
 
 `pool_rows` multiplies rows of the normalised adjacency by a table, as
-`infomax.views.neighbourhoods.Neighbourhoods.pool` does in torch. It reads the rows of the table where
-they lie, also on disk, dense, sparse or in half precision. tests/laws/test_batches.py and
+`infomax.views.neighbourhoods.Neighbourhoods.pool` does in torch. It reads the rows of the table
+where they lie, also on disk, dense, sparse or in half precision. tests/laws/test_batches.py and
 tests/views/test_stored_tables.py hold it to the same numbers as torch.
 
 `images` computes `infomax.kernels.random.Permutation`, in the same integers.
@@ -131,7 +131,8 @@ def _pool_rows(
 
 
 def _entries(table, row):
-    """Return the numbers of a row: all of a dense table, and of a sparse one those that are stored."""
+    """Return the numbers of a row: all of a dense table, and of a sparse one those that are
+    stored."""
 
 
 @overload(_entries)
@@ -229,8 +230,8 @@ def _add_sparse(total, rows, weights, table, centre):
 
 @compiled
 def _add_dense(total, rows, weights, table, centre):
-    """Add weighted rows of a dense table; four at a time, so that memory is asked for all four while
-    it is slow."""
+    """Add weighted rows of a dense table; four at a time, so that memory is asked for all four
+    while it is slow."""
     e = 0
     while e + 4 <= len(rows):
         a, b, c, d = weights[e], weights[e + 1], weights[e + 2], weights[e + 3]
@@ -272,8 +273,8 @@ def pool_rows(
         graph: the `Neighbourhoods`.
         nodes: ``[B]``.
         offsets: ``[B]``, from 0 to 1.
-        table: a tensor ``[N, F]``, or of a sparse table starts ``[N + 1]``, columns ``[S]``, entries
-            ``[S]``, and F.
+        table: a tensor ``[N, F]``, or of a sparse table starts ``[N + 1]``, columns ``[S]``,
+            entries ``[S]``, and F.
         permutation: of the rows of the table, or None.
         known_rows: the products that are known already, or None.
         centre: ``[F]``, subtracted from every row of the table; None: nothing is.

@@ -28,36 +28,42 @@ FEWEST_ROWS_PER_THREAD = 16
 FEWEST_PRODUCTS_PER_THREAD = 1 << 21
 """Rows, and products of two numbers, for which one more thread pays."""
 PARTS_PER_THREAD = 4
-"""Parts per thread in `row_product`: a thread that is ahead of the others takes over some of theirs."""
+"""Parts per thread in `row_product`: a thread that is ahead of the others takes over some of
+theirs."""
 
 
 class _Block(np.ndarray[Any, np.dtype[np.uint8]]):
-    """Bytes in a class of their own: NumPy then lets a view of an array in it hold that array, and not the block."""
+    """Bytes in a class of their own: NumPy then lets a view of an array in it hold that array, and
+    not the block."""
 
 
 class Workspace:
     """Blocks of memory for the large arrays of a training step, reused by the next step.
 
-    Otherwise each step would get fresh pages from the operating system, which cost more than most work on them. A block
-    is free again when nothing refers to the array in it, so no array is overwritten while it can still be read.
+    Otherwise each step would get fresh pages from the operating system, which cost more than most
+    work on them. A block is free again when nothing refers to the array in it, so no array is
+    overwritten while it can still be read.
     """
 
     def __init__(self) -> None:
         self.free: list[_Block] = []
         """Blocks that no array uses, the smallest first."""
         self.returned: deque[_Block] = deque()
-        """Free blocks not sorted in yet: an array may be released at any moment, even during `_block`."""
+        """Free blocks not sorted in yet: an array may be released at any moment, even during
+        `_block`."""
 
     def empty(self, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
         """Return an array with arbitrary contents, as ``numpy.empty`` does."""
         block = self._block(math.prod(shape) * np.dtype(dtype).itemsize)
         array: NDArray[Any] = np.ndarray(shape, dtype, block)
-        # Views of the array, and tensors that share its memory, hold the array: it is gone when the last of them is.
+        # Views of the array, and tensors that share its memory, hold the array: it is gone when the
+        # last of them is.
         weakref.finalize(array, self.returned.append, block)
         return array
 
     def _block(self, size: int) -> _Block:
-        """Return the smallest free block of at least ``size`` bytes; if none, a new block replaces the largest."""
+        """Return the smallest free block of at least ``size`` bytes; if none, a new block replaces
+        the largest."""
         while self.returned:
             insort(self.free, self.returned.popleft(), key=len)
         position = bisect_left(self.free, size, key=len)
@@ -69,7 +75,8 @@ class Workspace:
 
 @contextmanager
 def torch_threads(count: int | None) -> Iterator[None]:
-    """Let torch and our kernels use so many threads within this context; None: leave their number."""
+    """Let torch and our kernels use so many threads within this context; None: leave their
+    number."""
     before = torch.get_num_threads()
     torch.set_num_threads(count or before)
     try:
@@ -81,7 +88,8 @@ def torch_threads(count: int | None) -> Iterator[None]:
 def on_one_thread(function: Callable[..., T], *arguments: Any) -> T:
     """Call a function on a thread where torch starts no other threads, and return its result.
 
-    Torch's threads wait for more work by spinning, on cores that the threads of our own kernels need.
+    Torch's threads wait for more work by spinning, on cores that the threads of our own kernels
+    need.
     """
     return run_on_threads(function, [arguments], 1)[0]
 
@@ -102,10 +110,12 @@ def run_on_threads(
 
 
 def symmetric_eigen(matrix: Tensor) -> tuple[Tensor, Tensor]:
-    """Eigenvalues ``[n]``, ascending, and eigenvectors ``[n, n]`` of a symmetric matrix, in double precision.
+    """Eigenvalues ``[n]``, ascending, and eigenvectors ``[n, n]`` of a symmetric matrix, in double
+    precision.
 
-    MKL fails on some matrices: on more of them in single precision, and where entries are tiny or mostly zero. So the
-    largest entry becomes 1 before, and where MKL fails all the same, SciPy's slower QR iteration takes over.
+    MKL fails on some matrices: on more of them in single precision, and where entries are tiny or
+    mostly zero. So the largest entry becomes 1 before, and where MKL fails all the same, SciPy's
+    slower QR iteration takes over.
     """
     matrix = matrix.cpu().double()
     matrix = (matrix + matrix.T) / 2
@@ -115,7 +125,8 @@ def symmetric_eigen(matrix: Tensor) -> tuple[Tensor, Tensor]:
         return torch.zeros(size, dtype=matrix.dtype), torch.eye(size, dtype=matrix.dtype)
 
     scaled_matrix = matrix / largest_entry
-    # On one thread: beside other processes, threads wait for each other several times as long as one takes for it all.
+    # On one thread: beside other processes, threads wait for each other several times as long as
+    # one takes for it all.
     try:
         values, vectors = on_one_thread(torch.linalg.eigh, scaled_matrix)
     except RuntimeError:  # torch.linalg.LinAlgError
@@ -136,9 +147,11 @@ def leading_eigenvectors(symmetric: NDArray[Any], count: int) -> NDArray[Any]:
 
 
 def row_product(x: Tensor, y: Tensor, empty: Callable[..., NDArray[Any]] = np.empty) -> Tensor:
-    """Compute X Y from ``[n, f]`` and ``[f, d]``: each thread multiplies some of the rows, into an ``empty`` array.
+    """Compute X Y from ``[n, f]`` and ``[f, d]``: each thread multiplies some of the rows, into an
+    ``empty`` array.
 
-    The threads of BLAS would spin for a while after the product, on cores that the threads of our kernels need next.
+    The threads of BLAS would spin for a while after the product, on cores that the threads of our
+    kernels need next.
     """
     num_rows = len(x)
     num_threads = min(
@@ -165,11 +178,13 @@ def row_product(x: Tensor, y: Tensor, empty: Callable[..., NDArray[Any]] = np.em
 
 
 def transposed_product(x: Tensor, g: Tensor) -> Tensor:
-    """Compute X^T G from ``[n, f]`` and ``[n, d]``: each thread multiplies some of the rows, then the parts are added.
+    """Compute X^T G from ``[n, f]`` and ``[n, d]``: each thread multiplies some of the rows, then
+    the parts are added.
 
-    BLAS divides the columns instead, and lets its threads wait for each other after every few hundred rows. On cores
-    that other threads use as well, such as those that read the next batch, that takes up to thirty times as long.
-    Where there are fewer rows than columns, each thread multiplies some of the columns: the parts would be large.
+    BLAS divides the columns instead, and lets its threads wait for each other after every few
+    hundred rows. On cores that other threads use as well, such as those that read the next batch,
+    that takes up to thirty times as long. Where there are fewer rows than columns, each thread
+    multiplies some of the columns: the parts would be large.
     """
     if len(x) < x.shape[1]:
         return row_product(x.T, g)
@@ -196,14 +211,16 @@ def equal_ranges(n: int, per_thread: int = 1) -> list[int]:
 
 
 def ranges_by_entries(starts: NDArray[Any], per_thread: int = 1) -> list[int]:
-    """Divide the rows of a CSR matrix into ranges with about as many entries each; returns the bounds."""
+    """Divide the rows of a CSR matrix into ranges with about as many entries each; returns the
+    bounds."""
     inner_bounds_in_entries = equal_ranges(int(starts[-1]), per_thread)[1:-1]
     inner_bounds = starts.searchsorted(inner_bounds_in_entries).tolist()
     return [0, *inner_bounds, len(starts) - 1]
 
 
 def run_in_ranges(kernel: Callable[..., Any], *calls: tuple[Any, ...]) -> list[Any]:
-    """Run a kernel on each range of rows of each call; returns the results, in the order of the ranges.
+    """Run a kernel on each range of rows of each call; returns the results, in the order of the
+    ranges.
 
     A thread takes the next range when it is done with one, and works on it in all calls before it
     takes another.

@@ -11,7 +11,8 @@ from torch import Tensor, nn
 
 
 def generators(seed: int, device: torch.device) -> tuple[torch.Generator, torch.Generator]:
-    """Return two independent generators from one seed: on the CPU for initial weights, on the device for all else.
+    """Return two independent generators from one seed: on the CPU for initial weights, on the
+    device for all else.
 
     Weights are drawn on the CPU so that a seed gives the same ones on every device.
     """
@@ -23,7 +24,8 @@ def generators(seed: int, device: torch.device) -> tuple[torch.Generator, torch.
 
 @contextmanager
 def seeded(seed: int, device: torch.device) -> Iterator[None]:
-    """Seed torch's own generators, for parts that draw from these, such as ``nn.Linear`` and dropout; restore them."""
+    """Seed torch's own generators, for parts that draw from these, such as ``nn.Linear`` and
+    dropout; restore them."""
     # The first two numbers of the seed are those of `generators`.
     torch_seed = int(np.random.SeedSequence(seed).generate_state(3, np.uint64)[2])
     gpus = [device] if device.type == "cuda" else []
@@ -58,7 +60,8 @@ def glorot(
     *,
     generator: torch.Generator | None = None,
 ) -> nn.Parameter:
-    """Draw weights of a shape, uniform within ±sqrt(6 / (fan_in + fan_out)); the fans are the shape, if not given."""
+    """Draw weights of a shape, uniform within ±sqrt(6 / (fan_in + fan_out)); the fans are the
+    shape, if not given."""
     bound = (6 / sum(fans or shape)) ** 0.5
     weights = torch.empty(shape, dtype=torch.float32)
     return nn.Parameter(weights.uniform_(-bound, bound, generator=generator))

@@ -104,8 +104,8 @@ def permute(y: Tensor, rows: Tensor) -> Tensor:
 
 
 def column_sum(x: Tensor) -> Tensor:
-    """Sum over rows, ``[N, d] -> [d]``, as a product with ones, which is faster than ``sum(0)`` on a
-    CPU."""
+    """Sum over rows, ``[N, d] -> [d]``, as a product with ones, which is faster than ``sum(0)`` on
+    a CPU."""
     return x.new_ones(len(x)) @ x
 
 
@@ -213,7 +213,8 @@ def add_record(
 ) -> None:
     """Add a step's record ``[k]`` to the sums; after an epoch's last step, store its mean.
 
-    The arrays are those of a `Ledger`. Nothing branches on a value, so that no step waits for a GPU.
+    The arrays are those of a `Ledger`. Nothing branches on a value, so that no step waits for a
+    GPU.
     """
     sums += record
     if not is_last:

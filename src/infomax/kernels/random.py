@@ -1,4 +1,5 @@
-"""Random permutations and random numbers as functions: any entry is computed alone, without an array of all."""
+"""Random permutations and random numbers as functions: any entry is computed alone, without an
+array of all."""
 
 from __future__ import annotations
 
@@ -16,9 +17,11 @@ LOWEST_32_BITS = 0xFFFFFFFF
 
 @dataclass(frozen=True)
 class Permutation:
-    """A random permutation of 0 to n - 1 by a Feistel network: each half of the bits is XORed with a hash of the other.
+    """A random permutation of 0 to n - 1 by a Feistel network: each half of the bits is XORed with
+    a hash of the other.
 
-    The network permutes all numbers of a given bit length. Where the result is n or above, it is applied again.
+    The network permutes all numbers of a given bit length. Where the result is n or above, it is
+    applied again.
 
     Shapes:
         keys: ``[ROUNDS]`` int32
@@ -53,8 +56,10 @@ class Permutation:
 
     def first(self, count: int) -> Tensor:
         """Return the images of 0 to count - 1: ``count`` different random numbers below n."""
-        if kernels := self.backend.triton:
-            return kernels.first_images(self.keys[None], self.n, count, *self.bits)[0]  # type: ignore[no-any-return]
+        if self.backend.triton is not None:
+            first_images = self.backend.triton.first_images
+            images: Tensor = first_images(self.keys[None], self.n, count, *self.bits)[0]
+            return images
         return self(torch.arange(count, device=self.keys.device))
 
     def __call__(self, numbers: Tensor) -> Tensor:
@@ -95,7 +100,8 @@ def _hash(x: Tensor, key: Tensor) -> Tensor:
 
 
 def uniform(numbers: Tensor, seed: Tensor) -> Tensor:
-    """Return a float32 in [0, 1) for each number: a hash of the number and the seed, by multiplications and shifts."""
+    """Return a float32 in [0, 1) for each number: a hash of the number and the seed, by
+    multiplications and shifts."""
     x = (numbers + seed) * -7046029254386353131
     x = (x ^ ((x >> 32) & LOWEST_32_BITS)) * -4658895280553007687
     x = (x ^ ((x >> 29) & 0x7FFFFFFFF)) * -7723592293110705685

@@ -1,4 +1,5 @@
-"""Several processes that train one model: who they are, what each computes, sums over all of them in a fixed order."""
+"""Several processes that train one model: who they are, what each computes, sums over all of them
+in a fixed order."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ from torch.nn.functional import pad
 from infomax.errors import InputError
 
 LARGEST_GATHERED = 1 << 14
-"""Numbers up to which every rank gathers all addends; above, each rank adds a part of them and passes on the sum."""
+"""Numbers up to which every rank gathers all addends; above, each rank adds a part of them and
+passes on the sum."""
 HOW_TO_START = (
     "Start all processes with the same command, on the same graph, with the run on a shared disk."
 )
@@ -24,7 +26,8 @@ HOW_TO_START = (
 
 @dataclass(frozen=True)
 class Ranks:
-    """The ranks of the default process group, of which this process is one; by default a process alone.
+    """The ranks of the default process group, of which this process is one; by default a process
+    alone.
 
     All methods but `rows` are collective: every rank calls them, in the same order.
     """
@@ -49,7 +52,8 @@ class Ranks:
         return slice(self.rank * n // self.count, (self.rank + 1) * n // self.count)
 
     def sum(self, tensors: Sequence[Tensor]) -> Sequence[Tensor]:
-        """Add tensors over all ranks, in the order of the ranks: every rank gets the same bits, in every run.
+        """Add tensors over all ranks, in the order of the ranks: every rank gets the same bits, in
+        every run.
 
         A collective sum would add in an order of its own.
         """
@@ -71,7 +75,8 @@ class Ranks:
         """Add vectors ``[n]`` over all ranks; n is a multiple of their number."""
         if len(flat) <= LARGEST_GATHERED:
             return _add_in_order(self._gather(flat))
-        # Each rank gets from all ranks the same part of their vectors, adds these, and passes on the sum.
+        # Each rank gets from all ranks the same part of their vectors, adds these, and passes on
+        # the sum.
         parts = torch.empty_like(flat)
         distributed.all_to_all_single(parts, flat)
         part_sum = _add_in_order(parts.view(self.count, -1))
@@ -80,7 +85,8 @@ class Ranks:
     def _gather(self, tensor: Tensor) -> Tensor:
         """Return the tensors of all ranks, ``[ranks, ...]``.
 
-        Each rank sends its tensor to all others at once; gloo's own gather passes them on from rank to rank.
+        Each rank sends its tensor to all others at once; gloo's own gather passes them on from rank
+        to rank.
         """
         gathered = tensor.new_empty(self.count, *tensor.shape)
         distributed.all_to_all_single(gathered, tensor.expand_as(gathered).contiguous())
@@ -113,7 +119,8 @@ class Ranks:
 
     @contextmanager
     def together(self) -> Iterator[dict[str, str]]:
-        """Do something on every rank that may fail: if it fails on one, the same InputError is raised on all.
+        """Do something on every rank that may fail: if it fails on one, the same InputError is
+        raised on all.
 
         It yields a dict for values that must be equal on all ranks; they are compared at the end.
         """
@@ -158,7 +165,8 @@ class Portion:
     """Positives and negatives of the batch, on all ranks: as ``nodes``."""
     ranks: Ranks = ALONE
     real: tuple[Tensor, Tensor] | None = None
-    """For each row of the positive ``[N]`` and the negative ``[M]``: 1 for a node, 0 for padding. None: all nodes."""
+    """For each row of the positive ``[N]`` and the negative ``[M]``: 1 for a node, 0 for padding.
+    None: all nodes."""
 
     @classmethod
     def of(cls, nodes: int, ranks: Ranks) -> Portion:
@@ -171,7 +179,8 @@ class Portion:
         return self.ranks.rows(self.nodes)
 
     def sum(self, *tensors: Tensor) -> Sequence[Tensor]:
-        """Add small tensors over all ranks; on a CPU in double precision, which all kernels have in common."""
+        """Add small tensors over all ranks; on a CPU in double precision, which all kernels have in
+        common."""
         if self.ranks.count == 1:
             return tensors
         addends = [tensor if tensor.is_cuda else tensor.double() for tensor in tensors]
@@ -190,7 +199,8 @@ def _add_in_order(addends: Tensor) -> Tensor:
 
 
 def _carrier(device: str) -> torch.device | str:
-    """The device from which the process group sends tensors of a device: gloo the host's, NCCL a GPU's."""
+    """The device from which the process group sends tensors of a device: gloo the host's, NCCL a
+    GPU's."""
     backends: dict[str, Any] = dict(
         item.split(":") for item in distributed.get_backend_config().split(",")
     )

@@ -15,11 +15,13 @@ CALLS_BEFORE_RECORDING = 2
 
 
 class Replay:
-    """A function of (batch, last) that is called a few times, then recorded, and from then on replayed.
+    """A function of (batch, last) that is called a few times, then recorded, and from then on
+    replayed.
 
-    The function must do the same work at every call with the same length of batch and value of ``last``: fixed shapes,
-    no branches on values. So each length and value of ``last`` has a recording of its own. The first calls of each run
-    normally, on a separate stream as recording requires.
+    The function must do the same work at every call with the same length of batch and value of
+    ``last``: fixed shapes, no branches on values. So each length and value of ``last`` has a
+    recording of its own. The first calls of each run normally, on a separate stream as recording
+    requires.
     """
 
     def __init__(
@@ -84,10 +86,11 @@ def record(
     function: Callable[[], None],
     memory_pool: Any = None,
 ) -> None:
-    """Record a function as a CUDA graph; graphs of one ``memory_pool``, which never run together, share their memory.
+    """Record a function as a CUDA graph; graphs of one ``memory_pool``, which never run together,
+    share their memory.
 
-    No older graph may be freed meanwhile. `torch.cuda.graph` therefore collects all garbage first, which takes 0.1 s;
-    here garbage collection is switched off instead.
+    No older graph may be freed meanwhile. `torch.cuda.graph` therefore collects all garbage first,
+    which takes 0.1 s; here garbage collection is switched off instead.
     """
     collects_garbage = gc.isenabled()
     gc.disable()
@@ -105,7 +108,8 @@ def record(
 
 
 def repeat(function: Callable[[], None], times: int, device: torch.device) -> None:
-    """Call a function several times; on a GPU it is called, recorded and replayed, so it must always do the same."""
+    """Call a function several times; on a GPU it is called, recorded and replayed, so it must
+    always do the same."""
     if device.type != "cuda" or times < 3:
         for _ in range(times):
             function()

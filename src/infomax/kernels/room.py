@@ -24,7 +24,8 @@ def available_bytes(device: torch.device) -> int:
 def require(
     needed: int, device: torch.device, processes: int = 1, remedy: str = "Allow more memory."
 ) -> None:
-    """Raise InputError if the bytes needed are not free on the device; main memory is shared by several processes."""
+    """Raise InputError if the bytes needed are not free on the device; main memory is shared by
+    several processes."""
     free = available_bytes(device)
     if device.type != "cuda":
         needed *= processes

@@ -1,8 +1,9 @@
-"""The leading eigenvectors of a symmetric matrix that is only known by its products.
+"""The leading eigenvectors of a symmetric matrix P of which only products are known.
 
-The search is a subspace iteration. A round multiplies a block of columns by a Chebyshev polynomial of the matrix, which
-is small wherever eigenvalues are not wanted, and then takes the best approximations in the span of the columns (Ritz
-vectors). Rounds go on until the residuals ||P v - s v|| are small, however near to each other the eigenvalues are.
+The search is a subspace iteration. A round multiplies a block of columns by a Chebyshev polynomial
+of the matrix, which is small wherever eigenvalues are not wanted, and then takes the best
+approximations in the span of the columns (Ritz vectors). Rounds go on until the residuals ||P v - s
+v|| are small, however near to each other the eigenvalues are.
 """
 
 from __future__ import annotations
@@ -18,29 +19,27 @@ from torch import Tensor
 from infomax.kernels.host import on_one_thread, symmetric_eigen
 
 TOLERANCE = 3e-3
-"""The largest residual ||P v - s v|| of an eigenvector that counts as found, where eigenvalues are at most 1.
-
-Of positions alone, ACM's macro-F1 at 20, 40 and 60 labels is 78.6, 78.5, 79.9 at a tolerance of 2e-2 (25 products),
-78.4, 79.1, 80.9 at 1e-2 (37), 78.8, 80.0, 80.8 at 3e-3 (49), 78.4, 79.9, 80.7 at 1e-3 (61) and 78.2, 79.7, 80.7 at 1e-4
-(97); Cora has 74.7, 75.2, 75.2, 75.0 and 75.4 % by its public split (24, 36, 36, 48 and 60 products).
-"""
+"""The largest residual ||P v - s v|| of an eigenvector that is good enough, where eigenvalues are
+at most 1. docs/explanation/evidence.md has what a tolerance costs and gains."""
 MOST_PRODUCTS = 200
 """Products with the matrix after which the search ends with what it has."""
 SMALLEST_VALUE = 0.02
 """Eigenvalues, of at most 1, below which a direction is left out: new nodes divide by them."""
 MOST_DEGREE = 12
 LARGEST_RATIO = 1e4
-"""The degree of a round's polynomial at most, and by how much more it may enlarge the first direction than the last.
+"""The degree of a round's polynomial at most, and by how much more it may enlarge the first
+direction than the last.
 
-Rounds of a higher degree need fewer products in exact arithmetic, but a block whose columns differ by more loses the
-small ones to rounding. On Citeseer, ACM, actor and filtered chameleon degree 12 and a ratio of 1e4 need 84, 97, 72 and
-35 products to a residual of 1e-4; degree 24 and 1e6 need 89, 120, 85 and more than 150.
+Rounds of a higher degree need fewer products in exact arithmetic, but a block whose columns differ
+by more loses the small ones to rounding: degree 24 and a ratio of 1e6 need up to four times as
+many.
 """
 TIE_BREAK = 1e-6
-"""By how much P is changed at each node, so that eigenvectors of one eigenvalue, as separate parts of a graph have
-them, are the same ones whatever the rounding."""
+"""By how much P is changed at each node, so that eigenvectors of one eigenvalue, as separate parts
+of a graph have them, are the same ones whatever the rounding."""
 ROWS_PER_BLOCK = {"cpu": 1 << 13, "cuda": 1 << 18}
-"""Rows of the columns at a time: on a CPU temporary results stay small, on a GPU there are few calls."""
+"""Rows of the columns at a time: on a CPU temporary results stay small, on a GPU there are few
+calls."""
 
 Product = Callable[[Tensor, Tensor], None]
 """A function of x ``[N, w]`` and ``out``, to which it writes P x."""
@@ -48,10 +47,11 @@ Product = Callable[[Tensor, Tensor], None]
 
 @dataclass(frozen=True, eq=False)
 class LeadingVectors:
-    """What the search found.
+    """The result of a search.
 
     Shapes:
-        vectors: ``[N, K]``, eigenvectors V times P: column k is V_k s_k; a view of one of the arrays of the search
+        vectors: ``[N, K]``, eigenvectors V times P: column k is V_k s_k; a view of one of the
+            arrays of the search
         values: ``[K]``, the eigenvalues s, the largest first
     """
 
@@ -74,8 +74,9 @@ def leading_vectors(
 ) -> LeadingVectors:
     """Find the eigenvectors of the largest eigenvalues, at most ``count``, all of them positive.
 
-    Rows are read in order, so that both arrays may be mapped from disk. They are in double precision: eigenvectors of
-    near eigenvalues turn by the rounding over the distance of these, so single precision would not repeat them.
+    Rows are read in order, so that both arrays may be mapped from disk. They are in double
+    precision: eigenvectors of near eigenvalues turn by the rounding over the distance of these, so
+    single precision would not repeat them.
 
     Args:
         product: writes P x; the eigenvalues of P are between -1 and 1.
@@ -88,7 +89,8 @@ def leading_vectors(
     tie_signs = current[:, :1].clone()
     products = 0
     while True:
-        # The best approximations of eigenvectors in the span of the columns, and their products with P.
+        # The best approximations of eigenvectors in the span of the columns, and their products
+        # with P.
         make_orthonormal(current)
         product(current, following)
         products += 1
@@ -96,14 +98,16 @@ def leading_vectors(
         _multiply_columns(current, rotation.to(current))
         _multiply_columns(following, rotation.to(current))
 
-        # An eigenvalue is at most the residual away: of random columns all values are near 0, which says nothing yet.
+        # An eigenvalue is at most the residual away: of random columns all values are near 0, which
+        # says nothing yet.
         residuals = _residuals(current, following, values)[-count:]
         may_be_wanted = values[-count:] + residuals > SMALLEST_VALUE
         residual = float(residuals[may_be_wanted].max()) if may_be_wanted.any() else 0.0
         if residual <= tolerance or products >= most_products:
             break
 
-        # Multiply by the polynomial, as a product of its linear factors; `following` holds P x already.
+        # Multiply by the polynomial, as a product of its linear factors; `following` holds P x
+        # already.
         smallest = max(SMALLEST_VALUE, float(values[0]))
         degree = min(_degree(smallest, float(values[-1])), most_products - products)
         for factor, root in enumerate(_chebyshev_roots(degree)):
@@ -111,11 +115,14 @@ def leading_vectors(
                 product(current, following)
                 products += 1
             shift = (smallest - 1 + (smallest + 1) * root) / 2
-            for now, then in zip(_row_blocks(current), _row_blocks(following), strict=True):
-                then.sub_(now, alpha=shift)
+            for x_block, product_block in zip(
+                _row_blocks(current), _row_blocks(following), strict=True
+            ):
+                product_block.sub_(x_block, alpha=shift)
             current, following = following, current
 
-    # Eigenvectors of equal eigenvalues could be any rotation of themselves: a tiny change of P decides which they are.
+    # Eigenvectors of equal eigenvalues could be any rotation of themselves: a tiny change of P
+    # decides which they are.
     projected = torch.diag(values) + TIE_BREAK * _inner_products(current, current, tie_signs)
     values, rotation = symmetric_eigen(projected)
     wanted = torch.flip(torch.arange(len(values))[values > SMALLEST_VALUE], (0,))[:count]
@@ -126,15 +133,18 @@ def leading_vectors(
 
 
 def make_orthonormal(columns: Tensor) -> None:
-    """Replace columns ``[N, w]`` by orthonormal ones of the same span; as many are zero as they depend on others."""
+    """Replace columns ``[N, w]`` by orthonormal ones of the same span; as many are zero as they
+    depend on others."""
     _multiply_columns(columns, _orthonormalising(_inner_products(columns, columns)).to(columns))
 
 
 def _orthonormalising(products: Tensor) -> Tensor:
-    """What columns with these inner products ``[w, w]`` are multiplied by to become orthonormal, ``[w, w]``."""
+    """What columns with these inner products ``[w, w]`` are multiplied by to become orthonormal,
+    ``[w, w]``."""
     factor, failed = on_one_thread(torch.linalg.cholesky_ex, products)
     lengths = factor.diagonal()
-    if not failed and lengths.min() > 1e-4 * lengths.max():  # takes a third of the time
+    # Where no column depends on the others: this takes a third of the time.
+    if not failed and lengths.min() > 1e-4 * lengths.max():
         identity = torch.eye(len(factor), dtype=factor.dtype)
         inverse: Tensor = on_one_thread(solve_lower, factor, identity).T
         return inverse
@@ -152,14 +162,16 @@ def solve_lower(factor: Tensor, right: Tensor) -> Tensor:
 
 
 def _degree(smallest: float, largest: float) -> int:
-    """The degree of the next polynomial, which is small between -1 and ``smallest``; see `LARGEST_RATIO`."""
+    """The degree of the next polynomial, which is small between -1 and ``smallest``; see
+    `LARGEST_RATIO`."""
     stretched = (2 * min(largest, 1.0) + 1 - smallest) / (1 + smallest)
     growth = math.acosh(max(stretched, 1 + 1e-9))
     return max(4, min(MOST_DEGREE, int(math.log(2 * LARGEST_RATIO) / growth)))
 
 
 def _chebyshev_roots(degree: int) -> list[float]:
-    """The roots of a Chebyshev polynomial, in an order in which products of the factors stay of a size (Leja's)."""
+    """The roots of a Chebyshev polynomial, in an order in which products of the factors stay of a
+    size (Leja's)."""
     remaining = [math.cos(math.pi * (number + 0.5) / degree) for number in range(degree)]
     ordered: list[float] = []
     while remaining:
@@ -174,7 +186,8 @@ def _chebyshev_roots(degree: int) -> list[float]:
 
 
 def _residuals(columns: Tensor, products: Tensor, values: Tensor) -> Tensor:
-    """The lengths ``[w]`` of P x - s x, of columns x ``[N, w]`` with products P x and values s ``[w]``."""
+    """The lengths ``[w]`` of P x - s x, of columns x ``[N, w]`` with products P x and values s
+    ``[w]``."""
     squares = torch.zeros_like(values)
     for block, product_block in zip(_row_blocks(columns), _row_blocks(products), strict=True):
         difference = product_block - block * values.to(block)

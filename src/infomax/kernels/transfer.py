@@ -1,4 +1,5 @@
-"""Copies between host and GPU memory, through a page-locked block, which is several times as fast as without."""
+"""Copies between host and GPU memory, through a page-locked block, which is several times as fast
+as without."""
 
 from __future__ import annotations
 
@@ -53,9 +54,11 @@ def is_mapped(x: Any) -> bool:
 
 
 def read_blocks(x: NDArray[Any], device: torch.device) -> Iterator[tuple[int, Tensor]]:
-    """Read the file of a mapped array; yield the first row of each block, and the block on the device.
+    """Read the file of a mapped array; yield the first row of each block, and the block on the
+    device.
 
-    Several threads read ahead into page-locked memory. The file is read, not mapped: page faults would be slower.
+    Several threads read ahead into page-locked memory. The file is read, not mapped: page faults
+    would be slower.
     """
     rows_per_block = max(1, BYTES_PER_READ * len(x) // x.nbytes)
     block_shape = (min(rows_per_block, len(x)), *x.shape[1:])
@@ -91,7 +94,8 @@ def _fill(x: Any, start: int, block: Tensor) -> int:
 
 
 def to_host(h: Tensor) -> NDArray[np.float32]:
-    """Copy a tensor ``[N, d]`` from a GPU to an array that NumPy allocates; on a CPU the two share memory."""
+    """Copy a tensor ``[N, d]`` from a GPU to an array that NumPy allocates; on a CPU the two share
+    memory."""
     if not h.is_cuda:
         return h.numpy()
     out = np.empty(h.shape, np.float32)

@@ -25,7 +25,8 @@ AnyView = TypeVar("AnyView", WholeView, PaddedView, BatchView)
 ViewInMemory = TypeVar("ViewInMemory", WholeView, PaddedView)
 
 LARGEST_SPARSE_RATE = 0.02
-"""Up to this rate the flipped pairs are drawn one by one; above it, a hash decides about each pair."""
+"""Up to this rate the flipped pairs are drawn one by one; above it, a hash decides about each
+pair."""
 STORED_ENTRIES = 1 << 24
 """Entries N x N of a dense negative graph that are stored for the step, at most: 4,096 nodes."""
 ENTRIES_PER_BLOCK = 1 << 22

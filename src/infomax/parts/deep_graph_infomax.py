@@ -120,7 +120,8 @@ class DeepGraphInfomax(Method):
         return Model(encoder, readout=readout, discriminator=discriminator)
 
     def loss(self, model: Model, pair: tuple[View, View]) -> Tensor:
-        """Return ``[3]``: -L, the accuracy of the discriminator, the deviation of the entries of s."""
+        """Return ``[3]``: -L, the accuracy of the discriminator, the deviation of the entries of
+        s."""
         positive, negative = pair
 
         # 2. and 3. H = E(X, A) and H~ = E(X~, A~), [N, d] and [M, d].

@@ -11,8 +11,8 @@ from infomax.kernels.initialisation import glorot
 class Bilinear(nn.Module):
     """The paper's discriminator before its sigmoid: logits ``h_i^T W s + b``.
 
-    Computed as H (W s): N d + d^2 operations instead of N d^2. The scalar b is not in the paper, but
-    in the code of its authors.
+    Computed as H (W s): N d + d^2 operations instead of N d^2. The scalar b is not in the paper,
+    but in the code of its authors.
 
     Shapes:
         h: ``[N, d]``; s: ``[d]``

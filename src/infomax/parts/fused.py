@@ -3,7 +3,8 @@ parts.
 
 When: ``assemble`` in estimator/assembly.py calls `accelerate` once, before a training begins. If
 encoder, readout, discriminator and objective are all the paper's, as they are by default, the
-training runs with a `FusedDeepGraphInfomax`; with any other part it runs with the method as written.
+training runs with a `FusedDeepGraphInfomax`; with any other part it runs with the method as
+written.
 
 What is exchanged: ``method.loss`` in `train_step`, and nothing else. The parts keep their weights;
 ``model.readout`` and ``model.discriminator`` are not called in such a step, and the encoder is
@@ -123,7 +124,8 @@ def _loss_from_last_map(model: Model, positive: View, negative: View) -> Tensor:
 
 
 def _loss_from_vectors(model: Model, positive: View, negative: View) -> Tensor:
-    """The loss of a pair from H on: the mean over paths comes after the activation of `PathMean`."""
+    """The loss of a pair from H on: the mean over paths comes after the activation of
+    `PathMean`."""
     both = side_by_side(positive, negative)
     if both is None:
         vectors = model.encoder(positive, negative)
@@ -153,7 +155,8 @@ def _pair_loss_of(view: View) -> Kernel:
 def _pair_loss_of_one_matrix(
     pair_loss: Kernel, h_of_both: Tensor, *last_weights: Tensor
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
-    """As ``pair_loss``, from ``[2 N, d]``: the nodes of the positive, then those of the negative."""
+    """As ``pair_loss``, from ``[2 N, d]``: the nodes of the positive, then those of the
+    negative."""
     record, gradients = pair_loss(*h_of_both.chunk(2), *last_weights)
     gradient, gradient_negative, *other_gradients = gradients
 

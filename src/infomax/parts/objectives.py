@@ -17,6 +17,6 @@ def binary_cross_entropy(positive: Tensor, negative: Tensor) -> Tensor:
 
 
 def jensen_shannon(positive: Tensor, negative: Tensor) -> Tensor:
-    """Deep InfoMax's softplus form: the sum of the means of both classes. Twice the cross-entropy if
-    N = M."""
+    """Deep InfoMax's softplus form: the sum of the means of both classes. Twice the cross-entropy
+    if N = M."""
     return softplus(-positive).mean() + softplus(negative).mean()

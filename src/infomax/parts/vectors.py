@@ -18,7 +18,8 @@ CHOICES = f"{RECIPE}, {PAPER}, or some of {','.join(PARTS)}"
 
 
 def check_vectors(text: Any) -> str:
-    """Return the setting: "recipe", "paper", or names of parts with commas, in the order of `PARTS`.
+    """Return the setting: "recipe", "paper", or names of parts with commas, in the order of
+    `PARTS`.
 
     Raises InputError for anything else.
     """

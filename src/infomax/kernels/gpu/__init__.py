@@ -5,8 +5,8 @@ depend on the order in which blocks finish: the same seed gives the same bits.
 
 In the kernels a name in capitals is known at compile time, and so is whether an argument is None; a
 name that is passed an array is a pointer to its first entry, so ``z + row * d + column`` is the
-address of an entry of ``[N, d]``. tests/kernels/test_gpu.py compares each with plain torch; it needs
-a GPU: ``pytest -m gpu``.
+address of an entry of ``[N, d]``. tests/kernels/test_gpu.py compares each with plain torch; it
+needs a GPU: ``pytest -m gpu``.
 """
 
 from infomax.kernels.gpu.activations import BiasPReLU as BiasPReLU

@@ -1,7 +1,8 @@
-"""Long rows of a sparse matrix cut into pieces, so that no program runs much longer than the others.
+"""Long rows of a sparse matrix cut into pieces, so that no program runs much longer than the
+others.
 
-A product is then computed in two steps: a sum for each piece, and `fold`, which adds the sums of the
-other pieces of a long row to that of its first.
+A product is then computed in two steps: a sum for each piece, and `fold`, which adds the sums of
+the other pieces of a long row to that of its first.
 """
 
 from __future__ import annotations

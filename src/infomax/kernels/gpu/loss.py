@@ -1,9 +1,9 @@
 """Loss of a pair of views and its gradients, from their last linear map on: ``plain.pair_loss``.
 
 With h = PReLU(u), u = z + b, all that the loss and its gradient need of z are three sums over nodes
-per column: of max(u, 0), of min(u, 0) and of [u > 0]. They are taken once over the positives, for the
-summary, and once weighted by the gradient g of each score, for the weights. The gradient by z is
-computed only where it is used.
+per column: of max(u, 0), of min(u, 0) and of [u > 0]. They are taken once over the positives, for
+the summary, and once weighted by the gradient g of each score, for the weights. The gradient by z
+is computed only where it is used.
 
 The kernels in their order: `_activation_sums`, then `_direction` from the sums to the summary s and
 v = W s, then `_scores`, then `_finish` from the weighted sums to the gradients of all weights.
@@ -93,8 +93,8 @@ def _scores(
 ):
     """Score a block of rows, h_i v + o; the first ``blocks`` are of the positive.
 
-    It writes g_i, and a row of ``sums``, ``[all blocks, 3 d + 3]``: sums of max(u, 0), min(u, 0) and
-    [u > 0], each weighted by g_i; then the loss, the share of right scores and the sum of g_i.
+    It writes g_i, and a row of ``sums``, ``[all blocks, 3 d + 3]``: sums of max(u, 0), min(u, 0)
+    and [u > 0], each weighted by g_i; then the loss, the share of right scores and the sum of g_i.
     """
     z, z_negative = views
     bias, slope, offset = last_weights

@@ -12,8 +12,8 @@ from torch import Tensor
 from infomax.kernels.gpu.permutations import ROUNDS, image
 
 COLUMNS_PER_PROGRAM, NEIGHBOURS_PER_STEP, WARPS = 128, 32, 1
-"""Columns and neighbours that a program reads at a time, and its warps: the fastest of 60 choices at
-Reddit's shape."""
+"""Columns and neighbours that a program reads at a time, and its warps: the fastest of 60 choices
+at Reddit's shape."""
 
 
 @triton.jit

@@ -1,7 +1,7 @@
 """Random permutations without a sort: `infomax.kernels.random.Permutation`, in the same integers.
 
-In place of ``randperm(n)``; every number is an image once, and each permutation of few numbers is as
-likely as another (tests/kernels/test_gpu.py).
+In place of ``randperm(n)``; every number is an image once, and each permutation of few numbers is
+as likely as another (tests/kernels/test_gpu.py).
 """
 
 from __future__ import annotations

@@ -125,8 +125,8 @@ def _pair_gradient(
     pieces, views, inverse, judgement, out, n, extra, d,
     COLUMNS: tl.constexpr, CHUNK: tl.constexpr,
 ):  # fmt: skip
-    """Compute rows of both views; then the extra pieces of the first view's long rows, then those of
-    the second."""
+    """Compute rows of both views; then the extra pieces of the first view's long rows, then those
+    of the second."""
     first, last, columns, values = pieces
     z, z_negative = views
     bias, slope, g, v, c = judgement
@@ -169,8 +169,8 @@ def product(matrix: Sparse, y: Tensor) -> Tensor:
 
 
 def pair(matrix: Sparse, y: Tensor, rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return ``P Y`` and ``P Y[rows]``, ``[N, d]`` each, and the inverse of the permutation ``rows``
-    ``[N]``."""
+    """Return ``P Y`` and ``P Y[rows]``, ``[N, d]`` each, and the inverse of the permutation
+    ``rows`` ``[N]``."""
     y = y.contiguous()
     n, d = y.shape
     cut = matrix.cut

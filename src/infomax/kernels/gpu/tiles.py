@@ -31,18 +31,19 @@ WIDTHS = (512, 1024)
 
 @dataclass(frozen=True)
 class Tiles:
-    """A CSR matrix whose cut rows are grouped in T tiles of `PIECES_PER_TILE` pieces, entry k of all
-    of them contiguous.
+    """A CSR matrix whose cut rows are grouped in T tiles of `PIECES_PER_TILE` pieces, entry k of
+    all of them contiguous.
 
     A tile has pieces of similar length, the longest first. Shares take tiles in alternating order,
     so that all have similar work. Pieces shorter than their tile are padded with zeros at column 0.
 
     Shapes:
-        pieces: ``[T * PIECES_PER_TILE]``, the number of each piece in the cut, -1 where there is none
+        pieces: ``[T * PIECES_PER_TILE]``, the number of each piece in the cut, -1 where there is
+            none
         begin: ``[T]``, where the entries of a tile begin
         length: ``[T]``, of its pieces, a multiple of `ENTRIES_PER_STEP`
-        columns, values: ``[sum of length * PIECES_PER_TILE]`` plus one step, which is prefetched and
-            not used
+        columns, values: ``[sum of length * PIECES_PER_TILE]`` plus one step, which is prefetched
+            and not used
     """
 
     cut: Cut
@@ -71,7 +72,8 @@ class Tiles:
         length = (length + ENTRIES_PER_STEP - 1) // ENTRIES_PER_STEP * ENTRIES_PER_STEP
         begin = (length.cumsum(0) - length) * PIECES_PER_TILE
 
-        # Where the first entry of each piece goes; the next ones follow a whole row of pieces later.
+        # Where the first entry of each piece goes; the next ones follow a whole row of pieces
+        # later.
         first_target = torch.empty_like(order)
         is_piece = pieces >= 0
         targets = begin[:, None] + torch.arange(PIECES_PER_TILE, device=device)
