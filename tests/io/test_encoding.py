@@ -119,7 +119,7 @@ def alike(one: Graph, other: Graph) -> None:
         for graph in (one, other)
     )
     assert first == second
-    assert one.scaler().kind == other.scaler().kind
+    assert one.scaler().scale == other.scaler().scale
 
 
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])

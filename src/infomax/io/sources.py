@@ -23,6 +23,7 @@ from infomax.io.columns import Columns
 from infomax.io.encoding.cells import UnreadableError, is_list
 from infomax.io.encoding.moments import too_fine
 from infomax.io.encoding.survey import Survey
+from infomax.io.kept_batches import KeptBatches
 from infomax.io.learning import CLASSES, learnt, warn_of_classes, warn_of_labels
 from infomax.io.text_format import TextFormat
 
@@ -111,6 +112,8 @@ class Source:
     """A column and the word in it of the rows that are read; None: all are."""
     first_id: int = 1
     """The id of the first row, where ids are the numbers of rows."""
+    kept_batches: KeptBatches = field(default_factory=KeptBatches)
+    """What the pass that learns has parsed, for the pass that follows it."""
     columns_before_learning: Columns | None = None
     """The columns as they were chosen, before it was learnt what those of features are."""
     tell: Callable[[float], None] = lambda share: None
@@ -289,7 +292,7 @@ class Source:
     def _survey(self) -> Survey:
         """What the columns of features hold, of the rows that are there and that training sees."""
         survey = Survey([], {})
-        for block in self._blocks(self._node_columns):
+        for block in self._blocks(self._node_columns, keep=True):
             chosen = self.chosen
             seen = self._there(block)
             if not survey.columns:
@@ -352,8 +355,15 @@ class Source:
         ]
         return [chosen.identifier, *chosen.annotations], chosen.features
 
-    def _blocks(self, choose: Callable[[], tuple[list[str], list[str]]]) -> Iterator[Block]:
-        """The rows that are read of all files, in blocks of a bounded size; ``choose`` tells columns and features."""
+    def _blocks(
+        self, choose: Callable[[], tuple[list[str], list[str]]], *, keep: bool = False
+    ) -> Iterator[Block]:
+        """The rows that are read of all files, in blocks of a bounded size.
+
+        Args:
+            choose: names the columns that are no features, and those that are.
+            keep: whether text is kept as it was parsed, for the next pass.
+        """
         for number, path in enumerate(self.files):
             with self._opened(path) as file:
                 self.names = (
@@ -370,8 +380,8 @@ class Source:
                 wanted = list(dict.fromkeys([*columns, *features, *(self.only or ())[:1]]))
                 size = min(ROWS, max(1, CELLS // file.width(wanted)))
                 done = number * FILE + 1
-                for batch in file.batches(wanted, size):
-                    share = (number + file.share) / len(self.files)
+                for batch, file_share in self._batches(number, file, wanted, size, keep=keep):
+                    share = (number + file_share) / len(self.files)
                     block = Block(
                         path, batch, features, done + np.arange(len(batch)), share, self.text_format
                     )
@@ -383,6 +393,27 @@ class Source:
                         yield replace(
                             block, data=block.data.slice(first, size), numbers=block.numbers[some]
                         )
+
+    def _batches(
+        self,
+        file_number: int,
+        file: text.TextFile | parquet.ArrowFile,
+        columns: Sequence[str],
+        row_count: int,
+        *,
+        keep: bool,
+    ) -> Iterator[tuple[Any, float]]:
+        """Batches of a file, parsed now or kept, each with the share of it that has been read."""
+        kept = self.kept_batches.take(file_number, columns)
+        if kept is not None:
+            yield from kept
+            return
+        batches = file.batches(columns, row_count)
+        if keep and self.lines:
+            yield from self.kept_batches.keep(file_number, batches, lambda: file.share)
+            return
+        for batch in batches:
+            yield batch, file.share
 
     def types(self, column: str) -> dict[str, list[str]]:
         """The words of a column, each with the columns that have something in a row of it."""
