@@ -75,7 +75,7 @@ def table(
             runs=runs,
             probe=probe,
             device=device,
-            progress=steps.at,
+            progress=steps.update,
         )
     for name in dict.fromkeys(row["dataset"] for row in result["rows"]):
         rows = [
@@ -113,7 +113,7 @@ def _add_rows_command(dataset: str) -> None:
         probe_for(probe, [dataset])
         with show.Steps(dataset, 2 * runs) as steps:
             result = score_dataset(
-                dataset, runs=runs, probe=probe, device=device, progress=steps.at
+                dataset, runs=runs, probe=probe, device=device, progress=steps.update
             )
         show.scores(
             f"{dataset}: {probe} probe, the data set's split, ± over encoders", result["rows"]
@@ -187,7 +187,13 @@ def depth(
     for name in names:
         with show.Steps(name, None, AGAIN) as steps:
             studies[EXPERIMENTS[name].title] = depth.depth_study(
-                name, out, layers=depths, widths=sizes, runs=runs, device=device, progress=steps.at
+                name,
+                out,
+                layers=depths,
+                widths=sizes,
+                runs=runs,
+                device=device,
+                progress=steps.update,
             )
     _show_chapter(depth.depth(studies), out, json)
 
@@ -201,7 +207,9 @@ def heterogeneous(runs: Runs = 10, json: Json = None, device: Device = "auto") -
     results = {}
     for name in PATHS:
         with show.Steps(name, METHODS * runs) as steps:
-            result = results[name] = score_types(name, runs=runs, device=device, progress=steps.at)
+            result = results[name] = score_types(
+                name, runs=runs, device=device, progress=steps.update
+            )
         title = f"{name}: macro-F1 in %, C chosen on validation nodes, ± over encoders ({runs})"
         rows = [*result["rows"], {"method": "HeCo, published", "mean": PUBLISHED[name]}]
         cells = (
@@ -266,7 +274,7 @@ def figures(
         column = classes(model.graph_, labels)
         make_folder(out)
         with show.Steps("figures", None) as steps:
-            chapters = figures(model, column, progress=steps.at)
+            chapters = figures(model, column, progress=steps.update)
             numbers = write_analysis(
                 model, out, chapters, title=f"The paper's figures: {run.resolve().name}"
             )
@@ -302,12 +310,12 @@ def _cora_figures(out: Path, runs: int, points: int, device: str) -> dict[str, A
     topics = np.array(TOPICS, dtype=object)[codes]
     floors = {SUPERVISED: PAPER["cora", "GCN"][0] / 100}
     with show.Steps("analysis", None) as steps:
-        chapters = [*figures(model, topics, progress=steps.at)]
-        own = analyse(model, topics, [splits], floors=floors, probe="paper", progress=steps.at)
+        chapters = [*figures(model, topics, progress=steps.update)]
+        own = analyse(model, topics, [splits], floors=floors, probe="paper", progress=steps.update)
         chapters += [chapter for chapter in own if chapter.name != chapters[0].name]
         title = "What Deep Graph Infomax learns about Cora"
         numbers = write_analysis(
-            model, out, [*chapters, *study, theory()], title=title, progress=steps.at
+            model, out, [*chapters, *study, theory()], title=title, progress=steps.update
         )
     show.table("Cora: ours beside the paper's", ("", "ours", "paper"), beside_paper(numbers))
     return numbers
@@ -346,7 +354,7 @@ def _study(out: Path, given: Given, runs: int, points: int, device: str) -> dict
     rates = corruption.rates(points)
     with show.Steps("corruption", None, AGAIN) as steps:
         return corruption.corruption_study(
-            *given, out, rates=rates, runs=runs, device=device, progress=steps.at
+            *given, out, rates=rates, runs=runs, device=device, progress=steps.update
         )
 
 

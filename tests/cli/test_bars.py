@@ -16,14 +16,14 @@ def screen(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
     """What is drawn on a terminal, each picture of a bar as a line."""
     drawn = io.StringIO()
     console = Console(file=drawn, force_terminal=True, width=120, color_system=None)
-    monkeypatch.setitem(show.log.__dict__, "console", console)
+    monkeypatch.setattr(show, "log", show.Screen(stderr=True, console=console))
     return drawn
 
 
 def test_a_bar_appears_when_its_length_is_known(screen: io.StringIO) -> None:
     with show.Steps("pages", None) as steps:
         assert screen.getvalue() == ""
-        steps.at(3, "", 10)
+        steps.update(3, "", 10)
     assert "3/10" in screen.getvalue()
     assert "/?" not in screen.getvalue()
 
@@ -37,7 +37,7 @@ def test_the_time_left_is_told_though_the_length_changes(
         monkeypatch.setattr(steps.bar, "get_time", lambda: now)
         for step in range(1, 50):
             now = step / 10
-            steps.at(step, "", step + 20)
+            steps.update(step, "", step + 20)
         steps.bar.refresh()
     last = re.findall(r"49/69 .*", screen.getvalue())[-1]
     assert re.search("0:00:0[23]", last)
@@ -47,8 +47,8 @@ def test_a_bar_within_another(screen: io.StringIO) -> None:
     """As in an update, which reads a graph."""
     with show.Steps("update", 3) as outer:
         with show.Steps("reading", None) as inner:
-            inner.at(40, "edges.csv", 100)
+            inner.update(40, "edges.csv", 100)
             outer.bar.refresh()
-        outer.at(2)
+        outer.update(2)
     assert "40/100" in screen.getvalue()
     assert "2/3" in screen.getvalue()

@@ -22,7 +22,7 @@ from shell import write_graph
 from torch import distributed
 
 from infomax import InputError
-from infomax.cli.torchrun import MEETING, _choose_gpu, _meet
+from infomax.cli.torchrun import MEETING_KEY, _choose_gpu, _meet
 from infomax.training import vectors as embedding
 
 pytest.importorskip("duckdb", reason="prepare sorts with it")
@@ -71,11 +71,9 @@ def typed(*commands: list[object], nodes_per_part: int = 16) -> shell.Outcome:
     from infomax import cli
     from infomax.cli import torchrun
 
-    cli.GRACE, torchrun._share_cores, embedding.NODES_PER_PART = (
-        0.0,
-        lambda torch: None,
-        nodes_per_part,
-    )
+    cli.SECONDS_BEFORE_QUIET_FAILURE = 0.0
+    torchrun._share_cores = lambda torch: None
+    embedding.NODES_PER_PART = nodes_per_part
     outcome = shell.infomax(*commands[int(os.environ["RANK"]) % len(commands)])
     if distributed.is_initialized():  # a mistake ends the process, and with it the group
         distributed.destroy_process_group()
@@ -161,7 +159,7 @@ def test_processes_meet_in_a_store_with_the_keys_of_an_earlier_attempt():
     wait = timedelta(seconds=30)
     store = distributed.TCPStore("localhost", 0, is_master=True, timeout=wait)
     for key, value in {
-        MEETING: "old",
+        MEETING_KEY: "old",
         "old/1": "rank 1 of then",
         "old/rank 1 of then": "welcome",
     }.items():

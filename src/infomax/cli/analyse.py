@@ -71,11 +71,11 @@ def analyse(
 
     with show.Steps("analysis", None) as steps:
         chapters = analysis.analyse(
-            model, label_column, splits, projection=projection, rows=rows, progress=steps.at
+            model, label_column, splits, projection=projection, rows=rows, progress=steps.update
         )
         title = f"What was learnt: {run.resolve().name}"
         analysis.write_analysis(
-            model, out, chapters, title=title, sample_note=sample_note, progress=steps.at
+            model, out, chapters, title=title, sample_note=sample_note, progress=steps.update
         )
     show.wrote(f"{out}/{FILES}")
 

@@ -89,12 +89,12 @@ def _clustered(
     with show.Steps("cluster", None) as steps:
         if requested_groups == "auto":
             compared = clustering.compare_group_counts(
-                embeddings.vectors, seed=seed, progress=steps.at
+                embeddings.vectors, seed=seed, progress=steps.update
             )
             count = clustering.best_group_count(compared)
         else:
             count = int(requested_groups)
-        clusters = clustering.cluster(embeddings.vectors, count, seed=seed, progress=steps.at)
+        clusters = clustering.cluster(embeddings.vectors, count, seed=seed, progress=steps.update)
     if compared:  # else the number was given, or too few vectors differ
         _show_compared(compared, count)
     return clusters

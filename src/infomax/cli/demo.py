@@ -14,8 +14,12 @@ if TYPE_CHECKING:
     from infomax.graphs.graph import Graph
 
 PACKAGES = ("numpy", "vim", "postgresql-15", "gimp", "rustc")
-DIM, EPOCHS, SAMPLE, COMMUNITIES = 128, 60, 4000, 10
+"""The packages whose neighbours are shown."""
+DIM = 128
+EPOCHS = 60
 """Fewer epochs than by default, so that the demo shows in little time what is learnt."""
+PICTURED_PACKAGES = 4000
+COMMUNITIES = 10
 
 
 @app.command()
@@ -34,11 +38,14 @@ def demo(
     from infomax.training.runs import refuse_model
     from infomax.training.verdict import words
 
-    run, report = out / "run", out / "report.json"
-    if not _reported(run, report):
-        refuse_model(run)  # only the model of an earlier demo is replaced
+    run = out / "run"
+    report = out / "report.json"
+    if not _is_run_of_report(run, report):
+        # Only the model of an earlier demo is replaced.
+        refuse_model(run)
     for folder in (out, run):
         make_folder(folder)
+
     graph = load_dataset("debian")
     show.out.print(f"Debian's source packages and their dependencies: {graph!r}")
     model = DGI(DIM, epochs=epochs)
@@ -48,23 +55,28 @@ def demo(
     show.health(model.health_)
     show.out.print(f"embeddings done after {show.seconds():.1f} s")
 
-    codes, splits = labelled(graph)
+    codes, split = labelled(graph)
     with show.Steps("evaluate", None) as steps:
-        rows = [
-            row.to_dict()
-            for row in compare(model, codes, [splits], validated_probe, progress=steps.at)
-        ]
-    show.scores("Section of a package: validated probe, fixed split, one encoder", rows)
-    nearest = {name: [other for other, _ in embeddings.neighbours(name, k=6)] for name in PACKAGES}
-    show.table(
-        "Nearest packages",
-        ("package", "neighbours"),
-        [(k, ", ".join(v)) for k, v in nearest.items()],
-    )
-    write_json(
-        report, {"dataset": "debian", "rows": rows, "neighbours": nearest, "health": model.health_}
-    )
-    model.save(run, overwrite=True)  # right after its report, by which the next demo recognises it
+        rows = compare(model, codes, [split], validated_probe, progress=steps.update)
+    scores = [row.to_dict() for row in rows]
+    show.scores("Section of a package: validated probe, fixed split, one encoder", scores)
+
+    neighbours = {
+        package: [name for name, _ in embeddings.neighbours(package, k=6)] for package in PACKAGES
+    }
+    cells = [(package, ", ".join(names)) for package, names in neighbours.items()]
+    show.table("Nearest packages", ("package", "neighbours"), cells)
+
+    result = {
+        "dataset": "debian",
+        "rows": scores,
+        "neighbours": neighbours,
+        "health": model.health_,
+    }
+    write_json(report, result)
+    # Right after its report, by which the next demo recognises it.
+    model.save(run, overwrite=True)
+
     _draw(graph, embeddings, out)
     show.wrote(f"{out}/: run/, embeddings.npz, report.json, debian.png, map.html")
     show.out.print(words(model.health_["verdict"]))
@@ -73,17 +85,18 @@ def demo(
     )
 
 
-def _reported(run: Path, report: Path) -> bool:
-    """Whether a run folder belongs to a demo's report."""
+def _is_run_of_report(run: Path, report: Path) -> bool:
+    """Whether a run folder belongs to a demo's report, which repeats its health."""
     from infomax.io.json import read_json
     from infomax.training.runs import HEALTH
 
-    both = report.exists() and (run / HEALTH).exists()
-    return both and read_json(report).get("health") == read_json(run / HEALTH)
+    if not report.exists() or not (run / HEALTH).exists():
+        return False
+    return bool(read_json(report).get("health") == read_json(run / HEALTH))
 
 
 def _draw(graph: Graph, embeddings: Embeddings, out: Path) -> None:
-    """Write an interactive map of all packages, and a picture of a sample of the labelled ones, coloured by section."""
+    """Write a map of all packages, and a picture of some labelled ones, coloured by section."""
     import numpy as np
 
     from infomax.analysis.map import node_columns, write_map
@@ -91,11 +104,17 @@ def _draw(graph: Graph, embeddings: Embeddings, out: Path) -> None:
     from infomax.evaluation.clustering import cluster
 
     columns = node_columns(graph, cluster(embeddings.vectors, COMMUNITIES, seed=0))
-    title = "Debian's source packages"
     with show.Steps("map", None) as steps:
-        places = write_map(out / "map.html", embeddings, columns, title=title, progress=steps.at)
+        points = write_map(
+            out / "map.html",
+            embeddings,
+            columns,
+            title="Debian's source packages",
+            progress=steps.update,
+        )
+
     section = graph.labels["section"]
-    known = np.flatnonzero(section != "")
-    rows = known[sample_rows(len(known), SAMPLE, seed=0)]
+    labelled_rows = np.flatnonzero(section != "")
+    rows = labelled_rows[sample_rows(len(labelled_rows), PICTURED_PACKAGES, seed=0)]
     title = "Debian's packages, placed by what DGI learnt without labels"
-    scatter(places[rows], section[rows], out / "debian.png", title)
+    scatter(points[rows], section[rows], out / "debian.png", title)

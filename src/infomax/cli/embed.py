@@ -263,7 +263,7 @@ def _computed_vectors(request: _Request) -> Any:
         if writes_parts and out is not None:
             with show.Steps("embed", graph.num_nodes, "Go on with the same command.") as steps:
                 model.write_vectors(
-                    graph, out, vectors=request.parts, half=request.half, progress=steps.at
+                    graph, out, vectors=request.parts, half=request.half, progress=steps.update
                 )
             show.wrote(f"{out} ({format_count(graph.num_nodes, 'node')})")
             return None
@@ -290,7 +290,7 @@ def _transformed(model: DGI, graph: Graph, request: _Request) -> Embeddings | No
             return None
     count = graph.num_nodes if new_rows is None else len(new_rows)
     with show.Steps("embed", count) as steps:
-        steps.at(0, "vectors")
+        steps.update(0, "vectors")
         return model.transform(graph, vectors=request.parts, rows=new_rows)
 
 
@@ -303,7 +303,7 @@ def _save(embeddings: Embeddings, out: Path) -> None:
 
     if out.suffix.lower() in TEXT:
         with show.Steps("embed", len(embeddings)) as steps:
-            embeddings.save(out, steps.at)
+            embeddings.save(out, steps.update)
     else:
         embeddings.save(out)
     show.wrote(f"{out} ({embeddings!r})")
@@ -348,7 +348,7 @@ def _answer(request: _Request, questions: Path, half_life: str | None) -> None:
         request.run, request.graph, tables, nodes=request.nodes, positions=False
     )
     with show.Steps("embed", None) as steps:
-        steps.at(0, "answers")
+        steps.update(0, "answers")
         answers = answer_in_blocks(
             model.fitted_,
             questions,

@@ -244,9 +244,11 @@ def _evaluate_labels(
     with show.Steps("evaluate", None) as steps:
         if isinstance(opened, DGI):
             keep = _keep_in(out, opened)
-            rows = compare(opened, codes, splits, score, raw=raw, keep=keep, progress=steps.at)
+            rows = compare(opened, codes, splits, score, raw=raw, keep=keep, progress=steps.update)
         else:
-            row = vectors_row(str(source), opened.vectors, codes, splits, score, progress=steps.at)
+            row = vectors_row(
+                str(source), opened.vectors, codes, splits, score, progress=steps.update
+            )
             rows = [row, majority(codes, splits)]
 
     values = [row.to_dict() for row in rows]
@@ -333,7 +335,9 @@ def _evaluate_edges(
     from infomax.training.card import add_scores
 
     with show.Steps("evaluate", None) as steps:
-        scored = compare_links(model, pair, raw=raw, keep=_keep_in(out, model), progress=steps.at)
+        scored = compare_links(
+            model, pair, raw=raw, keep=_keep_in(out, model), progress=steps.update
+        )
 
     is_held_out = model.graph_.held_out is not None
     edges = format_count(scored.edge_count, "edge")
@@ -388,7 +392,7 @@ def _evaluate_future(
     from infomax.training.card import add_scores
 
     with show.Steps("evaluate", None) as steps:
-        steps.at(0, "training on the past")
+        steps.update(0, "training on the past")
         scored = score_future(model, share, pair=pair)
 
     headings = ("score by", "AUC", f"hits@{HITS} of {1 + RANDOM_PAIRS}")

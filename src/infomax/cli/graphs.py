@@ -377,7 +377,7 @@ def convert(
 
     opened_graph = open_graph(graph, labels, directed, tables, nodes=nodes)
     with show.Steps("convert", opened_graph.num_nodes) as steps:
-        opened_graph.save(out, progress=steps.at)
+        opened_graph.save(out, progress=steps.update)
     reading_option = how_to_read(opened_graph, out)
     if reading_option:
         show.log.print(f"To read it as a directed graph:{reading_option}")
@@ -422,7 +422,7 @@ def fetch(name: Annotated[str, typer.Argument(help="A data set's name.")]) -> No
     from infomax.datasets import fetch_dataset
 
     with show.Steps(name, None) as steps:
-        paths = fetch_dataset(name, steps.at)
+        paths = fetch_dataset(name, steps.update)
     location = ", inside the package"
     if paths:
         location = f" in {paths[0].parent}"

@@ -94,7 +94,7 @@ def draw_map(
             seed=seed,
             device=choose_device(device),
             node_types=shown.columns["type"] if types else None,
-            progress=steps.at,
+            progress=steps.update,
         )
     show.wrote(f"{out} ({drawn}, {out.stat().st_size / 1e6:.1f} MB)")
 
@@ -126,9 +126,9 @@ def _part(
         drawn = f"{drawn} of {graph.num_nodes:,}, {sample}"
 
     if groups is None:
-        compared = compare_group_counts(nodes.vectors, seed=seed, progress=steps.at)
+        compared = compare_group_counts(nodes.vectors, seed=seed, progress=steps.update)
         groups = best_group_count(compared)
-    clusters = cluster(nodes.vectors, groups, seed=seed, progress=steps.at)
+    clusters = cluster(nodes.vectors, groups, seed=seed, progress=steps.update)
     return Part(nodes, drawn, node_columns(model.graph_, clusters, color, rows))
 
 

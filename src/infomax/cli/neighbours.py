@@ -126,7 +126,7 @@ def neighbours(
                 device,
                 exact=exact,
                 most_exact_nodes=searching.MOST_EXACT_NODES,
-                progress=steps.at,
+                progress=steps.update,
             )
         show.out.print(description)
     else:

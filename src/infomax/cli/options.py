@@ -377,7 +377,7 @@ def open_graph(
         elif labels_like is not None:
             columns = replace(columns, schema=labels_like.schema).like((), None)
         with show.Steps("reading", None) as steps:
-            record = read_record(name, nodes, columns, directed=directed, progress=steps.at)
+            record = read_record(name, nodes, columns, directed=directed, progress=steps.update)
             return Graph.of(record)
 
     if name.lower() not in DATASETS:

@@ -284,7 +284,7 @@ def written_once(model: DGI, run: Path) -> StoredEmbeddings:
 
     with show.Steps("embed", model.graph_.num_nodes, "Go on with the same command.") as steps:
         # The pages are checked when they are read.
-        model.write_vectors(model.graph_, run / "vectors", check=False, progress=steps.at)
+        model.write_vectors(model.graph_, run / "vectors", check=False, progress=steps.update)
     return StoredEmbeddings.open(run / "vectors")
 
 

@@ -7,7 +7,6 @@ import sys
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cached_property
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -21,23 +20,36 @@ if TYPE_CHECKING:
     from infomax.training.loop import Training
 
 LOG_SECONDS = 10.0
+"""Seconds between two lines of progress in a log."""
 
 
 class Screen:
-    """One of the two streams. Rich is imported when a table or a bar first needs it: `infomax --help` does not."""
+    """One of the two streams.
 
-    def __init__(self, *, stderr: bool = False) -> None:
+    Rich is imported when a table or a bar first needs it; `infomax --help` does not.
+    """
+
+    def __init__(self, *, stderr: bool = False, console: Console | None = None) -> None:
         self.stderr = stderr
         self.quiet = False
+        self._console = console
 
-    @cached_property
+    @property
     def console(self) -> Console:
         """For tables and bars; markup in ids and paths is not interpreted."""
-        from rich.console import Console
+        if self._console is None:
+            from rich.console import Console
 
-        return Console(
-            stderr=self.stderr, quiet=self.quiet, highlight=False, markup=False, emoji=False
-        )
+            self._console = Console(
+                stderr=self.stderr, quiet=self.quiet, highlight=False, markup=False, emoji=False
+            )
+        return self._console
+
+    def hush(self, quiet: bool) -> None:
+        """Stop printing, or start again."""
+        self.quiet = quiet
+        # The next one is quiet, or is bound to the stream of now.
+        self._console = None
 
     def print(self, line: str) -> None:
         """Print a line; characters that would act on the terminal are shown as escapes."""
@@ -48,42 +60,59 @@ class Screen:
         print(text, file=stream, flush=True)
 
 
+class Clock:
+    """The time since a command began, or the last of the several runs that it makes."""
+
+    def __init__(self) -> None:
+        self.began = time.monotonic()
+
+    def start(self) -> None:
+        """Begin again."""
+        self.began = time.monotonic()
+
+    def seconds(self) -> float:
+        """The seconds since the clock was started."""
+        return time.monotonic() - self.began
+
+
 out, log = Screen(), Screen(stderr=True)
-_began = [time.monotonic()]
+_clock = Clock()
+
+
+def start_clock() -> None:
+    """Begin to measure the time that `wrote` prints."""
+    _clock.start()
+
+
+def seconds() -> float:
+    """The seconds since the clock was started."""
+    return _clock.seconds()
 
 
 def stops() -> list[int]:
-    """Signals that stop a command, and a training at its next pause; ``nohup`` has a closed terminal ignored."""
+    """Signals that stop a command, and a training at its next pause."""
     numbers: list[int] = [signal.SIGINT, signal.SIGTERM]
     hangup = getattr(signal, "SIGHUP", None)  # Windows has none
+    # ``nohup`` lets a command ignore that its terminal is closed.
     if hangup is not None and signal.getsignal(hangup) is not signal.SIG_IGN:
         numbers.append(hangup)
     return numbers
 
 
-def start_clock() -> None:
-    """Begin to measure the time that `wrote` tells: when a command begins, and each of several runs of one."""
-    _began[0] = time.monotonic()
-
-
-def seconds() -> float:
-    """The time since the clock was started."""
-    return time.monotonic() - _began[0]
-
-
 def hush(quiet: bool) -> None:
-    """Stop printing, or start again: of several processes, one speaks."""
+    """Stop printing, or start again: of several processes, one prints."""
     for screen in (out, log):
-        screen.quiet = quiet
-        screen.__dict__.pop("console", None)
+        screen.hush(quiet)
 
 
 def warning(
     message: Any, category: type[Warning], filename: str, lineno: int, *_: Any, **more: Any
 ) -> None:
     """Print a warning to the user as one line; where another library warns, say where."""
-    where = "" if issubclass(category, InputWarning) else f"{filename}:{lineno}: "
-    log.print(f"warning: {where}{visible(str(message))}")
+    location = ""
+    if not issubclass(category, InputWarning):
+        location = f"{filename}:{lineno}: "
+    log.print(f"warning: {location}{visible(str(message))}")
 
 
 def table(title: str, columns: Collection[str], rows: Iterable[Iterable[object]]) -> None:
@@ -91,12 +120,13 @@ def table(title: str, columns: Collection[str], rows: Iterable[Iterable[object]]
     from rich.table import Table
 
     out.console.print(visible(title), style="bold", soft_wrap=True)
-    sheet = Table(show_header=any(columns))
+    rich_table = Table(show_header=any(columns))
     for name in columns:
-        sheet.add_column(visible(name), overflow="fold")
+        rich_table.add_column(visible(name), overflow="fold")
     for row in rows:
-        sheet.add_row(*("\n".join(map(visible, str(cell).split("\n"))) for cell in row))
-    out.console.print(sheet)
+        cells = ["\n".join(map(visible, str(cell).split("\n"))) for cell in row]
+        rich_table.add_row(*cells)
+    out.console.print(rich_table)
 
 
 class Steps(Bar):
@@ -115,8 +145,8 @@ class Steps(Bar):
         if self.resume and exception_type in (KeyboardInterrupt, SystemExit):
             log.print(f"infomax: stopped. {self.resume}")
 
-    def at(self, done: int, note: str = "", total: int | None = None) -> None:
-        """Show that ``done`` things are done; a ``total`` that was not known before may be given here."""
+    def update(self, done: int, note: str = "", total: int | None = None) -> None:
+        """Show that ``done`` things are done, of ``total`` where that was not known before."""
         super().update(done, note, total)
         is_due = time.monotonic() - self.last_line_time > LOG_SECONDS
         if self.console.is_terminal or not is_due:
@@ -134,10 +164,16 @@ class Steps(Bar):
 
 @contextmanager
 def training_progress(title: str, resume: str = "", total: int | None = None) -> Iterator[Any]:
-    """A callback for `DGI.fit` that shows the epochs; a Ctrl-C or a SIGTERM stops at the next pause.
+    """A callback for `DGI.fit` that shows the epochs, and stops where a signal came.
 
-    So the state that is written is whole, and resuming goes on bit for bit; a second Ctrl-C stops at once, and so does
-    the first one after the last epoch.
+    A Ctrl-C or a SIGTERM stops at the next pause, so the state that is written is whole, and
+    resuming goes on bit for bit. A second Ctrl-C stops at once, and so does the first one after the
+    last epoch.
+
+    Args:
+        title: what is counted: epochs or steps.
+        resume: how to go on, for the message.
+        total: how many there are, where that is known.
     """
     received_signal = 0
     has_ended = False
@@ -187,6 +223,22 @@ def health(report: dict[str, Any]) -> None:
 def scores(title: str, rows: Sequence[dict[str, Any]]) -> None:
     """Rows of a results table with one metric, as `evaluation.results.Row.to_dict` gives them."""
     from infomax.evaluation.probes import COSTS
+
+    # A column may be empty in all rows: the paper has figures of few data sets.
+    columns = {name: cells for name, cells in _score_columns(rows).items() if any(cells)}
+    table(title, columns, zip(*columns.values(), strict=True))
+
+    ends_of_range = {COSTS[0], COSTS[-1]}
+    methods_at_end = [row["method"] for row in rows if ends_of_range & {*row.get("costs", ())}]
+    if methods_at_end:
+        log.print(
+            f"The regularisation C of {', '.join(methods_at_end)} is at the end of its range: "
+            "the score may be too low."
+        )
+
+
+def _score_columns(rows: Sequence[dict[str, Any]]) -> dict[str, list[Any]]:
+    """The columns of a results table by their headings."""
     from infomax.evaluation.results import score_text
 
     metric = rows[0]["metric"]
@@ -200,32 +252,22 @@ def scores(title: str, rows: Sequence[dict[str, Any]]) -> None:
 
     columns: dict[str, list[Any]] = {
         "method": [row["method"] for row in rows],
-        score_heading: [score_text(row["mean"], row[spread_name], row["metric"]) for row in rows],
+        score_heading: [score_text(row["mean"], row[spread_name], metric) for row in rows],
     }
     # The means over encoders have no further metrics.
     for name in rows[0].get("beside", ()):
         values = [row.get("beside", {}).get(name) for row in rows]
         columns[name] = ["" if value is None else f"{value:.3f}" for value in values]
+
     columns["paper"] = [
-        score_text(**row["paper"], metric=row["metric"]) if row["paper"] else "" for row in rows
+        score_text(**row["paper"], metric=metric) if row["paper"] else "" for row in rows
     ]
     has_several_runs = any(row["runs"] != 1 for row in rows)
     if has_several_runs and not has_several_splits:
         columns["runs"] = [row["runs"] for row in rows]
     columns["C"] = [_range_text(row.get("costs", ())) for row in rows]
     columns["seconds"] = [f"{row['seconds']:.1f}" for row in rows]
-
-    # The paper has not every row, for example.
-    filled_columns = {name: cells for name, cells in columns.items() if any(cells)}
-    table(title, filled_columns, zip(*filled_columns.values(), strict=True))
-
-    ends_of_range = {COSTS[0], COSTS[-1]}
-    methods_at_end = [row["method"] for row in rows if ends_of_range & {*row.get("costs", ())}]
-    if methods_at_end:
-        log.print(
-            f"The regularisation C of {', '.join(methods_at_end)} is at the end of its range: "
-            "the score may be too low."
-        )
+    return columns
 
 
 def _range_text(costs: Sequence[float]) -> str:

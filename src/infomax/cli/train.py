@@ -231,7 +231,9 @@ def _train_together(models: Mapping[Path, DGI], graph: Graph) -> None:
         fit_together(list(models.values()), graph)
         for done, (folder, model) in enumerate(models.items(), start=1):
             model.save(folder)
-            steps.at(done, f"loss {model.health_['loss']:.4f}" if "loss" in model.health_ else "")
+            steps.update(
+                done, f"loss {model.health_['loss']:.4f}" if "loss" in model.health_ else ""
+            )
     verdicts = {model.health_["verdict"]["verdict"] for model in models.values()}
     show.wrote(
         f"{len(models)} runs, {next(iter(models))}/ and on; verdicts: {', '.join(sorted(verdicts))}"

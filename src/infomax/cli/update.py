@@ -71,9 +71,9 @@ def update(
 
     is_finished = _is_finished(out, resume, train)
     with show.Steps("update", 3) as steps:
-        steps.at(0, "reading the vectors")
+        steps.update(0, "reading the vectors")
         earlier_vectors = _earlier_vectors(run, vectors, train)
-        steps.at(1, "reading the graphs")
+        steps.update(1, "reading the graphs")
         model, later_graph = open_run(run, graph, tables, labels, nodes=nodes, device=device)
         if not labels:
             _tell_lost_labels(model, later_graph)
@@ -82,7 +82,7 @@ def update(
             show.out.print(f"{out} holds a finished run already: nothing to resume.")
             return
         if not train:
-            steps.at(2, "computing and writing vectors")
+            steps.update(2, "computing and writing vectors")
             updated = model.update(later_graph, earlier_vectors, align=align, run=out)
     if train:
         with show.training_progress(
