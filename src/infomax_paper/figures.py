@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from infomax.analysis.pictures import tsne
 from infomax.analysis.projections import projections
 from infomax.analysis.report import Chapter
-from infomax.analysis.scores import Pairs
+from infomax.analysis.scores import ScoredVectors
 from infomax.analysis.style import DIVERGING, INK, PAPER, panels
 from infomax.errors import format_count
 from infomax.estimator import DGI
@@ -48,7 +48,7 @@ def figures(
     yield activations(pairs)
 
 
-def activations(pairs: Pairs) -> Chapter:
+def activations(pairs: ScoredVectors) -> Chapter:
     """The chapter about vectors with extreme scores. Dimensions are sorted by mean: biased ones are at the ends."""
     highest = np.argsort(-pairs.positive_scores, kind="stable")[:EXAMPLES]
     lowest = np.argsort(pairs.negative_scores, kind="stable")[:EXAMPLES]
@@ -84,7 +84,7 @@ def activations(pairs: Pairs) -> Chapter:
     return Chapter("activations", "What the vectors look like", story, numbers, draw)
 
 
-def biased_dimensions(pairs: Pairs) -> NDArray[np.bool_]:
+def biased_dimensions(pairs: ScoredVectors) -> NDArray[np.bool_]:
     """Which dimensions ``[d]`` have a mean two deviations from 0, on the same side in positives and negatives."""
     leans = []
     for vectors in (pairs.positives, pairs.negatives):

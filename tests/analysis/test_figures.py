@@ -6,13 +6,13 @@ import pytest
 from infomax.analysis.dimensions import dimensions, distinction, removable
 from infomax.analysis.health import health
 from infomax.analysis.projections import projections
-from infomax.analysis.scores import HIGHEST, Pairs, scores
+from infomax.analysis.scores import HIGHEST, ScoredVectors, scores
 from infomax.analysis.style import in_style
 from infomax.evaluation.metrics import silhouette, singular_values
 
 
 @pytest.fixture
-def pairs() -> Pairs:
+def pairs() -> ScoredVectors:
     """Sixty positives and negatives; dimension 0 is biased, 1 separates them well, 2 a little, the others not."""
     generator = np.random.default_rng(0)
     positives, negatives = generator.normal(size=(2, 60, 6)).astype(np.float32)
@@ -22,7 +22,7 @@ def pairs() -> Pairs:
     positives[:, 2] += 1
     direction = np.array([-0.1, 1, 0.2, 0, 0, 0], dtype=np.float32)
     places = np.arange(60)
-    return Pairs(
+    return ScoredVectors(
         places, places, positives, negatives, positives * direction, negatives * direction, -0.5
     )
 
@@ -137,7 +137,7 @@ def test_the_highest_nodes_are_named_and_false_positives_counted(pairs):
 def test_the_highest_nodes_are_called_by_their_names(pairs):
     points, ids = np.random.default_rng(0).normal(size=(60, 2)), np.arange(60)
     names = np.array([f"Port {row}" for row in ids], dtype=object)
-    chapter = scores(pairs, points, points, ids, np.ones(60), called=names)
+    chapter = scores(pairs, points, points, ids, np.ones(60), node_names=names)
     assert all(one["name"] == f"Port {one['id']}" for one in drawn(chapter)["highest"])
     assert chapter.facts[0] == ["highest-scored node", "id", "neighbours", "score"]
     assert [row[0] for row in chapter.facts[1:]] == [f"Port {row[1]}" for row in chapter.facts[1:]]
@@ -158,7 +158,11 @@ def test_nodes_whose_ids_begin_alike_are_all_named(pairs):
 def test_of_scores_that_are_all_alike_nothing_is_claimed():
     same, points, places = np.ones((9, 2), np.float32), np.zeros((9, 2)), np.arange(9)
     chapter = scores(
-        Pairs(places, places, same, same, same, same, 0.0), points, points, places, np.full(9, 2)
+        ScoredVectors(places, places, same, same, same, same, 0.0),
+        points,
+        points,
+        places,
+        np.full(9, 2),
     )
     drawn(chapter)
     assert chapter.story[1:] == [

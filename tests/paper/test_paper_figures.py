@@ -10,7 +10,7 @@ import pytest
 from sample_graphs import random_graph
 
 from infomax import DGI
-from infomax.analysis.scores import Pairs
+from infomax.analysis.scores import ScoredVectors
 from infomax.analysis.style import in_style
 from infomax.reports.analysis import draw_pairs
 from infomax.training.presets import Preset
@@ -33,7 +33,7 @@ def test_the_biased_dimension_is_found_and_lies_at_the_end(monkeypatch):
     )
     direction = np.array([-0.1, 1, 0], dtype=np.float32)
     places = np.arange(60)
-    pairs = Pairs(
+    pairs = ScoredVectors(
         places, places, positives, negatives, positives * direction, negatives * direction, -0.5
     )
     assert np.flatnonzero(biased_dimensions(pairs)).tolist() == [0]

@@ -50,8 +50,8 @@ def test_pairs_are_scored_as_the_discriminator_does(regime):
     model = DGI(preset=preset, device="cpu", vectors="paper").fit(graph)
     pairs = analysis.draw_pairs(model)
     assert sorted(pairs.nodes.tolist()) == list(range(graph.num_nodes))
-    assert len(pairs.negatives) == len(pairs.places) == len(pairs.negative_scores)
-    assert (pairs.places < graph.num_nodes).all()
+    assert len(pairs.negatives) == len(pairs.negative_nodes) == len(pairs.negative_scores)
+    assert (pairs.negative_nodes < graph.num_nodes).all()
     if regime != "patches":  # whose vectors are sampled
         exact = model.transform(graph).vectors
         np.testing.assert_allclose(pairs.positives, exact[pairs.nodes], rtol=1e-4, atol=1e-6)
@@ -83,7 +83,7 @@ def test_pairs_are_drawn_among_the_seen_nodes(regime):
     model = DGI(preset=preset, device="cpu", vectors="paper").fit(graph)
     pairs = analysis.draw_pairs(model)
     assert sorted(pairs.nodes.tolist()) == np.flatnonzero(seen).tolist()
-    assert set(pairs.places.tolist()) <= set(pairs.nodes.tolist())
+    assert set(pairs.negative_nodes.tolist()) <= set(pairs.nodes.tolist())
     if regime != "patches":  # whose vectors are sampled
         vectors = np.zeros((graph.num_nodes, preset.dim), dtype=np.float32)
         vectors[seen] = model.transform(graph.seen()).vectors

@@ -1,6 +1,7 @@
 """The report: each chapter's figure and numbers as files, and one HTML page with all chapters.
 
-The page is self-contained: it holds its pictures and loads nothing. It has a layout for phones and a dark mode.
+The page is self-contained: it holds its pictures and loads nothing. It has a layout for phones and
+a dark mode.
 """
 
 from __future__ import annotations
@@ -41,75 +42,83 @@ class Chapter:
     facts: Sequence[Sequence[str]] = ()
 
 
-def write_chapter(folder: Path, chapter: Chapter) -> str:
-    """Write a chapter's ``name.png``, ``name.svg`` and ``name.json``; return its section of the page."""
-    drawings = {}
-    with in_style():
-        for layout, stacked in (("wide", False), ("stacked", True)):
-            figure = chapter.draw(stacked)
-            settle(figure)
-            drawings[layout] = svg(figure, f"{chapter.name}-{layout}")
-            if not stacked:
-                write_png(figure, folder / f"{chapter.name}.png")
-    write_text(folder / f"{chapter.name}.svg", drawings["wide"])
-    write_text(folder / f"{chapter.name}.json", json.dumps(chapter.numbers) + "\n")
-    pictures = [
-        f'<div class="{name}">{_inline(drawing, chapter.title)}</div>'
-        for name, drawing in drawings.items()
-    ]
-    return section(
-        chapter.name,
-        chapter.title,
-        chapter.story,
-        chapter.facts,
-        f"<figure>{''.join(pictures)}</figure>",
-    )
-
-
-def section(
-    name: str, title: str, story: Iterable[str], facts: Sequence[Sequence[str]], figure: str = ""
-) -> str:
-    """A section of a page: its heading, paragraphs, a figure in HTML and a table, whose first row is its heading."""
-    paragraphs = "".join(f"<p>{_text(paragraph)}</p>" for paragraph in story)
-    return f'<section id="{name}"><h2>{escape(title)}</h2>{paragraphs}{figure}{_table(facts, title)}</section>'
-
-
-def page(title: str, lead: str, headings: Mapping[str, str], sections: Iterable[str]) -> str:
-    """An HTML page that loads nothing, with a list of its sections: their names, and the headings."""
-    style = (files("infomax.analysis") / "report.css").read_text(encoding="utf-8")
-    listed = "".join(
-        f'<li><a href="#{name}">{escape(heading)}</a></li>' for name, heading in headings.items()
-    )
-    return (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape(title)}</title><style>{style}</style></head><body><header><h1>{escape(title)}</h1>"
-        f'<p class="lead">{_text(lead)}</p><nav><ol>{listed}</ol></nav></header>'
-        f"<main>{''.join(sections)}</main></body></html>\n"
-    )
-
-
 def write_report(folder: Path, title: str, lead: str, chapters: Iterable[Chapter]) -> Path:
-    """Write the files of all chapters, then the page with a title and a lead; return the path of the page."""
+    """Write the files of all chapters, then the page, and return the path of the page."""
     sections = {chapter: write_chapter(folder, chapter) for chapter in chapters}
     headings = {chapter.name: chapter.title for chapter in sections}
     write_text(folder / REPORT, page(title, lead, headings, sections.values()))
     return folder / REPORT
 
 
-def _inline(drawing: str, title: str) -> str:
-    """An SVG for use inside the page: as wide as the page, in the page's font, without metadata."""
-    drawing = re.sub(
-        r"<metadata>.*?</metadata>", "", drawing[drawing.index("<svg") :], flags=re.DOTALL
+def write_chapter(folder: Path, chapter: Chapter) -> str:
+    """Write a chapter's ``name.png``, ``.svg`` and ``.json``; return its section of the page."""
+    with in_style():
+        figure = chapter.draw(False)
+        settle(figure)
+        wide_svg = svg(figure, f"{chapter.name}-wide")
+        write_png(figure, folder / f"{chapter.name}.png")
+
+        figure = chapter.draw(True)
+        settle(figure)
+        stacked_svg = svg(figure, f"{chapter.name}-stacked")
+    write_text(folder / f"{chapter.name}.svg", wide_svg)
+    write_text(folder / f"{chapter.name}.json", json.dumps(chapter.numbers) + "\n")
+
+    # The page holds both layouts, and its style shows the one that fits.
+    wide = f'<div class="wide">{_inline_svg(wide_svg, chapter.title)}</div>'
+    stacked = f'<div class="stacked">{_inline_svg(stacked_svg, chapter.title)}</div>'
+    figure_html = f"<figure>{wide}{stacked}</figure>"
+    return section(chapter.name, chapter.title, chapter.story, chapter.facts, figure_html)
+
+
+def section(
+    name: str, title: str, story: Iterable[str], facts: Sequence[Sequence[str]], figure: str = ""
+) -> str:
+    """A section of a page: heading, paragraphs, a figure in HTML, and a table of facts."""
+    heading = f"<h2>{escape(title)}</h2>"
+    paragraphs = "".join(f"<p>{_page_text(paragraph)}</p>" for paragraph in story)
+    table = _table(facts, title)
+    return f'<section id="{name}">{heading}{paragraphs}{figure}{table}</section>'
+
+
+def page(title: str, lead: str, headings: Mapping[str, str], sections: Iterable[str]) -> str:
+    """An HTML page that loads nothing.
+
+    Args:
+        title: its heading.
+        lead: the paragraph below the heading.
+        headings: by the name of each section its heading, for the list of sections.
+        sections: the HTML of each section.
+    """
+    style = (files("infomax.analysis") / "report.css").read_text(encoding="utf-8")
+    links = [
+        f'<li><a href="#{name}">{escape(heading)}</a></li>' for name, heading in headings.items()
+    ]
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{escape(title)}</title><style>{style}</style></head>"
+        f"<body><header><h1>{escape(title)}</h1>"
+        f'<p class="lead">{_page_text(lead)}</p><nav><ol>{"".join(links)}</ol></nav></header>'
+        f"<main>{''.join(sections)}</main></body></html>\n"
     )
+
+
+def _inline_svg(drawing: str, title: str) -> str:
+    """An SVG for use inside the page: as wide as the page, in its font, without metadata."""
+    drawing = drawing[drawing.index("<svg") :]
+    drawing = re.sub(r"<metadata>.*?</metadata>", "", drawing, flags=re.DOTALL)
     head, body = drawing.split(">", 1)
-    box = re.findall(r'viewBox="[^"]*"', head)[0]
+    view_box = re.findall(r'viewBox="[^"]*"', head)[0]
     body = body.replace("'DejaVu Sans'", "system-ui")
-    return f'<svg {box} role="img" aria-label="{escape(title)}">{body}'
+    return f'<svg {view_box} role="img" aria-label="{escape(title)}">{body}'
 
 
-def _text(text: str) -> str:
-    """Escape text for the page; a number stays on one line with its unit, and minus signs are typographic."""
+def _page_text(text: str) -> str:
+    """Escape text for the page.
+
+    A number stays on one line with its unit, and minus signs are typographic.
+    """
     text = re.sub(r"(?<=\d) (?=[%±])|(?<=±) ", "\N{NO-BREAK SPACE}", escape(text))
     return re.sub(r"(?<![\w.-])-(?=\d)", "\N{MINUS SIGN}", text)
 
@@ -118,10 +127,15 @@ def _table(facts: Sequence[Sequence[str]], title: str) -> str:
     """A table that scrolls sideways where it is wider than the page, by keyboard as well."""
     if not facts:
         return ""
-    head, *rows = [[_text(cell) for cell in row] for row in facts]
-    cells = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
+    head, *rows = [[_page_text(cell) for cell in row] for row in facts]
+    head_cells = "".join(f"<th>{cell}</th>" for cell in head)
+    body_rows = []
+    for row in rows:
+        cells = "".join(f"<td>{cell}</td>" for cell in row)
+        body_rows.append(f"<tr>{cells}</tr>")
+    label = f"Numbers: {escape(title)}"
     return (
-        f'<div class="table" tabindex="0" role="region" aria-label="Numbers: {escape(title)}"><table>'
-        f"<thead><tr>{''.join(f'<th>{cell}</th>' for cell in head)}</tr></thead>"
-        f"<tbody>{cells}</tbody></table></div>"
+        f'<div class="table" tabindex="0" role="region" aria-label="{label}"><table>'
+        f"<thead><tr>{head_cells}</tr></thead>"
+        f"<tbody>{''.join(body_rows)}</tbody></table></div>"
     )

@@ -19,21 +19,22 @@ HIGHEST = 8
 
 
 @dataclass(frozen=True, eq=False)
-class Pairs:
-    """Vectors of a graph's nodes (positives) and of a corrupted graph (negatives), with the discriminator's scores.
+class ScoredVectors:
+    """Vectors of a graph's nodes (positives) and of a corrupted graph (negatives), with scores.
 
-    A score is a logit, the sum of a vector's terms and the bias. Above 0 the discriminator takes the vector for a
-    positive.
+    A score is the discriminator's logit, the sum of a vector's terms and the bias. Above 0 the
+    discriminator takes the vector for a positive.
 
     Shapes:
         nodes: ``[n]``, the node of each positive.
-        places: ``[m]``, the node whose place in the graph each negative has.
+        negative_nodes: ``[m]``, the node in whose position in the graph each negative stands.
         positives, negatives: ``[n, d]``, ``[m, d]``.
-        positive_terms, negative_terms: ``[n, d]``, ``[m, d]``, what each dimension adds to the score.
+        positive_terms, negative_terms: ``[n, d]``, ``[m, d]``, what each dimension adds to the
+            score.
     """
 
     nodes: NDArray[np.int64]
-    places: NDArray[np.int64]
+    negative_nodes: NDArray[np.int64]
     positives: NDArray[np.float32]
     negatives: NDArray[np.float32]
     positive_terms: NDArray[np.float32]
@@ -52,76 +53,114 @@ class Pairs:
 
 
 def scores(
-    pairs: Pairs,
+    pairs: ScoredVectors,
     positive_points: NDArray[Any],
     negative_points: NDArray[Any],
     ids: NDArray[Any],
     degrees: NDArray[Any],
     groups: NDArray[Any] | None = None,
-    called: NDArray[Any] | None = None,
+    node_names: NDArray[Any] | None = None,
 ) -> Chapter:
-    """The chapter about scores, drawn in colour over projections ``[n, 2]``, ``[m, 2]`` of positives and negatives.
+    """The chapter about scores, drawn in colour over projections of positives and negatives.
 
-    Ids, degrees, groups and what nodes are called are ``[N]``, of all nodes of the graph.
+    Args:
+        pairs: positives and negatives with their scores.
+        positive_points: ``[n, 2]``, the projection of the positives.
+        negative_points: ``[m, 2]``, that of the negatives.
+        ids: ``[N]``, of all nodes of the graph, as are the arguments below.
+        degrees: ``[N]``.
+        groups: ``[N]``, the classes; None: not shown.
+        node_names: ``[N]``, what to call the nodes. None: by their ids.
     """
-    positive, negative = pairs.positive_scores, pairs.negative_scores
-    highest = np.argsort(-positive, kind="stable")[:HIGHEST]
-    nodes = pairs.nodes[highest]
-    names = (ids if called is None else called)[nodes].tolist()
-    mistaken = negative >= 0
+    positive_scores = pairs.positive_scores
+    negative_scores = pairs.negative_scores
+
+    # The nodes with the highest scores.
+    highest = np.argsort(-positive_scores, kind="stable")[:HIGHEST]
+    highest_nodes = pairs.nodes[highest]
+    highest_scores = positive_scores[highest]
+    labels = ids if node_names is None else node_names
+    highest_labels = labels[highest_nodes].tolist()
+    described_nodes = []
+    for node, node_score in zip(highest_nodes, highest_scores, strict=True):
+        described = {
+            "id": ids[[node]].tolist()[0],
+            "score": float(node_score),
+            "degree": int(degrees[node]),
+        }
+        if node_names is not None:
+            described["name"] = node_names[node]
+        described_nodes.append(described)
+
+    is_mistaken = negative_scores >= 0
+    median_degree_of_mistaken = None
+    if is_mistaken.any():
+        mistaken_nodes = pairs.negative_nodes[is_mistaken]
+        median_degree_of_mistaken = float(np.median(degrees[mistaken_nodes]))
     numbers = {
-        "positive_scores": np.round(positive, 4).tolist(),
-        "negative_scores": np.round(negative, 4).tolist(),
+        "positive_scores": np.round(positive_scores, 4).tolist(),
+        "negative_scores": np.round(negative_scores, 4).tolist(),
         "correct": {
-            "positives": float((positive > 0).mean()),
-            "negatives": float((negative < 0).mean()),
+            "positives": float((positive_scores > 0).mean()),
+            "negatives": float((negative_scores < 0).mean()),
         },
-        "highest": [
-            {"id": ids[[node]].tolist()[0], "score": float(score), "degree": int(degrees[node])}
-            | ({} if called is None else {"name": called[node]})
-            for node, score in zip(nodes, positive[highest], strict=True)
-        ],
-        "false_positives": int(mistaken.sum()),
+        "highest": described_nodes,
+        "false_positives": int(is_mistaken.sum()),
         "median_degree": {
-            "false_positives": float(np.median(degrees[pairs.places[mistaken]]))
-            if mistaken.any()
-            else None,
-            "all_negatives": float(np.median(degrees[pairs.places])),
+            "false_positives": median_degree_of_mistaken,
+            "all_negatives": float(np.median(degrees[pairs.negative_nodes])),
         },
     }
-    columns: dict[str, Sequence[Any]] = {"highest-scored node": names}
-    columns |= {} if called is None else {"id": ids[nodes].tolist()}
-    columns |= {} if groups is None else {"class": groups[nodes].tolist()}
-    columns |= {
-        "neighbours": degrees[nodes].tolist(),
-        "score": [f"{score:.1f}" for score in positive[highest]],
-    }
-    rows = zip(*columns.values(), strict=True)
-    facts = [list(columns), *([shorten_middle(str(cell)) for cell in row] for row in rows)]
-    places = list(zip(map(str, names), positive_points[highest], strict=True))
-    drawing = partial(_draw, (positive_points, negative_points), (positive, negative), places)
-    return Chapter(
-        "scores", "Scores of the discriminator", _story(numbers), numbers, drawing, facts
+
+    columns: dict[str, Sequence[Any]] = {"highest-scored node": highest_labels}
+    if node_names is not None:
+        columns["id"] = ids[highest_nodes].tolist()
+    if groups is not None:
+        columns["class"] = groups[highest_nodes].tolist()
+    columns["neighbours"] = degrees[highest_nodes].tolist()
+    columns["score"] = [f"{node_score:.1f}" for node_score in highest_scores]
+    facts = [list(columns)]
+    for row in zip(*columns.values(), strict=True):
+        facts.append([shorten_middle(str(cell)) for cell in row])
+
+    named_points = list(zip(map(str, highest_labels), positive_points[highest], strict=True))
+    draw = partial(
+        _draw,
+        (positive_points, negative_points),
+        (positive_scores, negative_scores),
+        named_points,
     )
+    story = _story(numbers)
+    return Chapter("scores", "Scores of the discriminator", story, numbers, draw, facts)
 
 
 def _story(numbers: dict[str, Any]) -> list[str]:
-    correct, highest, degree = numbers["correct"], numbers["highest"], numbers["median_degree"]
+    correct = numbers["correct"]
+    highest = numbers["highest"]
+    mistaken_degree = numbers["median_degree"]["false_positives"]
+    usual_degree = numbers["median_degree"]["all_negatives"]
     story = [
-        "The discriminator gives every patch a score, the log-odds that it belongs to the graph: above 0 it is "
-        f"classified as real. It is right about {100 * correct['positives']:.1f} % of the patches of the graph and "
-        f"about {100 * correct['negatives']:.1f} % of a negative sample that was not used in training.",
-        f"The median score in the graph is {np.median(numbers['positive_scores']):.1f}, the highest "
-        f"{highest[0]['score']:.1f}; the {len(highest)} highest-scored nodes are named.",
+        "The discriminator gives every patch a score, the log-odds that it belongs to the graph: "
+        "above 0 it is classified as real. It is right about "
+        f"{100 * correct['positives']:.1f} % of the patches of the graph and about "
+        f"{100 * correct['negatives']:.1f} % of a negative sample that was not used in training.",
+        f"The median score in the graph is {np.median(numbers['positive_scores']):.1f}, the "
+        f"highest {highest[0]['score']:.1f}; the {len(highest)} highest-scored nodes are named.",
     ]
-    if degree["false_positives"] is not None:
+    if mistaken_degree is None:
+        return story
+
+    mistaken = f"{numbers['false_positives']:,} negatives are classified as real"
+    if 1.5 * mistaken_degree <= usual_degree > 0:
         story.append(
-            f"{numbers['false_positives']:,} negatives are classified as real. Their nodes have few neighbours: the "
-            f"median is {degree['false_positives']:g}, against {degree['all_negatives']:g} among all. The fewer "
-            "neighbours a node has, the more a corrupted patch looks like a real one."
-            if 1.5 * degree["false_positives"] <= degree["all_negatives"] > 0
-            else f"{numbers['false_positives']:,} negatives are classified as real; the median number of neighbours "
-            f"of their nodes is {degree['false_positives']:g}, of all nodes {degree['all_negatives']:g}."
+            f"{mistaken}. Their nodes have few neighbours: the median is {mistaken_degree:g}, "
+            f"against {usual_degree:g} among all. The fewer neighbours a node has, the more a "
+            "corrupted patch looks like a real one."
+        )
+    else:
+        story.append(
+            f"{mistaken}; the median number of neighbours of their nodes is {mistaken_degree:g}, "
+            f"of all nodes {usual_degree:g}."
         )
     return story
 
@@ -129,33 +168,27 @@ def _story(numbers: dict[str, Any]) -> list[str]:
 def _draw(
     points: tuple[NDArray[Any], NDArray[Any]],
     values: tuple[NDArray[Any], NDArray[Any]],
-    highest: list[tuple[str, NDArray[Any]]],
+    named_points: list[tuple[str, NDArray[Any]]],
     stacked: bool,
 ) -> Any:
     figure, axes = panels(2, stacked, height=4.6)
     # The colour scale ends where only a few scores lie beyond, so that these do not use it up.
     low, high = np.quantile(np.concatenate(values), [0.1, 0.995])
     limits = float(low) - 0.01, float(high) + 0.01  # never equal, even if all scores are
-    for panel, places, value, title in zip(
-        axes, points, values, ("The graph", "A negative sample"), strict=True
-    ):
+    titles = ("The graph", "A negative sample")
+    for panel, panel_points, panel_values, title in zip(axes, points, values, titles, strict=True):
         panel.set_title(title)
-        dots = draw_values(panel, places, value, limits)
-    place = (
-        {"location": "bottom", "shrink": 0.9, "aspect": 30}
-        if stacked
-        else {"location": "right", "shrink": 0.8}
-    )
-    bar = figure.colorbar(
-        dots, ax=axes, extend="both", label="score (log-odds of being real)", pad=0.02, **place
-    )
+        dots = draw_values(panel, panel_points, panel_values, limits)
+
+    placement: dict[str, Any] = {"location": "right", "shrink": 0.8}
+    if stacked:
+        placement = {"location": "bottom", "shrink": 0.9, "aspect": 30}
+    label = "score (log-odds of being real)"
+    bar = figure.colorbar(dots, ax=axes, extend="both", label=label, pad=0.02, **placement)
     bar.outline.set_visible(False)
-    axes[0].scatter(
-        *np.array([place for _, place in highest]).T,
-        s=60,
-        facecolor="none",
-        edgecolor=INK,
-        linewidth=1.4,
-    )
-    write_names(axes[0], [(name, place, INK) for name, place in highest], fontsize=11, lift=11)
+
+    circles = np.array([point for _, point in named_points]).T
+    axes[0].scatter(*circles, s=60, facecolor="none", edgecolor=INK, linewidth=1.4)
+    names = [(name, point, INK) for name, point in named_points]
+    write_names(axes[0], names, fontsize=11, lift=11)
     return figure

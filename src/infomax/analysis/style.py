@@ -1,4 +1,4 @@
-"""The style of all figures: colours for all kinds of colour vision, large type, a wide and a stacked layout."""
+"""The style of all figures: colours that everyone can tell apart, large type, two layouts."""
 
 from __future__ import annotations
 
@@ -12,15 +12,20 @@ from typing import Any
 from infomax.errors import library, visible
 from infomax.io.atomic import replacing
 
-# Twelve colours that everyone can distinguish: in OKLab the closest two are 0.18 apart with full colour vision, and
-# 0.09 without red or without green cones (Okabe and Ito's seven: 0.08). The first few are the furthest apart.
+# Twelve colours that everyone can tell apart: in OKLab the closest two are 0.18 apart with full
+# colour vision, and 0.09 without red or without green cones (Okabe and Ito's seven: 0.08). The
+# first few are the furthest apart.
 COLOURS = (
     "#3b7ced", "#bf3c37", "#b6d00c", "#780e6c", "#01b4a9", "#1738a7",
     "#d68af7", "#693a0b", "#10796a", "#ac49b3", "#fa7777", "#a7861f",
 )  # fmt: skip
-GREY, PALE, INK, PAPER = "#c7c7c7", "#e4e4e4", "#2b2b2b", "#ffffff"
+GREY = "#c7c7c7"
+PALE = "#e4e4e4"
+INK = "#2b2b2b"
+PAPER = "#ffffff"
 BASELINE = "#8a8a8a"
-SEQUENTIAL, DIVERGING = "viridis", "PuOr_r"
+SEQUENTIAL = "viridis"
+DIVERGING = "PuOr_r"
 BELOW: dict[str, Any] = {
     "loc": "upper center",
     "bbox_to_anchor": (0.45, -0.17),
@@ -29,7 +34,8 @@ BELOW: dict[str, Any] = {
 }
 """Places a legend below the axes, where it covers nothing."""
 DPI = 180
-DASHED, DOTTED = (0, (4, 2.5)), (0, (1, 1.5))
+DASHED = (0, (4, 2.5))
+DOTTED = (0, (1, 1.5))
 
 
 def matplotlib() -> Any:
@@ -40,22 +46,23 @@ def matplotlib() -> Any:
 @contextmanager
 def in_style() -> Iterator[None]:
     """A context in which to draw and save figures."""
-    with (
-        matplotlib().rc_context(fname=Path(__file__).with_name("figures.mplstyle")),
-        warnings.catch_warnings(),
-    ):
-        warnings.filterwarnings(
-            "ignore", "Glyph .* missing from font"
-        )  # of a name in another script, or with an emoji
+    style = Path(__file__).with_name("figures.mplstyle")
+    with matplotlib().rc_context(fname=style), warnings.catch_warnings():
+        # A name may be in another script, or have an emoji.
+        warnings.filterwarnings("ignore", "Glyph .* missing from font")
         yield
 
 
 def panels(
     count: int, stacked: bool, *, height: float = 4.4, ratios: tuple[float, ...] | None = None
 ) -> Any:
-    """A figure and its axes: side by side, 11 inches wide, or ``stacked`` one above another, for a phone.
+    """A figure and its axes.
 
-    The height is that of one panel, in inches; ``ratios`` are the relative widths of panels that are side by side.
+    Args:
+        count: the number of panels.
+        stacked: one above another, for a phone; else side by side, 11 inches wide.
+        height: of one panel, in inches.
+        ratios: the relative widths of panels that are side by side.
     """
     matplotlib()
     from matplotlib.figure import Figure
@@ -77,7 +84,10 @@ def settle(figure: Any) -> None:
 
 
 def svg(figure: Any, salt: str) -> str:
-    """A figure as SVG. The same salt gives the same text; different salts have no element ids in common."""
+    """A figure as SVG.
+
+    The same salt gives the same text; different salts have no element ids in common.
+    """
     buffer = io.StringIO()
     with matplotlib().rc_context({"svg.hashsalt": salt}):
         figure.savefig(buffer, format="svg", dpi=DPI, facecolor="white", metadata={"Date": None})

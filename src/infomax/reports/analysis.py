@@ -17,7 +17,7 @@ from infomax.analysis.health import health
 from infomax.analysis.pictures import sample_rows, tsne, umap
 from infomax.analysis.projections import projections
 from infomax.analysis.report import Chapter, write_report
-from infomax.analysis.scores import Pairs, scores
+from infomax.analysis.scores import ScoredVectors, scores
 from infomax.arrays.structural_features import describe_structural_features
 from infomax.errors import InputError, format_count
 from infomax.estimator import DGI
@@ -210,7 +210,7 @@ def draw_pairs(
     seed: int = 0,
     rows: NDArray[np.int64] | None = None,
     most_positives: int = POSITIVES,
-) -> Pairs:
+) -> ScoredVectors:
     """Draw positives and negatives from a model's training graph as its training did.
 
     Pairs of views are drawn until there are enough positives, for at most one epoch. A score is a
@@ -265,7 +265,7 @@ def draw_pairs(
     # Training numbers the nodes that it has seen; pairs name rows of the whole graph.
     is_seen = model.graph_.splits.get("seen", np.ones(graph.num_nodes))
     seen_rows = np.flatnonzero(is_seen)
-    return Pairs(
+    return ScoredVectors(
         seen_rows[np.concatenate([drawn.nodes for drawn in positives])],
         seen_rows[np.concatenate([drawn.nodes for drawn in negatives])],
         np.concatenate([drawn.vectors for drawn in positives]),
