@@ -40,13 +40,13 @@ def cora(monkeypatch):
     small = Graph.from_scipy(graph.adjacency, graph.features, labels=labels, splits=splits)
     monkeypatch.setattr(datasets, "load_dataset", lambda name: small)
     monkeypatch.setitem(EXPERIMENTS, "cora", Experiment("Cora", {"dim": 16, "epochs": 2}))
-    monkeypatch.setattr(pictures, "LATE", 0)
+    monkeypatch.setattr(pictures, "LATE_STEPS", 0)
     return small
 
 
 def test_a_run_is_analysed_into_a_folder(run, tmp_path, monkeypatch):
     whole, out = analysis.analyse, tmp_path / "new" / "report"
-    monkeypatch.setattr(pictures, "LATE", 0)
+    monkeypatch.setattr(pictures, "LATE_STEPS", 0)
     monkeypatch.setattr(
         analysis, "analyse", lambda *args, **words: islice(whole(*args, **words), 2)
     )  # drawing is slow
@@ -255,7 +255,7 @@ def test_all_figures_are_set_beside_the_paper(cora, tmp_path, monkeypatch):
 
 
 def test_the_figures_of_a_run_are_those_that_analyse_does_not_draw(run, tmp_path, monkeypatch):
-    monkeypatch.setattr(pictures, "LATE", 0)
+    monkeypatch.setattr(pictures, "LATE_STEPS", 0)
     outcome = infomax(
         "reproduce", "figures", run, "--labels", "kind", "--out", tmp_path, "--device", "cpu"
     )

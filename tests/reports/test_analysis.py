@@ -110,7 +110,7 @@ def test_an_analysis_tells_its_chapters_in_order(tmp_path, monkeypatch):
     monkeypatch.setattr(
         analysis, "write_report", lambda *page: pages.append((*page[:-1], list(page[-1])))
     )
-    monkeypatch.setattr(pictures, "LATE", 0)
+    monkeypatch.setattr(pictures, "LATE_STEPS", 0)
     model = DGI(preset=SMALL, device="cpu", vectors="paper").fit(GRAPH)
     done = []
 
@@ -142,7 +142,7 @@ def test_an_analysis_tells_its_chapters_in_order(tmp_path, monkeypatch):
 
 
 def test_an_analysis_without_labels_leaves_out_what_needs_them(monkeypatch):
-    monkeypatch.setattr(pictures, "LATE", 0)
+    monkeypatch.setattr(pictures, "LATE_STEPS", 0)
     chapters = {
         chapter.name: chapter
         for chapter in analysis.analyse(DGI(preset=SMALL, device="cpu", vectors="paper").fit(GRAPH))

@@ -68,9 +68,7 @@ def descend(
         if step < early_steps:
             exaggeration, momentum = EARLY_EXAGGERATION, 0.5
         ranges = ranges_by_entries(row_starts)
-        run_in_ranges(
-            attract, (ranges, points, row_starts, columns, edges.data, attraction)
-        )
+        run_in_ranges(attract, (ranges, points, row_starts, columns, edges.data, attraction))
         gradient = exaggeration * attraction - _repulsion(points, fine)
 
         # The rate of each coordinate grows while its gradient keeps its sign.
