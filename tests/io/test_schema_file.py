@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
-from infomax import InputError
+from infomax import Graph, InputError
 from infomax.io.schema.schema import (
     ColumnSchema,
     KeySchema,
@@ -90,3 +92,27 @@ def test_what_is_no_schema_is_refused(text: str, tmp_path: Path) -> None:
     (tmp_path / "s.json").write_text(text, encoding="utf-8")
     with pytest.raises(InputError):
         read_schema(tmp_path / "s.json")
+
+
+@pytest.mark.parametrize("is_stored", [False, True], ids=["in memory", "in a folder"])
+def test_the_schema_of_a_graph_holds_what_was_learnt_of_its_columns(
+    tmp_path: Path, is_stored: bool
+) -> None:
+    nodes = pd.DataFrame({"id": list("abcd"), "city": ["Rome", "Oslo"] * 2, "size": range(4)})
+    edges = pd.DataFrame({"source": list("abc"), "target": list("bcd")})
+    graph = Graph.from_frames(edges, nodes)
+    if is_stored:
+        graph.save(tmp_path / "a.graph")
+        graph = Graph.open(tmp_path / "a.graph")
+
+    assert graph.schema is not None
+    assert graph.encoding is not None
+    columns = graph.schema.tables["nodes"].columns
+    city, size = graph.encoding.columns
+    assert columns["city"].encoding is city
+    assert columns["size"].encoding is size
+    assert columns["city"].encoding.feature_names == ["city=Oslo", "city=Rome"]
+
+    # It is stored once, with the nodes.
+    assert "encoding" not in json.dumps(to_json(graph.schema))
+    assert from_json(to_json(graph.schema)) == graph.schema

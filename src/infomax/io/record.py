@@ -51,11 +51,19 @@ class Record:
     edge_columns: tuple[str, str] | None = None
     """The columns used as source and target, where the edge table has none of these names."""
     schema: Schema | None = None
-    """What its tables and their columns are. None: it was not made of tables."""
+    """What its tables and their columns are, with what was learnt of the columns.
+
+    None: the graph was not made of tables."""
     node_type_is_first: bool = False
     """Whether its type is but the first in the alphabet, since `target` has chosen none."""
     folder: Path | None = None
     """The graph folder whose arrays it maps, where it was opened from one; see `open`."""
+
+    def __post_init__(self) -> None:
+        """Give the schema what was learnt of the columns, which is stored with the nodes."""
+        if self.schema is not None:
+            encodings = {node_type: nodes.encoding for node_type, nodes in self.nodes.items()}
+            object.__setattr__(self, "schema", self.schema.with_encodings(encodings))
 
     @classmethod
     def of_one_type(cls, nodes: Nodes, edges: Adjacency, **about: Any) -> Self:

@@ -8,9 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from infomax.arrays.relations import RELATION
+
+if TYPE_CHECKING:
+    from infomax.io.encoding.column import Column
+    from infomax.io.encoding.encoding import Encoding
 
 Origin = Literal["declared", "said", "found"]
 """Where a choice comes from: the database declares it, a person said it, or it was found from names and values."""
@@ -78,6 +82,13 @@ class ColumnSchema:
     column_type: str = ""
     origin: Origin = "found"
     reason: str = ""
+    encoding: Column | None = field(
+        default=None, compare=False, repr=False, metadata={"is_stored": False}
+    )
+    """What was learnt of the column, once it is: how its cells become features.
+
+    It is no choice, and may be long. So it is not in the JSON of a schema, but stored once, with
+    the nodes: see `Nodes.encoding`, of which this is a view."""
 
 
 @dataclass(frozen=True)
@@ -182,6 +193,21 @@ class Schema:
     def facts(self) -> list[str]:
         """The types of nodes that are facts."""
         return [table.node_type for table in self.tables.values() if table.role == "facts"]
+
+    def with_encodings(self, encoding_of_type: Mapping[str, Encoding | None]) -> Schema:
+        """The same schema with what was learnt of the columns of nodes, by the type of the nodes."""
+        tables = dict(self.tables)
+        for table_name, table in self.tables.items():
+            if not table.has_nodes or table.node_type not in encoding_of_type:
+                continue
+            encoding = encoding_of_type[table.node_type]
+            learnt = {} if encoding is None else {one.name: one for one in encoding.columns}
+            columns = dict(table.columns)
+            for column_name, column in table.columns.items():
+                if column.encoding is not learnt.get(column_name):
+                    columns[column_name] = replace(column, encoding=learnt.get(column_name))
+            tables[table_name] = replace(table, columns=columns)
+        return replace(self, tables=tables)
 
     def with_table(self, table_name: str, /, **changes: Any) -> Schema:
         """The same schema with some fields of one table replaced."""

@@ -6,7 +6,7 @@ import json
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, Field, fields
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -55,7 +55,7 @@ def table_to_json(table: TableSchema) -> dict[str, Any]:
 def _to_plain(value: Any, *always: str) -> dict[str, Any]:
     """The fields of a plain object that differ from their defaults, and those that are always told."""
     plain: dict[str, Any] = {}
-    for one in fields(value):
+    for one in _stored_fields(type(value)):
         content = getattr(value, one.name)
         is_default = one.default is not MISSING and content == one.default
         if one.name == "columns" and isinstance(content, Mapping):
@@ -72,6 +72,11 @@ def _to_plain(value: Any, *always: str) -> dict[str, Any]:
             content = list(content)
         plain["from" if one.name == "origin" else one.name] = content
     return plain
+
+
+def _stored_fields(plain_class: Any) -> tuple[Field[Any], ...]:
+    """The fields of a plain class that JSON holds."""
+    return tuple(one for one in fields(plain_class) if one.metadata.get("is_stored", True))
 
 
 def to_text(schema: Schema) -> str:
@@ -267,7 +272,7 @@ class _Reader:
 
     def plain(self, plain_class: Callable[..., T], values: Any, keys: JsonPath) -> T:
         """An object of a class of `infomax.io.schema.schema`, field by field."""
-        of_fields = {one.name: one for one in fields(plain_class)}  # type: ignore[arg-type]
+        of_fields = {one.name: one for one in _stored_fields(plain_class)}
         names = {"from" if name == "origin" else name for name in of_fields}
         found: dict[str, Any] = {}
         for key, value in self.object(values, keys, names).items():
