@@ -156,10 +156,16 @@ def test_the_end_of_a_step(generator):
             gradients = [
                 torch.randn(weight.shape, generator=draws).to(device) for weight in weights
             ]
-            adam.step(gradients, ledger.kept if step % 2 else None, ledger.waited)
+            adam.step(gradients, ledger.kept_weights if step % 2 else None, ledger.epochs_waited)
         counts = ledger.counts.clone()
         outcomes.append(
-            [*adam.weights, *ledger.kept, ledger.lowest, counts, torch.tensor(ledger.read(3)[0])]
+            [
+                *adam.weights,
+                *ledger.kept_weights,
+                ledger.lowest,
+                counts,
+                torch.tensor(ledger.read(3)[0]),
+            ]
         )
     for a, b in zip(*outcomes, strict=True):
         torch.testing.assert_close(a.cpu(), b)

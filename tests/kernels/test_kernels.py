@@ -303,8 +303,8 @@ def test_the_end_of_a_step(generator):
         for step, (loss, draw) in enumerate(zip([5.0, 4, 3, 3, 6, 6], draws, strict=True)):
             ledger.add_record(torch.tensor([loss, 0.5, 0.1]), step % 2 == 1)
             gradients = [draw[: weight.numel()].view(weight.shape) for weight in weights]
-            adam.step(gradients, ledger.kept if step % 2 else None, ledger.waited)
-        return [*adam.weights, *adam.means, *adam.variances, adam.count, *ledger.kept]
+            adam.step(gradients, ledger.kept_weights if step % 2 else None, ledger.epochs_waited)
+        return [*adam.weights, *adam.means, *adam.variances, adam.count, *ledger.kept_weights]
 
     for shape in ([3000], [30, 100]):
         compiled, plain = (

@@ -100,7 +100,8 @@ def test_weights_are_kept_only_where_a_training_may_stop_early():
     kept = []
     for options in ({}, {"patience": 3, "epochs": 4}):
         DGI(4, epochs=options.pop("epochs", 3), device="cpu", **options).fit(
-            random_graph(40), progress=lambda training: kept.append(training.ledger.kept is None)
+            random_graph(40),
+            progress=lambda training: kept.append(training.ledger.kept_weights is None),
         )
     assert set(kept[:3]) == {True}
     assert set(kept[3:]) == {False}

@@ -13,7 +13,7 @@ from infomax.kernels import Backend
 from infomax.kernels.device import choose_device
 from infomax.parts.vectors import PAPER, POOLED
 from infomax.training.decay import Decayed, has_ages
-from infomax.training.health import SAMPLE, spread
+from infomax.training.health import MOST_SAMPLED_VECTORS, spread
 from infomax.training.own_features import MOST_OWN_COLUMNS, own_projection, with_features
 from infomax.training.presets import Preset
 from infomax.training.recipe import (
@@ -73,7 +73,7 @@ def fit_vector_parts(
     recipe = replace(recipe, smooth=has_one_type, node_type=graph.node_type)
     part_names = _part_names(graph, recipe, preset)
     # A graph that large may be on disk, where each row, and each row of its neighbours, is a page to read.
-    sample_size = SAMPLE if settings.is_large(graph.num_nodes) else MOST_FITTED_NODES
+    sample_size = MOST_SAMPLED_VECTORS if settings.is_large(graph.num_nodes) else MOST_FITTED_NODES
 
     projections, column_names = _fit_projections(
         seen_graph, recipe, part_names, sample_size, device

@@ -14,7 +14,7 @@ from infomax.training.verdict import words
 
 CARD, SCORES = "README.md", "scores.json"
 HEADINGS = {"columns": "columns of the tables", "kinds": "columns that became features"}
-"""What entries about a graph in config.json are called on the page, where that differs."""
+"""The names on the page of entries about a graph in config.json, where these differ."""
 
 
 def write_card(folder: Path, config: dict[str, Any], health: dict[str, Any]) -> None:
@@ -22,7 +22,8 @@ def write_card(folder: Path, config: dict[str, Any], health: dict[str, Any]) -> 
     name = folder.resolve().name
     paragraphs = [
         f"# {name}",
-        "A run of infomax: Deep Graph Infomax, which learns one vector per node of a graph without labels.",
+        "A run of infomax: Deep Graph Infomax, which learns one vector per node of a graph without"
+        " labels.",
     ]
 
     trained_on = config.get("trained_on")

@@ -1,4 +1,4 @@
-"""Tensors and JSON values in one safetensors file, written whole or not at all, with a hash."""
+"""Tensors and JSON values in one safetensors file, which appears complete or not at all."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _REMEDY = "The file was cut short or changed: restore a copy, or remove it and t
 
 
 def save(path: Path, tensors: dict[str, Tensor], values: dict[str, Any]) -> None:
-    """Write tensors and JSON values to one file, which appears whole or not at all."""
+    """Write tensors and JSON values to one file, with a hash of both."""
     from safetensors.torch import save as serialise
 
     tensors = {
@@ -33,7 +33,8 @@ def save(path: Path, tensors: dict[str, Tensor], values: dict[str, Any]) -> None
     # same bytes.
     content = serialise(tensors, metadata={"infomax": _digest(tensors, text) + text})
     with replacing(path) as temporary:
-        temporary.write_bytes(content)  # safetensors' own writer raises no OSError on a full disk
+        # The writer of safetensors raises no OSError on a full disk.
+        temporary.write_bytes(content)
 
 
 def load(path: Path, framework: str = "pt") -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -76,6 +77,7 @@ def _digest(tensors: dict[str, Any], text: str) -> str:
         if not isinstance(flat, np.ndarray):
             import torch
 
-            flat = flat.view(torch.uint8).numpy()  # numpy may not have its type
+            # As bytes, since numpy may not have the tensor's dtype.
+            flat = flat.view(torch.uint8).numpy()
         digest.update(flat.view(np.uint8).data)
     return digest.hexdigest()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from infomax.io.json import RESTORE, read_json
 from infomax.memory import format_size
 from infomax.training.verdict import judge, words
 
-SAMPLE = 20_000
+MOST_SAMPLED_VECTORS = 20_000
 """Vectors from which the rank is computed, at most.
 
 Of 34,493 vectors half differ by 0.2 % in rank, in half the time.
@@ -28,8 +29,8 @@ def health(course: dict[str, Any], vectors: NDArray[np.float32], graph: Graph) -
 
     Args:
         course: how the training went.
-        vectors: ``[N, d]``, of the graph that was seen, or of a sample of it; at most `SAMPLE` of
-            them are looked at.
+        vectors: ``[N, d]``, of the graph that was seen, or of a sample of its nodes; at most
+            `MOST_SAMPLED_VECTORS` of them are looked at.
         graph: the graph that was seen.
     """
     sample = vectors[spread(len(vectors))]
@@ -41,14 +42,14 @@ def health(course: dict[str, Any], vectors: NDArray[np.float32], graph: Graph) -
     return report | {"verdict": judge(report, graph)}
 
 
-def spread(count: int, most: int = SAMPLE) -> NDArray[np.int64]:
-    """At most ``most`` of the rows 0 to count - 1, at equal distances."""
-    distance = max(1, -(-count // most))
+def spread(count: int, most_rows: int = MOST_SAMPLED_VECTORS) -> NDArray[np.int64]:
+    """At most ``most_rows`` of the rows 0 to count - 1, at equal distances."""
+    distance = max(1, math.ceil(count / most_rows))
     return np.arange(0, count, distance)
 
 
 def figures(report: dict[str, Any]) -> list[tuple[str, str]]:
-    """What a person is shown of a report: names and figures."""
+    """The rows of a report that a person is shown: names and figures."""
     epochs = f"{report['epochs']:d}"
     if report["kept_epoch"] != report["epochs"]:
         epochs += f" (weights of epoch {report['kept_epoch']:d})"
@@ -80,7 +81,7 @@ def figures(report: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _metric_row(name: str, value: float) -> tuple[str, str]:
-    """A metric of a method besides its loss; those of Deep Graph Infomax have words of their own."""
+    """The row of a metric besides the loss; the metrics of Deep Graph Infomax have names."""
     if name == "discriminator_accuracy":
         return "discriminator accuracy", f"{100 * value:.1f} %"
     if name == "summary_spread":

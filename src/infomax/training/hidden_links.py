@@ -1,10 +1,11 @@
 """Whether an encoder knows who is linked to whom, measured on links that are hidden from it.
 
-Some links are taken out of the graph, and the trained encoder computes vectors without them: its weights are those of
-the whole graph, what it reads is not. Nodes that a hidden link joins should then be more alike than others. A link to
-another type joins two nodes of the first type that are linked to the same node: two tracks of one album. The same is
-measured of the encoder before training. No labels are needed, nothing is trained, and the same graph gives the same
-figures.
+Some links are taken out of the graph, and the trained encoder computes vectors without them: its
+weights were trained on the full graph, but it reads the graph without these links. Nodes that a
+hidden link joins should then be more alike than other pairs. A link to another type joins two nodes
+of the first type that are linked to the same node: two tracks of one album. The same is measured of
+the encoder before training. No labels are needed, nothing is trained, and the same graph gives the
+same figures.
 """
 
 from __future__ import annotations
@@ -27,19 +28,24 @@ from infomax.parts.vectors import PAPER
 from infomax.training.recipe import Recipe
 from infomax.training.vectors import embed
 
-MOST_HIDDEN = 2_000
-"""Links of each pair of types that are hidden, at most: the AUC of so many pairs deviates by 0.01 by luck."""
-LARGEST_SHARE = 0.2
-"""The share of the links of a pair of types that is hidden at most, so that the graph is nearly the same."""
+MOST_HIDDEN_LINKS = 2_000
+"""Links of each pair of types that are hidden, at most.
+
+The AUC of so many pairs deviates by 0.01 by luck.
+"""
+LARGEST_HIDDEN_SHARE = 0.2
+"""The share of the links of a pair of types that is hidden, at most: the graph stays similar."""
 FEWEST_PAIRS = 200
-"""Pairs of nodes from which on an AUC is told: that of fewer deviates by 0.03 by luck."""
+"""Pairs of nodes from which on an AUC is reported: that of fewer deviates by 0.03 by luck."""
 MOST_ENTRIES = 5_000_000
 """Entries of all relations up to which links are hidden: taking them out reads all of them."""
 
 
 @dataclass(frozen=True)
 class HiddenLinkScores:
-    """How well vectors tell hidden links from random pairs, of the pair of types that the trained encoder knows best.
+    """How well vectors tell hidden links from random pairs.
+
+    The links are those of the pair of types that the trained encoder knows best.
 
     Attributes:
         links: which links, such as ``"track - album by album_id"``; "edges" in a graph of one type.
@@ -56,10 +62,11 @@ class HiddenLinkScores:
 
 @dataclass(frozen=True, eq=False)
 class HiddenLinks:
-    """A graph without some of its links, and by the name of the links the pairs of nodes ``[2, P]`` that they join."""
+    """A graph without some of its links."""
 
     graph: Graph
     pairs: dict[str, NDArray[np.int64]]
+    """By the name of the links, the pairs of nodes ``[2, P]`` that hidden ones join."""
 
 
 def score_hidden_links(
@@ -71,14 +78,16 @@ def score_hidden_links(
     fewest_pairs: int = FEWEST_PAIRS,
     seed: int = 0,
 ) -> dict[str, Any] | None:
-    """The scores of an encoder and of its first weights on hidden links, as JSON values; None where too few are there.
+    """The scores of an encoder and of its first weights on hidden links, as JSON values.
+
+    None where the graph has too few links that can be hidden.
 
     Args:
         graph: the graph that training saw.
         recipe: what makes the vectors, with the trained encoder.
         untrained_encoder: the same encoder with its first weights.
         device: where vectors are computed, by name.
-        fewest_pairs: the fewest pairs of nodes that an AUC is told of.
+        fewest_pairs: the fewest pairs of nodes of which an AUC is reported.
         seed: draws the links, and the random pairs.
     """
     if not can_hide_links(graph):
@@ -99,7 +108,8 @@ def score_hidden_links(
     scores: list[HiddenLinkScores] = []
     for name, ends in pairs.items():
         linked = np.searchsorted(rows, ends)
-        # Both vectors of a random pair are ends of some link, so that popular nodes are as frequent as in links.
+        # Both nodes of a random pair are ends of some link, so that popular nodes are as frequent
+        # as in links.
         random = np.stack([linked[0], draws.permutation(linked[1])])
         random = random[:, random[0] != random[1]]
         trained = _auc(trained_vectors, linked, random)
@@ -109,7 +119,10 @@ def score_hidden_links(
 
 
 def can_hide_links(graph: Graph, most_entries: int = MOST_ENTRIES) -> bool:
-    """Whether links can be hidden from an encoder: the graph is one, in memory, and has features besides its edges."""
+    """Whether links can be hidden from an encoder.
+
+    The graph must be a single one, in memory, and have features besides its edges.
+    """
     if graph.groups is not None or any(nodes.table.mapped for nodes in graph.nodes.values()):
         return False
     if any(relation.edge_features is not None for relation in graph.relations):
@@ -125,23 +138,26 @@ def can_hide_links(graph: Graph, most_entries: int = MOST_ENTRIES) -> bool:
 
 
 def hide_links(graph: Graph, draws: np.random.Generator) -> HiddenLinks:
-    """The graph without a share of the links of its type, by each relation and by each type of rows that join nodes."""
+    """The graph without a share of the links of its type.
+
+    Links are edges of a relation, or rows of another type that join nodes; of each a share is
+    hidden.
+    """
     hidden_rows: dict[str, NDArray[np.bool_]] = {}
     hidden_edges: dict[tuple[str, str, str], tuple[NDArray[Any], NDArray[Any]]] = {}
     pairs: dict[str, NDArray[np.int64]] = {}
     for links in find_links(graph.relations, graph.node_type):
         if links.rows is None:
-            is_hidden = draws.random(len(links)) < _share(len(links))
+            is_hidden = draws.random(len(links)) < _hidden_share(len(links))
             relation = _relation_of(graph, links)
             ends = (links.first[is_hidden], links.second[is_hidden])
-            hidden_edges[relation.ends] = (
-                ends if relation.source == links.first_type else ends[::-1]
-            )
+            is_forward = relation.source == links.first_type
+            hidden_edges[relation.ends] = ends if is_forward else ends[::-1]
         else:
             # A row that joins several nodes is hidden from all of them.
             if links.by not in hidden_rows:
                 row_count = graph.nodes[links.by].num_nodes
-                hidden_rows[links.by] = draws.random(row_count) < _share(row_count)
+                hidden_rows[links.by] = draws.random(row_count) < _hidden_share(row_count)
             is_hidden = hidden_rows[links.by][links.rows]
         name = str(links) if graph.node_type else "edges"
         pairs[name] = _pairs_joined(links, is_hidden, draws)
@@ -150,8 +166,8 @@ def hide_links(graph: Graph, draws: np.random.Generator) -> HiddenLinks:
     return HiddenLinks(replace(graph, relations=relations, held_out=None), pairs)
 
 
-def _share(count: int) -> float:
-    return min(LARGEST_SHARE, MOST_HIDDEN / max(count, 1))
+def _hidden_share(count: int) -> float:
+    return min(LARGEST_HIDDEN_SHARE, MOST_HIDDEN_LINKS / max(count, 1))
 
 
 def _relation_of(graph: Graph, links: Links) -> Relation:
@@ -169,7 +185,8 @@ def _pairs_joined(
 ) -> NDArray[np.int64]:
     """Pairs ``[2, P]`` of different nodes of the first type that hidden links join.
 
-    Of links to another type, the second node is drawn among those that are still linked to the same other node.
+    Of a link to another type, the second node is drawn among the nodes that are still linked to the
+    same node of the other type.
     """
     first, second = links.first[is_hidden], links.second[is_hidden]
     if links.second_type != links.first_type:
@@ -205,18 +222,20 @@ def _without(
             if relation.within_one_type:  # one direction would give away the other
                 is_hidden |= np.isin(keys, targets * matrix.shape[1] + sources)
         kept = (entries.row[~is_hidden], entries.col[~is_hidden])
-        left = sparse.csr_array((entries.data[~is_hidden], kept), shape=matrix.shape)
-        yield Relation.of(*relation.ends, left, relation.directed)
+        remaining = sparse.csr_array((entries.data[~is_hidden], kept), shape=matrix.shape)
+        yield Relation.of(*relation.ends, remaining, relation.directed)
 
 
 def _auc(
     vectors: NDArray[np.float32], linked: NDArray[np.int64], random: NDArray[np.int64]
 ) -> float:
-    """How often the cosine of a linked pair ``[2, P]`` is above that of a random one, of centred vectors ``[n, d]``."""
+    """How often the cosine of a linked pair ``[2, P]`` is above that of a random pair.
+
+    Vectors ``[n, d]`` are centred first.
+    """
     centred = vectors - vectors.mean(axis=0)
     lengths = np.linalg.norm(centred, axis=1, keepdims=True)
     directions = np.divide(centred, lengths, out=np.zeros_like(centred), where=lengths > 0)
-    linked_cosines, random_cosines = (
-        np.einsum("pd,pd->p", directions[ends[0]], directions[ends[1]]) for ends in (linked, random)
-    )
+    linked_cosines = np.einsum("pd,pd->p", directions[linked[0]], directions[linked[1]])
+    random_cosines = np.einsum("pd,pd->p", directions[random[0]], directions[random[1]])
     return round(auc_of_values(linked_cosines, random_cosines), 4)

@@ -1,8 +1,9 @@
-"""The loop that trains a method in every regime: epochs of steps, their history, pauses and
-resuming.
+"""The loop that trains a method in every regime: epochs of steps, history, pauses and resuming.
 
-A step is `infomax.parts.deep_graph_infomax.train_step`; the rate of each step comes from a
-`Schedule`, and the end from the number of epochs or from early stopping.
+A step is `infomax.parts.deep_graph_infomax.train_step`. The learning rate of each step comes from a
+`Schedule`, and the end from the number of epochs or, with a patience, from early stopping.
+`infomax.estimator.assembly` makes a `Training` of a preset, and chooses the equivalent of the
+method in closed form where there is one.
 """
 
 from __future__ import annotations
@@ -31,11 +32,12 @@ from infomax.training.schedule import Schedule
 from infomax.views import Views
 
 STRIDE = 32
-"""Epochs between two reads of the history from a GPU."""
+"""Epochs between two reads of the history from a GPU: a read waits for all queued steps."""
 PAUSE_SECONDS = 1.0
 """Seconds within a long epoch between pauses for progress, checkpoints and interrupts."""
 
 Pause = Callable[["Training"], None]
+"""A function that is called now and then, to show progress or to write a checkpoint."""
 
 
 class Training:
@@ -46,7 +48,7 @@ class Training:
     discarded, so the result does not depend on the stride.
 
     Args:
-        model: the encoder, and what the method trains beside it.
+        model: the encoder, and the other parts with weights that the method trains.
         views: draws the pairs; it should have the same ``backend``.
         method: gives the loss of a pair.
         schedule: the learning rate of each step.
@@ -88,9 +90,11 @@ class Training:
         self.weights = [parameter for parameter in model.parameters() if parameter.requires_grad]
         if not self.weights:
             raise InputError(", ".join(dict(model.named_children())), "weights to train", "none")
-        # The encoder's come first. Their gradients are added over the ranks; those of the
-        # discriminator are the whole batch's on every rank.
-        self.shared_count = sum(weight.requires_grad for weight in model.encoder.parameters())
+        # The encoder's weights come first. Each rank has the gradients of its own nodes, which are
+        # added over the ranks. Those of the discriminator are of the full batch on every rank.
+        self.encoder_weight_count = len(
+            [weight for weight in model.encoder.parameters() if weight.requires_grad]
+        )
         self.optimiser = Adam(self.weights, schedule.rates(epochs * views.steps), self.backend)
         self.ledger = Ledger(
             self.weights,
@@ -118,7 +122,10 @@ class Training:
         self.finished = epochs == 0
 
     def run(self, pause: Pause = lambda training: None) -> None:
-        """Train to the end; ``pause`` is called after each reading of the history and in long epochs."""
+        """Train to the end.
+
+        ``pause`` is called after each reading of the history, and in long epochs.
+        """
         self.resumed_at = time.perf_counter()
         on_gpu = self.device.type == "cuda"
         with torch.enable_grad(), self.backend.reusing(), torch_threads(self.backend.threads):
@@ -132,28 +139,23 @@ class Training:
         self.end()
 
     def step(self, batch: Tensor, is_last: bool) -> None:
-        """Do a step, the last one of its epoch or another."""
+        """Do a step; ``is_last`` for the last one of an epoch."""
+        descend = partial(self._descend, is_last=is_last)
         train_step(
-            self.method,
-            self.model,
-            self.views,
-            batch,
-            self.generator,
-            self.weights,
-            partial(self._descend, is_last=is_last),
+            self.method, self.model, self.views, batch, self.generator, self.weights, descend
         )
 
     def _descend(self, record: Tensor, gradients: Sequence[Tensor], *, is_last: bool) -> None:
         """Write down the loss, and change the weights."""
         self.ledger.add_record(record, is_last)
-        summed = self.ranks.sum(gradients[: self.shared_count])
+        summed = self.ranks.sum(gradients[: self.encoder_weight_count])
         # The kept weights are those that gave the loss, before the update.
-        kept = self.ledger.kept if is_last else None
-        all_gradients = [*summed, *gradients[self.shared_count :]]
-        self.optimiser.step(all_gradients, kept, self.ledger.waited)
+        kept_weights = self.ledger.kept_weights if is_last else None
+        all_gradients = [*summed, *gradients[self.encoder_weight_count :]]
+        self.optimiser.step(all_gradients, kept_weights, self.ledger.epochs_waited)
 
     def _train_epoch(self, pause: Pause) -> None:
-        """Train one epoch, or the rest of one."""
+        """Train one epoch, or the steps that an interrupted one still needs."""
         step = self.replay or self.step
         step_number = 0
         for step_number, batch in enumerate(self._batches(), start=1):
@@ -175,6 +177,8 @@ class Training:
             if self.views.steps > 1:
                 self.epoch_began = self.generator.get_state()
             return self.views.batches(self.generator)
+
+        # Batches are drawn when an epoch begins, so its generator draws the same ones again.
         state = self.generator.get_state()
         self.generator.set_state(self.epoch_began)
         batches = self.views.batches(self.generator)
@@ -197,12 +201,13 @@ class Training:
         self.resumed_at = time.perf_counter()
 
     def read_history(self) -> None:
-        """Read the records of the epochs since the last time, and see whether training ends."""
+        """Read the records of the epochs since the last reading, and see whether training ends."""
         known_count = len(self.history)
-        rows, waited = self.ledger.read(known_count)
+        rows, epochs_waited = self.ledger.read(known_count)
         self.history += map(self.make_record._make, rows)
-        if self.ledger.ends_training(waited):
+        if self.ledger.ends_training(epochs_waited):
             self.finished = True
+            # Epochs were queued before it was known that training had ended.
             last_epoch = self.kept_epoch + (self.patience or 0)
             del self.history[last_epoch + 1 :]
         if len(self.history) >= self.epochs:
@@ -222,7 +227,8 @@ class Training:
 
     def end(self) -> None:
         """Take the kept weights; raise InputError where they are not finite."""
-        self.replay = None  # it refers to this object
+        # The recorded step refers to this object, which would keep both alive.
+        self.replay = None
         self.ledger.put_back(self.optimiser.weights)
         if not all(bool(weight.isfinite().all()) for weight in self.weights):
             remedy = "Lower the learning rate (lr)."
@@ -262,14 +268,14 @@ class Training:
         return report
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        """Return all that the rest of the training depends on: tensors, and JSON values.
+        """Return all that the further training depends on: tensors, and JSON values.
 
         The learning rate needs no entry: the number of steps that Adam has counted decides it.
         """
         torch_states = initialisation.states(self.device)
         tensors = {
             **{f"model.{name}": value for name, value in self.model.state_dict().items()},
-            **self._own_tensors(),
+            **self._tensors_of_parts(),
             "generator": self.generator.get_state(),
             "epoch_began": self.epoch_began,
             **{f"torch.{name}": value for name, value in torch_states.items()},
@@ -288,7 +294,7 @@ class Training:
     def restore(self, tensors: dict[str, Tensor], values: dict[str, Any]) -> None:
         """Continue from a `state`, bit for bit."""
         self.model.load_state_dict(_with_prefix("model.", tensors))
-        for name, value in self._own_tensors().items():
+        for name, value in self._tensors_of_parts().items():
             value.copy_(tensors[name])
         self.generator.set_state(tensors["generator"].cpu())
         initialisation.restore(_with_prefix("torch.", tensors), self.device)
@@ -300,19 +306,19 @@ class Training:
         self.seconds = values["seconds"]
         self.finished = values["finished"]
 
-    def _own_tensors(self) -> dict[str, Tensor]:
+    def _tensors_of_parts(self) -> dict[str, Tensor]:
         """The tensors of the optimiser and the ledger, by name."""
         optimiser, ledger = self.optimiser, self.ledger
         lists = {
             "adam.mean": optimiser.means,
             "adam.variance": optimiser.variances,
-            "ledger.kept": ledger.kept or [],
+            "ledger.kept": ledger.kept_weights or [],
             "ledger.buffer": ledger.kept_buffers,
         }
         tensors = {
             f"{name}.{index}": tensor
-            for name, listed in lists.items()
-            for index, tensor in enumerate(listed)
+            for name, tensors_of_name in lists.items()
+            for index, tensor in enumerate(tensors_of_name)
         }
         return tensors | {
             "ledger.sums": ledger.sums,
@@ -323,7 +329,7 @@ class Training:
 
 
 def _record_class(metrics: Sequence[str]) -> Any:
-    """The class of an epoch's record, which has each metric of a method by its name."""
+    """The class of an epoch's record, which has each metric of a method as an attribute."""
     return namedtuple("Means", metrics)
 
 
@@ -362,7 +368,7 @@ def run_together(trainings: Sequence[Training]) -> None:
         while unfinished:
             step = _step_of_all(unfinished)
             recorded_count = len(unfinished)
-            # With fewer than half of them left, the step of these is recorded anew.
+            # When fewer than half of them are unfinished, their step is recorded anew.
             while unfinished and 2 * len(unfinished) >= recorded_count:
                 epochs_left = first.epochs - len(unfinished[0].history)
                 for _ in range(min(STRIDE, epochs_left)):

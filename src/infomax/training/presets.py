@@ -116,7 +116,7 @@ class Preset:
 
     @property
     def paths(self) -> dict[str, int]:
-        """The paths of its encoder between several types, with the number of features at the end.
+        """By path of its encoder between several types, the number of features at the end.
 
         Empty where the encoder takes no paths.
         """
@@ -129,7 +129,7 @@ class Preset:
     # What a training is made of
 
     def build_encoder(self, in_dim: int, generator: torch.Generator) -> Any:
-        """Build the encoder; raise InputError for one of your own that is none."""
+        """Build the encoder; raise InputError for a class that is no encoder."""
         encoder = self.encoder(in_dim, self.dim, generator=generator)
         if not isinstance(encoder, Encoder):
             location = f"encoder {type(encoder).__name__}"
@@ -138,7 +138,11 @@ class Preset:
         return encoder
 
     def make_method(self) -> Method:
-        """Make the method; raise InputError for one of your own that is none."""
+        """Make the method; raise InputError for a class that is no method.
+
+        It is the method as it is written. Before a training `infomax.parts.fused.accelerate`
+        replaces it by an equivalent in closed form, where all parts are the paper's.
+        """
         if self.method is None:
             return DeepGraphInfomax(self.readout, self.discriminator, self.objective)
         method = self.method()
@@ -154,7 +158,7 @@ class Preset:
         return schedule
 
     def fitted_to(self, graph: Graph) -> Preset:
-        """Return the preset with the paths of a graph of several types, if its encoder takes paths.
+        """Return the preset with the paths of a graph, if its encoder takes paths.
 
         Parts of ours that need edges of one type are refused.
         """
@@ -186,7 +190,8 @@ class Preset:
         """Estimate the peak bytes of a training on a device."""
         generator = torch.Generator("cpu")
         if is_known(self.encoder):
-            with torch.device("meta"):  # without memory, to ask for its sizes
+            # On the device "meta" tensors have sizes but no memory.
+            with torch.device("meta"):
                 encoder = self.build_encoder(1, generator)
         else:
             encoder = self.build_encoder(graph.num_features, generator)
@@ -212,7 +217,7 @@ class Preset:
     # Checking, and writing down
 
     def checked(self) -> Preset:
-        """Return the preset with plain numbers; raise InputError for what is bad or does not fit."""
+        """Return the preset with plain numbers; raise InputError for bad or unfitting settings."""
         self._check_parts()
         dim = check_whole_number("dim", self.dim, 1, MOST_DIMENSIONS)
         lr: Any = self.schedule_class.usual_peak(dim) if self.lr is None else self.lr
@@ -220,9 +225,9 @@ class Preset:
         if not is_number or not 0 < lr <= MOST_LEARNING_RATE:
             expected = f"a number above 0 and up to {MOST_LEARNING_RATE:,}"
             raise InputError("lr", expected, shorten(repr(lr)).strip('"'))
-        patience = (
-            None if self.patience is None else check_whole_number("patience", self.patience, 1)
-        )
+        patience = self.patience
+        if patience is not None:
+            patience = check_whole_number("patience", patience, 1)
         if patience is not None and not self.schedule_class.allows_early_stopping:
             name = self.schedule_class.__name__
             expected = f"none with the schedule {name}, whose rate falls until the last epoch"
@@ -243,7 +248,7 @@ class Preset:
         )
 
     def _check_parts(self) -> None:
-        """Raise InputError for a part that is none, or that does not fit the regime."""
+        """Raise InputError for a value that is no part, or a part that does not fit the regime."""
         built_by_infomax = ("encoder", "readout", "discriminator", "method", "schedule")
         for name in built_by_infomax:
             part = getattr(self, name)
@@ -270,7 +275,7 @@ class Preset:
             field.name: describe_setting(getattr(self, field.name))
             for field in dataclasses.fields(self)
         }
-        # A run without these is named by its other settings: so were runs that knew no schedules.
+        # Defaults that came later are not written, so that the settings of earlier runs stay equal.
         for name in ("method", "half_life"):
             if values[name] is None:
                 del values[name]

@@ -27,7 +27,7 @@ from infomax.training.loop import Training
 CHECKPOINT_SECONDS = 20.0
 """Seconds between two checkpoints."""
 HASHED = ("graph", "grouping", "list of ids", "set of seen nodes", "list of times")
-"""What a fingerprint has hashes of."""
+"""The entries of a fingerprint that are hashes."""
 
 Pause = Callable[[Training], None]
 
@@ -129,9 +129,9 @@ def _log_epochs(path: Path, training: Training, logged_count: int) -> None:
 def fingerprint_of(
     graph: Graph, settings: dict[str, Any], seed: int, device: str
 ) -> dict[str, str]:
-    """Identify a training: hashes of its graph, the rest as JSON."""
+    """Identify a training: hashes of its graph, settings as JSON."""
     values = {**settings, "seed": seed, "device": device}
-    values.pop("preset", None)  # the settings say all that it does
+    values.pop("preset", None)  # the other settings say all that it does
     described = {name: to_json(value, sort_keys=True) for name, value in values.items()}
     return graph_fingerprint(graph) | described
 
@@ -188,9 +188,9 @@ def _arrays_of(value: Any) -> list[Any]:
 
 
 def refuse_other(
-    path: Path, found: dict[str, str], expected: dict[str, str], what: str = "a checkpoint"
+    path: Path, found: dict[str, str], expected: dict[str, str], file_role: str = "a checkpoint"
 ) -> None:
-    """Raise InputError for what another training left.
+    """Raise InputError for a file that another training left.
 
     The message names both values, or the part of the graph where these are hashes.
     """
@@ -201,7 +201,11 @@ def refuse_other(
         if found_value == expected_value:
             continue
         if name in HASHED:
-            wanted, other = f"this {name}", f"another {name}"
+            expected_training = f"this {name}"
+            found_training = f"another {name}"
         else:
-            wanted, other = f"{name} {expected_value}", f"{name} {found_value}"
-        raise InputError(str(path), f"{what} of {wanted}", f"one of {other}", remedy)
+            expected_training = f"{name} {expected_value}"
+            found_training = f"{name} {found_value}"
+        raise InputError(
+            str(path), f"{file_role} of {expected_training}", f"one of {found_training}", remedy
+        )

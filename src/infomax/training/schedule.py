@@ -24,9 +24,14 @@ import math
 
 USUAL_EPOCHS = 200
 """Epochs of a training with a schedule of known length, and steps of one in batches."""
-USUAL_WIDTH, USUAL_PEAK = 512, 0.002
-NARROW_WIDTH, NARROW_PEAK = 64, 0.004
+USUAL_WIDTH = 512
+USUAL_PEAK = 0.002
+"""The highest rate for an encoder of the usual width."""
+NARROW_WIDTH = 64
+NARROW_PEAK = 0.004
+"""The highest rate for a narrow encoder, which needs more."""
 PAPER_RATE = 0.001
+"""The paper's rate, in every step."""
 WARM_UP_SHARE = 0.1
 """Share of the steps in which the rate rises."""
 
@@ -91,8 +96,10 @@ class WarmUpCosine(Schedule):
 
     def rates(self, step_count: int) -> list[float]:
         """The rate of each step; that of the last one is still above zero."""
-        warm_up = max(1, round(self.warm_up_share * step_count))
-        rising = [self.peak * (step + 1) / warm_up for step in range(min(warm_up, step_count))]
+        warm_up_count = max(1, round(self.warm_up_share * step_count))
+        rising = [
+            self.peak * (step + 1) / warm_up_count for step in range(min(warm_up_count, step_count))
+        ]
 
         falling_count = step_count - len(rising)
         falling = [

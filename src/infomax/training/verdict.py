@@ -1,8 +1,8 @@
-"""The verdict on a training: good, weak or learnt nothing, each with its likely causes and what to try next.
+"""The verdict on a training: good, weak or learnt nothing, with likely causes and what to try next.
 
-It knows five causes: a graph that is none, as where a table of nodes is read as edges; features that are the same at
-every node; neighbours that differ; a learning rate that is too large; too short a training. Each is shown by a test on
-real data.
+Five causes are known: edges that make no graph, as where a table of nodes is read as edges;
+features that are the same at every node; neighbours that differ; a learning rate that is too large;
+too short a training. A test shows each of them on real data.
 """
 
 from __future__ import annotations
@@ -20,74 +20,89 @@ from infomax.errors import format_count
 from infomax.graphs.graph import Graph
 
 NO_FALL = 0.005
-LITTLE_FALL = 0.02
-"""Shares by which the loss falls of one who learns nothing, and of one who learns little.
+"""A loss that falls by a smaller share has learnt nothing.
 
-The lowest loss of some hundred nodes falls by 0.3 to 1 % by luck, where the weights hardly change. Useful encoders of
-PPI, the paper's slowest to learn, pass 0.5 % in their second epoch and 2 % in their fourth.
+The lowest loss of some hundred nodes falls by 0.3 to 1 % by luck, where the weights hardly change.
+Useful encoders of PPI, the paper's slowest to learn, pass this share in their second epoch.
 """
+LITTLE_FALL = 0.02
+"""A loss that falls by a smaller share has learnt little; PPI passes it in the fourth epoch."""
 GUESSING_ACCURACY = 0.52
-"""Accuracy of a discriminator that guesses: about 300 nodes it is right in 52 % by luck."""
+"""A discriminator of lower accuracy guesses: of 300 nodes 52 % are right by luck."""
 LUCKY_START = 0.1
-"""First weights come up to 3 % below the loss of guessing by luck; a first epoch that comes so far below has learnt."""
+"""A first epoch whose loss is by this share below the loss of guessing has learnt.
+
+First weights come up to 3 % below the loss of guessing by luck.
+"""
 LEAST_RANK = 2.0
 """Vectors of a lower effective rank lie nearly on one line; ids as the only feature reach 3."""
 FEWEST_NODES = 10
 """Of fewer nodes there are too few shufflings to learn from."""
 ISOLATED_SHARE = 0.01
-"""Share of nodes without edges from which on they are told."""
+"""The share of nodes without edges from which on the verdict mentions them."""
 LITTLE_CHANGE = 0.01
-"""Adam changes a weight by about the learning rate in a step, and weights are about 0.05: steps times rate below this
-hardly change them."""
+"""Weights hardly change where the number of steps times the learning rate is below this.
+
+Adam changes a weight by about the rate in a step, and weights are about 0.05.
+"""
 LARGE_LEARNING_RATE = 0.05
 """A rate above this replaces the weights at every step."""
 KNOWN_LINKS = 0.6
-"""AUC on hidden links from which on an encoder is not blind: of 200 pairs chance reaches 0.56 at most.
+"""AUC on hidden links from which on an encoder is not blind.
 
-Encoders of films and rentals in a database whose rows were drawn at random have 0.49 and 0.53, those of a shop's
-customers who buy at random 0.52, and those of Cora 0.95.
+Of 200 pairs chance reaches 0.56 at most. Encoders of films and rentals in a database whose rows
+were drawn at random have 0.49 and 0.53, those of a shop's customers who buy at random 0.52, and
+those of Cora 0.95.
 """
 GAINED_LINKS = 0.05
-"""By how much an AUC below that must be above the AUC before training."""
+"""How far an AUC below `KNOWN_LINKS` must be above the AUC before training."""
 MOST_ROWS = 1000
-"""Nodes whose features are looked at, and of wide features the columns."""
+"""Nodes whose features are compared, and of wide features the columns."""
 Finding = tuple[str, str]
 """A likely cause, and what to try next."""
 
 
 def judge(report: dict[str, Any], graph: Graph) -> dict[str, Any]:
-    """The verdict on a training, as JSON values, from its report and the graph that it has seen.
+    """The verdict on a training, as JSON values.
 
-    ``verdict`` is "not trained", "learnt nothing", "weak" or "good"; ``causes`` and ``next`` belong together.
+    ``verdict`` is "not trained", "learnt nothing", "weak" or "good"; ``next`` has what to try for
+    each of the ``causes``.
+
+    Args:
+        report: the report on the training.
+        graph: the graph that training saw.
     """
     if not report["epochs"]:
         return _verdict("not trained", "The encoder has its first weights (Random-Init).", [])
 
     accuracy = report.get("discriminator_accuracy")
-    guesses = accuracy is not None and accuracy < GUESSING_ACCURACY
+    is_guessing = accuracy is not None and accuracy < GUESSING_ACCURACY
     fall = _fall_of_loss(report)
     rank = report["effective_rank"]
     dead = report["dead_dimensions"]
     dimensions = report["dimensions"]
     isolated = _count_isolated(graph)
-    fact = _fact(report, graph)
+    fault = _fault_of_graph(report, graph)
 
-    learnt_nothing = fall < NO_FALL and (accuracy is None or guesses)
-    learnt_little = fall < LITTLE_FALL or guesses
+    learnt_nothing = fall < NO_FALL and (accuracy is None or is_guessing)
+    learnt_little = fall < LITTLE_FALL or is_guessing
     poor_vectors = rank < LEAST_RANK or 2 * dead > dimensions or 2 * isolated > graph.num_nodes
     notes = list(_notes(report, graph, isolated))
     reason = _reason(report)
     if dead == dimensions or learnt_nothing:
         verdict = "learnt nothing"
-    elif fact is not None or learnt_little or poor_vectors or _is_blind(report):
+    elif fault is not None or learnt_little or poor_vectors or _is_blind(report):
         verdict = "weak"
     else:
         return _verdict("good", reason, notes)
 
-    causes = [fact] if fact is not None else list(_guesses(report, graph))
+    causes = [fault] if fault is not None else list(_likely_causes(report, graph))
     findings = causes + notes
     if not findings:
-        remedy = "See what the vectors are worth beside raw features and Random-Init: infomax evaluate RUN."
+        remedy = (
+            "See what the vectors are worth beside raw features and Random-Init:"
+            " infomax evaluate RUN."
+        )
         findings = [("The cause is not evident.", remedy)]
     return _verdict(verdict, reason, findings)
 
@@ -109,19 +124,23 @@ def _verdict(verdict: str, reason: str, findings: list[Finding]) -> dict[str, An
 
 
 def _guessing_loss(report: dict[str, Any]) -> float:
-    """The loss of guessing; of a method of your own, which has none, the loss of the first epoch."""
+    """The loss of guessing; the loss of the first epoch for methods that have no such loss."""
     loss: float = report.get("guessing_loss", report["curve"]["loss"][0])
     return loss
 
 
 def _fall_of_loss(report: dict[str, Any]) -> float:
-    """By which share the loss has fallen, from that of guessing or, where it is lower, of the first epoch."""
+    """By which share the loss has fallen.
+
+    It fell from the loss of guessing or, where that is lower, from the loss of the first epoch.
+    """
     guessing = _guessing_loss(report)
     first = report["curve"]["loss"][0] if report["epochs"] > 1 else guessing
     start = min(first, guessing)
     if first < guessing - LUCKY_START * abs(guessing):
         start = guessing
-    share: float = (start - report["loss"]) / (abs(guessing) or 1.0)  # your own may begin at 0
+    # The first loss of a method of your own may be 0.
+    share: float = (start - report["loss"]) / (abs(guessing) or 1.0)
     return share
 
 
@@ -143,7 +162,7 @@ def _reason(report: dict[str, Any]) -> str:
 
 
 def _is_blind(report: dict[str, Any]) -> bool:
-    """Whether the encoder tells links that are hidden from it no better than chance, and than before training."""
+    """Whether training has not helped the encoder to tell hidden links from random pairs."""
     scores = report.get("hidden_links")
     if scores is None:
         return False
@@ -164,7 +183,7 @@ def _count_isolated(graph: Graph) -> int:
     return int((graph.degrees() == 0).sum())
 
 
-# What is told whatever the verdict is
+# What is said whatever the verdict is
 
 
 def _notes(report: dict[str, Any], graph: Graph, isolated: int) -> Iterator[Finding]:
@@ -186,8 +205,8 @@ def _notes(report: dict[str, Any], graph: Graph, isolated: int) -> Iterator[Find
 # What makes a training useless, whatever its figures are
 
 
-def _fact(report: dict[str, Any], graph: Graph) -> Finding | None:
-    """A graph that is none, or features that tell no node from another; None where there is no such fault."""
+def _fault_of_graph(report: dict[str, Any], graph: Graph) -> Finding | None:
+    """Edges that make no graph, or features that are the same at every node; else None."""
     seen = " that training sees" if "seen" in graph.splits else ""
     see_tables = "See how the tables were read: infomax info GRAPH."
     if graph.num_nodes < FEWEST_NODES:
@@ -207,7 +226,7 @@ def _fact(report: dict[str, Any], graph: Graph) -> Finding | None:
 
 
 def _separate_parts(graph: Graph) -> str:
-    """What to say of a graph in memory in which hardly any nodes hang together; "" of others."""
+    """What to say of a graph in memory in which hardly any nodes are connected; "" of others."""
     if graph.table.mapped or graph.groups is not None:
         return ""
     if graph.node_type:
@@ -228,7 +247,7 @@ def _separate_parts(graph: Graph) -> str:
 
 
 def _features_are_constant(graph: Graph) -> bool:
-    """Whether the first nodes have the same features; of very wide ones the first columns."""
+    """Whether the first nodes have the same features, by the first columns where these are many."""
     count = min(MOST_ROWS, graph.num_nodes)
     rows: NDArray[np.float32] = dense(graph.table[:count][:, :MOST_ROWS])
     return bool((np.ptp(rows, axis=0) == 0).all())
@@ -237,8 +256,8 @@ def _features_are_constant(graph: Graph) -> bool:
 # What may have made a training weak
 
 
-def _guesses(report: dict[str, Any], graph: Graph) -> Iterator[Finding]:
-    """The likeliest first."""
+def _likely_causes(report: dict[str, Any], graph: Graph) -> Iterator[Finding]:
+    """What may have made a training weak, the likeliest cause first."""
     losses = report["curve"]["loss"]
     lr = report["lr"]
     steps = report["steps"]
@@ -259,9 +278,15 @@ def _guesses(report: dict[str, Any], graph: Graph) -> Iterator[Finding]:
         yield cause, "Keep a node's own: leave out --vectors."
 
     if _is_blind(report):
-        cause = "The encoder is blind: it tells hidden links from random pairs hardly better than chance."
-        remedy = "Features and edges may say nothing of each other. See what each part of the vectors is worth"
-        yield cause, f"{remedy}: infomax evaluate RUN."
+        cause = (
+            "The encoder is blind: it tells hidden links from random pairs hardly better than"
+            " chance."
+        )
+        remedy = (
+            "Features and edges may say nothing of each other. See what each part of the vectors is"
+            " worth: infomax evaluate RUN."
+        )
+        yield cause, remedy
 
     epochs_since_lowest = len(losses) - int(np.argmin(losses))
     was_falling = epochs_since_lowest <= 1 + len(losses) // 10
