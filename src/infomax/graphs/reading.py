@@ -30,18 +30,29 @@ def read_graph(
 ) -> Graph:
     """Read a graph from an edge table and a node table, a folder, an npz or a GraphML file.
 
-    >>> read_graph("edges.csv", "nodes.csv", labels="section")  # csv, tsv or txt, also packed by gzip, or parquet
-    >>> read_graph("edges.csv,nodes.csv")
-    >>> read_graph("folder/")  # edges.* and, if there are any, nodes.* and features.npy or features.npz
-    >>> read_graph("types/")  # nodes/paper.csv, edges/author.writes.paper.csv, ...: several types of nodes
-    >>> read_graph("graph.npz")
-    >>> read_graph("big.graph")  # a folder that infomax prepare wrote; its arrays stay on disk
-    >>> read_graph("shop.sqlite")  # a database, see `read_database`
+    Two tables, which are csv, tsv or txt, also packed by gzip, or parquet:
 
-    With ``attach_to`` the tables hold only new nodes, and the edges that join them to each other and to the nodes of a
-    known graph. The result is the known graph with the new nodes appended; ``splits["new"]`` marks them, and it has no
-    labels. It has the features and the directedness of the known graph; positions of new nodes come from their
-    neighbours', and degree features are counted again. Columns that were named for it need not be named again.
+    >>> read_graph("edges.csv", "nodes.csv", labels="section")
+    >>> read_graph("edges.csv,nodes.csv")
+
+    A folder of edges.* and, if there are any, nodes.* and features.npy or features.npz; and one of
+    several types of nodes, as in nodes/paper.csv and edges/author.writes.paper.csv:
+
+    >>> read_graph("folder/")
+    >>> read_graph("types/")
+
+    A file of arrays; a graph folder that ``infomax prepare`` wrote, whose arrays stay on disk; and
+    a database, see `read_database`:
+
+    >>> read_graph("graph.npz")
+    >>> read_graph("big.graph")
+    >>> read_graph("shop.sqlite")
+
+    With ``attach_to`` the tables hold only new nodes, and the edges that join them to each other
+    and to the nodes of a known graph. The result is the known graph with the new nodes appended;
+    ``splits["new"]`` marks them, and it has no labels. It has the features and the directedness of
+    the known graph; positions of new nodes come from their neighbours', and degree features are
+    counted again. Columns that were named for the known graph need not be named again.
 
     >>> grown = read_graph("new/", attach_to=model.graph_)
     >>> model.transform(grown).part(grown.splits["new"])
@@ -49,22 +60,31 @@ def read_graph(
     Args:
         edges: the edge table, or one of the other forms above.
         nodes: the node table.
-        features: names of the columns that are features; other columns are then ignored. Or a file with one row per
-            row of the node table, which then has no features: .npy, or the .npz of a sparse matrix of scipy. Or
-            ``"degrees"`` or ``"positions"``, which are made of the edges.
-        directed: keep the directions; False: an edge runs both ways. None: as in ``like``, else as a GraphML file says;
-            of tables, False. An npz or a graph folder that says otherwise is refused.
+        features: names of the columns that are features; other columns are then ignored. Or a file
+            with one row per row of the node table, which then has no features: .npy, or the .npz of
+            a sparse matrix of scipy. Or ``"degrees"`` or ``"positions"``, which are made of the
+            edges.
+        directed: keep the directions; False: an edge runs both ways. None: as in ``like``, else as
+            a GraphML file says; of tables, False. An npz or a graph folder that says otherwise is
+            refused.
         attach_to: the graph that the tables' nodes are added to.
         like: an earlier graph, by which columns become features, for a model that was fitted to it.
-        columns: what the columns of tables are, such as ``labels``, ``ignore``, ``id`` or ``weight``: see `Choices`.
+        columns: what the columns of tables are, such as ``labels``, ``ignore``, ``id`` or
+            ``weight``: see `Choices`.
     """
     tables: dict[str, object] = {"edges": edges, "nodes": nodes}
-    for word, table in tables.items():
+    for argument, table in tables.items():
         if not isinstance(table, str | PathLike | None):
-            remedy = "Of frames: Graph.from_frames. Of others: from_arrays, from_scipy, from_networkx or from_pyg."
-            raise InputError(word, "the path of a file or a folder", type(table).__name__, remedy)
-    chosen, directed = read_like(Columns.of(features=features, **columns), like, directed)
-    return Graph.of(read_record(edges, nodes, chosen, directed=directed, attach_to=attach_to))
+            expected = "the path of a file or a folder"
+            remedy = (
+                "Of frames: Graph.from_frames. "
+                "Of others: from_arrays, from_scipy, from_networkx or from_pyg."
+            )
+            raise InputError(argument, expected, type(table).__name__, remedy)
+    user_choices = Columns.of(features=features, **columns)
+    user_choices, directed = read_like(user_choices, like, directed)
+    record = read_record(edges, nodes, user_choices, directed=directed, attach_to=attach_to)
+    return Graph.of(record)
 
 
 def read_database(
@@ -85,23 +105,28 @@ def read_database(
     """Read tables with keys as a graph of several types of nodes.
 
     >>> read_database("chinook.sqlite", tables={"Genre": "nodes"})
-    >>> read_database("f1/", keys={"results.driverId": "drivers"})  # a folder of csv or parquet files
+    >>> read_database("f1/", keys={"results.driverId": "drivers"})  # a folder of files
     >>> read_database("postgresql://me@server/shop")
 
-    A row becomes a node, with the columns that are no keys as features, and an edge to each row that it refers to. A
-    table of two keys and nothing else becomes edges; one of a key and a short text, which many rows refer to, becomes
-    a category of these. Keys are those that are declared and, of other columns, those that are called ``driverId``,
-    ``driver_id`` or ``driver`` and whose values are in the key of a table ``drivers``. Nothing is written; all tables
-    are read as of one moment.
+    A row becomes a node, with the columns that are no keys as features, and an edge to each row
+    that it refers to. A table of two keys and nothing else becomes edges; one of a key and a short
+    text, which many rows refer to, becomes a category of these. Keys are those that are declared
+    and, of other columns, those that are called ``driverId``, ``driver_id`` or ``driver`` and whose
+    values are in the key of a table ``drivers``. Nothing is written; all tables are read as of one
+    moment.
 
     Args:
-        source: a SQLite or DuckDB file, the address of a Postgres server, or a folder of different tables.
-        keys: keys that are neither declared nor found, as ``{"orders.buyer": "customers"}``; ``"none"`` for no key.
-        primary_keys: columns that tell the rows of a table apart, as ``{"teams": "year+team"}``, where a table
-            declares none.
-        tables: what tables become: nodes, facts (nodes that train leaves out by default), edges, lookup or ignore.
-        time: columns that say since when a row is there, as ``"races.date"``. Others are found where a row that refers
-            to others has one date; a fact without one has the latest time of the rows that it refers to.
+        source: a SQLite or DuckDB file, the address of a Postgres server, or a folder of different
+            tables.
+        keys: keys that are neither declared nor found, as ``{"orders.buyer": "customers"}``;
+            ``"none"`` for no key.
+        primary_keys: columns that tell the rows of a table apart, as ``{"teams": "year+team"}``,
+            where a table declares none.
+        tables: what tables become: nodes, facts (nodes that train leaves out by default), edges,
+            lookup or ignore.
+        time: columns that say since when a row is there, as ``"races.date"``. Others are found
+            where a row that refers to others has one date; a fact without one has the latest time
+            of the rows that it refers to.
         labels: names of columns that are labels, of one table as ``"Track.Genre"``.
         ignore: names of columns that are not read.
         name: columns of names that are shown beside ids, as ``"Track.Name"``.
@@ -110,12 +135,7 @@ def read_database(
         as_of: leave out rows of a later time, as in `read_graph`.
         like: an earlier graph, by which tables are read and columns become features.
     """
-    said = {
-        "key": as_said(keys),
-        "pk": as_said(primary_keys, joint="."),
-        "table": as_said(tables),
-    }
-    chosen = Columns.of(
+    user_choices = Columns.of(
         labels,
         None,
         ignore,
@@ -124,10 +144,13 @@ def read_database(
         time=time,
         as_of=as_of,
         schema=schema,
-        **said,
+        key=as_said(keys),
+        pk=as_said(primary_keys, joint="."),
+        table=as_said(tables),
     )
-    chosen, _ = read_like(chosen, like, None)
-    if not is_database(source, chosen.text_format):
+    user_choices, _ = read_like(user_choices, like, None)
+    if not is_database(source, user_choices.text_format):
+        expected = "a database, or a folder of different tables"
         remedy = "Graphs in other forms: read_graph."
-        raise InputError(str(source), "a database, or a folder of different tables", "none", remedy)
-    return Graph.of(read_record(source, None, chosen, directed=None))
+        raise InputError(str(source), expected, "none", remedy)
+    return Graph.of(read_record(source, None, user_choices, directed=None))

@@ -15,7 +15,7 @@ from infomax.errors import InputError
 Arrays: TypeAlias = dict[str, NDArray[Any]]
 
 BYTES_PER_WRITE = 1 << 18
-"""They stay in the cache from their checksum to their copy for the disk."""
+"""So many bytes stay in the cache from their checksum to their copy for the disk."""
 
 
 def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
@@ -33,15 +33,17 @@ def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
 
 def read_arrays(path: Path) -> Arrays:
     """Every array of an npz file; a damaged file is refused."""
-    key = ""
     arrays = {}
+    # The key that is being read, for a message.
+    key = ""
     try:
         with path.open("rb") as file:
             if not zipfile.is_zipfile(file):
                 raise ValueError("another format, or a file cut short")
             file.seek(0)
             archive = np.load(file, allow_pickle=False)
-            # NumPy writes no comments: where there is one, a damaged length made it swallow the entries that follow.
+            # NumPy writes no comments: where there is one, a damaged length made it swallow the
+            # entries that follow.
             if any(entry.comment for entry in archive.zip.infolist()):
                 raise ValueError("a damaged table of contents")
             for entry in archive.zip.infolist():

@@ -22,7 +22,10 @@ ROWS_PER_GROUP = 1 << 18
 
 
 class ArrayWriter:
-    """An .npy file that is written row by row; its header is written again at the end, with the number of rows."""
+    """An .npy file that is written row by row.
+
+    The header is written again at the end, with the number of rows.
+    """
 
     def __init__(self, path: Path, dtype: DTypeLike, width: int | None = None) -> None:
         self.dtype = np.dtype(dtype)
@@ -59,9 +62,10 @@ class ArrayWriter:
 
 
 class FeatureWriter(ExitStack):
-    """The files of the features ``[N, F]`` of a graph folder, in half precision where that is asked for.
+    """The files of the features ``[N, F]`` of a graph folder.
 
-    Features are stored sparse where the first rows are `mostly_zero`. Without rows there is no file.
+    Features are stored sparse where the first rows are `mostly_zero`. Without rows there is no
+    file.
 
     Args:
         folder: the graph folder.

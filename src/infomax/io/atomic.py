@@ -1,4 +1,4 @@
-"""Write files so that they appear whole or not at all, and let only one process at a time write a place."""
+"""Write files that appear whole or not at all, and let one process at a time write a folder."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ _FILE = "a place where a file can be written"
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Yield a temporary path beside ``path``; it replaces ``path`` when the block succeeds and is removed otherwise.
+    """Yield a temporary path, which replaces ``path`` when the block succeeds.
 
-    The block should only write: an OSError inside it is reported as a place that cannot be written.
+    Otherwise it is removed. The block should only write: an OSError inside it is reported as a
+    place that cannot be written.
     """
     with writable(path, _FILE):
         temporary = _create(path)
@@ -62,7 +63,10 @@ def refuse_existing(path: Path) -> None:
 
 
 def remove_leftovers(path: Path) -> None:
-    """Remove the temporary files for ``path`` that a killed process has left; the caller holds a lock on it."""
+    """Remove the temporary files for ``path`` that a killed process has left.
+
+    The caller holds a lock on the path.
+    """
     pattern = f".{glob.escape(path.stem)}-tmp-*{path.suffix}"
     for temporary in path.parent.glob(pattern):
         temporary.unlink(missing_ok=True)
@@ -72,7 +76,8 @@ def _create(path: Path) -> Path:
     """Create an empty temporary file beside ``path``."""
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, "a folder of that name")
-    # Random, so that two writers of one path do not share a file; hidden, so that no pattern such as *.csv matches it.
+    # Random, so that two writers of one path do not share a file; hidden, so that no pattern such
+    # as *.csv matches it.
     temporary = path.absolute().with_name(f".{path.stem}-tmp-{secrets.token_hex(4)}{path.suffix}")
     temporary.touch(exist_ok=False)
     return temporary
@@ -80,7 +85,7 @@ def _create(path: Path) -> Path:
 
 @contextmanager
 def writable(path: Path, expected: str) -> Iterator[None]:
-    """Turn an OSError in this context into an InputError: ``path`` is not the ``expected`` place."""
+    """Turn an OSError in this context into an InputError: ``path`` is not what is expected."""
     try:
         yield
     except OSError as error:
@@ -96,8 +101,8 @@ def writable(path: Path, expected: str) -> Iterator[None]:
 def locked(lock_path: Path, folder: Path) -> Iterator[None]:
     """Hold a lock file until the block ends, so that nobody else writes into a folder.
 
-    The operating system releases the lock when its process ends, however it ends: a killed process leaves nothing that
-    would keep the next one out. Where another process holds it, refuse.
+    The operating system releases the lock when its process ends, however it ends: a killed process
+    leaves nothing that would keep the next one out. A lock that another process holds is refused.
     """
     from filelock import FileLock, Timeout
 
@@ -115,7 +120,8 @@ def locked(lock_path: Path, folder: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        # Removed while it is held, so that it is never the file of another process. Windows removes it on release.
+        # Removed while it is held, so that it is never the file of another process. Windows removes
+        # it on release.
         with suppress(OSError):
             lock_path.unlink(missing_ok=True)
         lock.release()

@@ -1,4 +1,7 @@
-"""What has changed between a graph and a later one, by the ids of their nodes, and which vectors that reaches."""
+"""The changes between a graph and a later one, and which vectors they reach.
+
+Nodes are matched by their ids.
+"""
 
 from __future__ import annotations
 
@@ -23,13 +26,15 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Changes:
-    """The differences of a later graph from an earlier one; N counts the nodes of the type that they are seen from.
+    """The differences of a later graph from an earlier one.
+
+    N counts the nodes of the type that the later graph is seen from.
 
     Shapes:
         before: ``[N]``, the row of each node in the earlier graph; -1 for a new node
         features: by type, ``[N]``, whether a node's features, or its time, are new or other ones
-        senders: by the step in which nodes of a type receive, ``[N]``, whether a node receives from others than before,
-            or by other weights
+        senders: by the step in which nodes of a type receive, ``[N]``, whether a node receives from
+            others than before, or by other weights
     """
 
     node_type: str
@@ -43,7 +48,10 @@ class Changes:
 
     @classmethod
     def of(cls, earlier: Record, later: Record) -> Changes:
-        """Compare two graphs, whose edges are read into memory; features are read some rows at a time."""
+        """Compare two graphs.
+
+        Their edges are read into memory; features are read some rows at a time.
+        """
         for record in (earlier, later):
             if record.groups is not None:
                 raise InputError("update", "one graph", "several", "Embed the new one whole.")
@@ -95,13 +103,14 @@ class Changes:
         new = int((self.before < 0).sum())
         changed = int((self.features[self.node_type] & (self.before >= 0)).sum())
         return (
-            f"{format_count(new, 'new node')}, {self.gone:,} gone; {format_count(self.edges, 'edge')} came, went or changed; "
+            f"{format_count(new, 'new node')}, {self.gone:,} gone; "
+            f"{format_count(self.edges, 'edge')} came, went or changed; "
             f"{format_count(changed, 'node')} with other features"
         )
 
 
 def rows_before(earlier: NDArray[Any], later: NDArray[Any]) -> NDArray[np.int64]:
-    """The row of each later id ``[N]`` among earlier ones, by their text; -1 where it is none of them."""
+    """The row of each later id ``[N]`` among earlier ids, by its text; -1 for a new id."""
     import pyarrow as pa
     from pyarrow import compute
 
@@ -146,18 +155,26 @@ def _changed_edges(
     sources: NDArray[np.int64],
     targets: NDArray[np.int64],
 ) -> tuple[Mask, Mask, int]:
-    """Which rows ``[S]`` and columns ``[T]`` of a later matrix have other entries, and how many differ.
+    """Which rows ``[S]`` and columns ``[T]`` of a later matrix have other entries.
 
-    ``sources [S]`` and ``targets [T]`` are the rows and columns in the earlier matrix, -1 for new ones.
+    Args:
+        old: the earlier matrix.
+        new: the later matrix ``[S, T]``.
+        sources: ``[S]``, the row of each source in the earlier matrix; -1 for a new one.
+        targets: ``[T]``, the column of each target in the earlier matrix; -1 for a new one.
+
+    Returns:
+        Whether each row and each column changed; and how many entries differ.
     """
-    # The last row and the last column, which are empty, stand for new ones: they have the number -1.
+    # An empty last row and an empty last column stand for new ones, which have the number -1.
     widened = old.copy()
     widened.resize(old.shape[0] + 1, old.shape[1] + 1)
     moved = widened[sources][:, targets]
     moved.sort_indices()
     differences = moved != new
 
-    # A row changed if it is new, if it lost entries to rows that are gone, or if its entries differ.
+    # A row changed if it is new, if it lost entries to rows that are gone, or if its entries
+    # differ.
     lost_by_row = np.diff(widened.indptr)[sources] != np.diff(moved.indptr)
     sources_changed = (sources < 0) | lost_by_row | (np.diff(differences.indptr) > 0)
 
@@ -173,7 +190,10 @@ def _column_counts(matrix: sparse.csr_array) -> NDArray[np.int64]:
 
 
 def _changed_features(earlier: Nodes, later: Nodes, before: NDArray[np.int64]) -> Mask:
-    """Which later nodes have other features, or another time; ``before`` has their rows in the earlier graph."""
+    """Which later nodes have other features, or another time.
+
+    ``before`` has their rows in the earlier graph, -1 for new nodes.
+    """
     is_changed = before < 0
     rows_per_block = max(1, BLOCK_BYTES // (4 * later.num_features))
     for first in range(0, len(before), rows_per_block):

@@ -1,4 +1,7 @@
-"""A graph with new nodes and edges: what is known stays where it is, in memory or on disk, and is not copied."""
+"""A graph with new nodes and edges.
+
+Known nodes and edges stay where they are, in memory or on disk, and are not copied.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,7 @@ Rows = NDArray[np.int64]
 
 
 class NewNodes(NamedTuple):
-    """M new nodes of a type; without features they get positions or degrees, as the known ones have."""
+    """M new nodes of a type; without features they get positions or degrees, as known nodes do."""
 
     ids: Sequence[Any]
     features: Features | None = None
@@ -39,15 +42,21 @@ class NewNodes(NamedTuple):
 
 
 class NewEdges(NamedTuple):
-    """Edges of a relation: a clean matrix ``[S + s, T + t]``, whose last rows and columns are those of new nodes."""
+    """Edges of a relation: a clean matrix ``[S + s, T + t]``.
+
+    The last s rows and t columns are those of new nodes.
+    """
 
     matrix: sparse.coo_array
     binary: bool = False
-    """Whether an edge that is known already counts as 1, not by the sum of both weights."""
+    """Whether an edge that is known already counts as 1, rather than by the sum of both weights."""
 
 
 def grow(known: Record, new: Mapping[str, NewNodes], edges: Mapping[Ends, NewEdges]) -> Record:
-    """The known graph with nodes by type and edges by relation appended; it has no labels and no splits."""
+    """The known graph with new nodes by type and new edges by relation.
+
+    It has no labels and no splits.
+    """
     sizes = {}
     for node_type, nodes in known.nodes.items():
         num_new = len(new[node_type].ids) if node_type in new else 0
@@ -92,8 +101,12 @@ def grow(known: Record, new: Mapping[str, NewNodes], edges: Mapping[Ends, NewEdg
 
 
 def degrees(relations: Sequence[Relation], node_type: str, rows: Rows) -> Rows:
-    """The number of edges at some nodes ``[n]``; among several types a neighbour counts once, by however many edges."""
-    # By group, the positions among `rows` and the neighbours. Neighbours of one group are told apart by their rows.
+    """The number of edges at some nodes ``[n]``.
+
+    Among several types a neighbour counts once, by however many edges.
+    """
+    # By group, the positions among `rows` and the neighbours. Neighbours of one group are told
+    # apart by their rows.
     ends_by_group: dict[str, list[tuple[Rows, Rows]]] = {}
     for step in steps(relations, node_type):
         positions, senders, _ = step.received(rows)
@@ -116,7 +129,8 @@ def degrees(relations: Sequence[Relation], node_type: str, rows: Rows) -> Rows:
 def standing(known: Record, rows: Rows) -> NDArray[np.float32]:
     """Where some nodes of the type that a graph is seen from stand ``[n, POSITION_WIDTH]``.
 
-    It is their positions; nodes with features of their own have none, and stand between those of their neighbours.
+    Nodes whose features are positions stand there. Other nodes stand at the mean of the positions
+    of their neighbours.
     """
     if structural_features_named(known.feature_names) == "positions":
         return np.asarray(known.table[rows])
@@ -141,7 +155,7 @@ def _appended(known: Nodes, new: NewNodes | None, table: FeatureTable) -> Nodes:
     """The nodes of a type with its new ones, if any."""
     if new is None:
         return dataclasses.replace(known, table=table, labels={}, splits={})
-    is_text = known.ids.dtype == object or any(isinstance(one_id, str) for one_id in new.ids[:1])
+    is_text = known.ids.dtype == object or any(isinstance(node_id, str) for node_id in new.ids[:1])
     if is_text:
         new_ids = np.array(list(map(str, new.ids)), dtype=object)
     else:

@@ -1,4 +1,4 @@
-"""Nodes: those of one type, with their features, labels and splits."""
+"""The nodes of one type, with their features, labels and splits."""
 
 from __future__ import annotations
 
@@ -27,14 +27,18 @@ class Nodes:
         table: ``[N, F]`` float32, dense or sparse.
         ids: ``[N]``, int64 or str objects, unique, in input order.
         feature_names: F names.
-        labels: name -> ``[N]`` str objects ("" = unknown; None and NaN become that) or integers (-1 = unknown; NaN
-            among whole numbers becomes that), or ``[N, C]`` 0/1 of uint8.
-        splits: name ("train", "validation", "test") -> ``[N]`` bool. Where there is one named "seen", training sees
-            those nodes and the edges among them, and nothing else.
-        groups: ``[N]`` integers, the graph of each node where there are several; no edge joins two. None: one graph.
-        node_names: ``[N]`` str objects to show beside the ids ("" = none). None: nodes have only ids.
-        encoding: how its features were made of the columns of a table; None: they were numbers, and are as they were.
-        times: ``[N]`` int64, since when each row is there, see `infomax.arrays.times`. None: rows have no times.
+        labels: name -> ``[N]`` str objects ("" for unknown), ``[N]`` integers (-1 for unknown), or
+            ``[N, C]`` 0/1 of uint8. Missing values become unknown.
+        splits: name ("train", "validation", "test") -> ``[N]`` bool. Where there is one named
+            "seen", training sees those nodes and the edges among them, and nothing else.
+        groups: ``[N]`` integers, the graph of each node where there are several; no edge joins two
+            groups. None: one graph.
+        node_names: ``[N]`` str objects to show beside the ids ("" for none). None: nodes have only
+            ids.
+        encoding: how the features were made of the columns of a table. None: they are the numbers
+            that were given.
+        times: ``[N]`` int64, since when each row is there, see `infomax.arrays.times`. None: rows
+            have no times.
     """
 
     table: FeatureTable
@@ -62,33 +66,36 @@ class Nodes:
         encoding: Encoding | None = None,
         times: ArrayLike | None = None,
     ) -> Nodes:
-        """N checked nodes, for the arguments see `Record.from_scipy`; features that are None are to be made."""
+        """N checked nodes; features that are None are to be made of the edges.
+
+        `Graph.from_scipy` explains the arguments.
+        """
         if n == 0:
             raise InputError("graph", "at least one node", "none")
         if features is None and feature_names is not None:
             raise InputError("feature_names", "features that have these names", "none")
-        values = (
-            np.empty((n, 0), np.float32) if features is None else checks.check_features(features, n)
-        )
+        if features is None:
+            values: Any = np.empty((n, 0), np.float32)
+        else:
+            values = checks.check_features(features, n)
+        width = values.shape[1]
         if feature_names is None:
-            feature_names = [f"x{column}" for column in range(values.shape[1])]
-        if len(feature_names) != values.shape[1]:
-            raise InputError(
-                "feature_names", format_count(values.shape[1], "name"), str(len(feature_names))
-            )
+            feature_names = [f"x{column}" for column in range(width)]
+        if len(feature_names) != width:
+            expected = format_count(width, "name")
+            raise InputError("feature_names", expected, str(len(feature_names)))
         if encoding is not None and encoding.feature_names != list(feature_names):
-            raise InputError(
-                "encoding", "the features of the graph", f"{len(encoding.feature_names)} others"
-            )
+            found = f"{len(encoding.feature_names)} others"
+            raise InputError("encoding", "the features of the graph", found)
+        if groups is not None:
+            groups = checks.check_column("groups", groups, n, "biu", "integers", np.int64)
         return cls(
             table=FeatureTable(values),
             ids=np.arange(n) if ids is None else checks.check_ids(ids, n),
             feature_names=tuple(map(str, feature_names)),
             labels=checks.check_columns("labels", labels, n, checks.check_labels),
             splits=checks.check_columns("splits", splits, n, checks.check_mask),
-            groups=None
-            if groups is None
-            else checks.check_column("groups", groups, n, "biu", "integers", np.int64),
+            groups=groups,
             node_names=None if node_names is None else checks.check_names(node_names, n),
             encoding=encoding,
             times=None if times is None else check_times(times, n),
@@ -106,14 +113,14 @@ class Nodes:
 
     def part(self, rows: NDArray[np.int64]) -> Nodes:
         """Some of the nodes, by their rows, in memory."""
-        return self._taken(FeatureTable(self.table[rows]), rows)
+        return self._with_rows(FeatureTable(self.table[rows]), rows)
 
     def loaded(self) -> Nodes:
         """The same nodes with all of their arrays in memory."""
-        return self._taken(self.table.loaded(), slice(None))
+        return self._with_rows(self.table.loaded(), slice(None))
 
-    def _taken(self, table: FeatureTable, rows: Any) -> Nodes:
-        """The nodes of some rows, which have these features."""
+    def _with_rows(self, table: FeatureTable, rows: Any) -> Nodes:
+        """The nodes of some rows, whose features are a table."""
         return dataclasses.replace(
             self,
             table=table,
@@ -127,9 +134,8 @@ class Nodes:
 
     def scaler(self, scale: Scale) -> Scaler:
         """The scaler of the features, fitted to the nodes that training may see."""
-        encoded = self.encoding is not None and not self.encoding.raw
-        if scale == "auto" and (
-            encoded or structural_features_named(self.feature_names) == "positions"
-        ):
+        is_encoded = self.encoding is not None and not self.encoding.raw
+        are_positions = structural_features_named(self.feature_names) == "positions"
+        if scale == "auto" and (is_encoded or are_positions):
             scale = "none"
         return self.table.fit_scaler(scale, self.splits.get("seen"))

@@ -1,8 +1,8 @@
 """A graph in one ``.npz`` file of plain arrays.
 
 Nothing is pickled, and such a file is simple enough to write by hand with `numpy.savez`.
-``docs/reference/formats.md`` lists the keys. A graph of several types has the keys of nodes for each
-type, as in ``nodes/paper/ids``, and those of edges for each relation, as in
+``docs/reference/formats.md`` lists the keys. A graph of several types has the keys of nodes for
+each type, as in ``nodes/paper/ids``, and those of edges for each relation, as in
 ``edges/paper.writes.author/edges``.
 
 A text column KEY is a numpy array of strings. NumPy stores every string as wide as the longest, so

@@ -1,8 +1,9 @@
-"""Folders of parts: parquet files of ids and vectors, ``part-00000.parquet`` and so on, and ``_parts.json``.
+"""Folders of parts: parquet files of ids and vectors, ``part-00000.parquet`` and so on.
 
-The footer of a part says of which run its vectors are (a hash of all that they depend on) and of which nodes;
-``_parts.json`` says what the vectors depend on. So parts of two runs are never mixed, and a part that is missing is
-known to be. A part appears whole or not at all, and its pages have checksums, which are compared when they are read.
+The footer of a part says of which run its vectors are (a hash of all that they depend on) and of
+which nodes; a file ``_parts.json`` says what the vectors depend on. So parts of two runs are never
+mixed, and a missing part is noticed. A part appears whole or not at all, and its pages have
+checksums, which are compared when they are read.
 """
 
 from __future__ import annotations
@@ -59,9 +60,9 @@ def has_parts(path: Path) -> bool:
 
 
 def parquet_files(path: Path) -> list[Path]:
-    """The files of a folder of parts, or one such file, all with columns of one kind.
+    """The files of a folder of parts, or one such file, all with columns of the same types.
 
-    Of parts that ``infomax embed`` wrote none may lack, or be of other vectors.
+    Of parts that ``infomax embed`` wrote none may be missing, or be of other vectors.
     """
     paths = sorted(path.glob(PARTS)) if path.is_dir() else [path]
     if (path / ABOUT).is_file():
@@ -87,9 +88,12 @@ def parquet_files(path: Path) -> list[Path]:
 
 def refuse_other_parts(folder: Path, described: dict[str, Any], names: Collection[str]) -> None:
     """Refuse a folder of other vectors, or with parts of other names."""
-    known = _read_about(folder) if (folder / ABOUT).exists() else described
-    if known != described:
-        differences = [name for name in described if known.get(name) != described[name]]
+    if not (folder / ABOUT).exists():
+        stored = described
+    else:
+        stored = _read_about(folder)
+    if stored != described:
+        differences = [name for name in described if stored.get(name) != described[name]]
         expected = "a new folder, or parts of the same vectors"
         remedy = "Remove the folder, or choose another."
         raise InputError(str(folder), expected, f"others (by {', '.join(differences)})", remedy)
@@ -98,14 +102,19 @@ def refuse_other_parts(folder: Path, described: dict[str, Any], names: Collectio
             raise _other(path)
 
 
-def damage(path: Path, expected: Note, *, whole: bool = False) -> str:
-    """What is wrong with a part, "" for nothing; raise InputError for a file that is not of these vectors.
+def damage(path: Path, expected: Note, *, reads_all_pages: bool = False) -> str:
+    """What is wrong with a part, as a message; "" for nothing.
 
-    With ``whole`` all its pages are read, else only its footer.
+    A file that is not of these vectors raises InputError.
+
+    Args:
+        path: the file.
+        expected: what its footer should say.
+        reads_all_pages: read all pages, which compares their checksums; else only the footer.
     """
     try:
         (note,) = _read_notes([path])
-        if whole:
+        if reads_all_pages:
             with parquet.opened(path) as file:
                 for _ in file.iter_batches():
                     pass
@@ -129,13 +138,16 @@ def check_columns(schema: Any, path: Path) -> tuple[Any, Any]:
 
 
 def stored_model_hash(file: Any) -> str:
-    """The hash of the model that made the vectors, as the footer of a parquet file tells; "" where it does not."""
+    """The hash of the model that made the vectors, by the footer of a parquet file; or ""."""
     content: bytes = (file.metadata.metadata or {}).get(MODEL_KEY, b"")
     return content.decode("ascii", "replace")
 
 
 def stored_part_columns(file: Any) -> dict[str, list[str]]:
-    """The names of the columns of each part of vectors, as the footer of a parquet file tells; none: it does not."""
+    """The names of the columns of each part of vectors, by the footer of a parquet file.
+
+    It is empty where the footer does not say.
+    """
     try:
         parts = json.loads((file.metadata.metadata or {}).get(PARTS_KEY, b"{}"))
         return {str(name): [str(column) for column in columns] for name, columns in parts.items()}
@@ -144,7 +156,10 @@ def stored_part_columns(file: Any) -> dict[str, list[str]]:
 
 
 def _read_notes(paths: list[Path]) -> list[Note | None]:
-    """What the footers of parquet files say, all with ids and vectors of one type; None: written by others."""
+    """What the footers of parquet files say; None for a file that other programs wrote.
+
+    All files must have ids and vectors of the same types, and vectors of the same model.
+    """
     notes: list[Note | None] = []
     first_types: tuple[Any, Any] | None = None
     first_model: str | None = None

@@ -1,4 +1,7 @@
-"""Questions: a table of ids and times, each of which asks what was known of a row then; and the answers."""
+"""Questions and their answers.
+
+A question is an id and a time: what was known of a row at that time? Questions are a table.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +64,10 @@ class Answers:
         return _from_arrow(self.with_columns(), library)
 
     def save(self, path: str | Path) -> None:
-        """Write the questions with their vectors: .parquet (a column ``vector``), .csv or .tsv (columns by name)."""
+        """Write the questions with their vectors.
+
+        In .parquet they are one column ``vector``, in .csv and .tsv a column by each name.
+        """
         save_answers(Path(path), iter([self]))
 
     def with_vectors(self) -> Any:
@@ -90,7 +96,11 @@ def _free_names(names: Sequence[str], taken: Sequence[str]) -> list[str]:
 
 
 def save_answers(out: Path, blocks: Iterator[Answers]) -> str:
-    """Write answers, some of them at a time; the file appears whole or not at all. Says how many there were."""
+    """Write answers, some of them at a time; the file appears whole or not at all.
+
+    Returns:
+        How many there were, as a message.
+    """
     check_answers(out)
     first = next(blocks)
     suffix = out.suffix.lower()
@@ -123,12 +133,13 @@ def check_answers(path: Path) -> None:
 def read_questions(
     questions: Any, graph: Record, id: str | None = None, time: str | None = None
 ) -> tuple[Any, NDArray[np.int64], NDArray[np.int64]]:
-    """The table of questions, of pyarrow, and for each the row ``[Q]`` that it is about and its time ``[Q]``.
+    """The table of questions, of pyarrow; the rows ``[Q]`` asked about; and the times ``[Q]``.
 
     Args:
         questions: a file, or a frame of pandas, polars or pyarrow.
-        graph: its rows, of the type that it is seen from, are asked for.
-        id: the column of ids. None: that called as the primary key, after the type or ``id``, else the first.
+        graph: the graph whose rows, of the type that it is seen from, are asked about.
+        id: the column of ids. None: the column that is called as the primary key or the type is,
+            or ``id``, else the first.
         time: the column of times. None: one of `TIMES`.
     """
     source = opened(questions)
@@ -150,10 +161,10 @@ def read_questions(
 
 
 def _time_column(source: Source, time: str | None) -> str:
-    """The column of times: as named, else one that is called as times are."""
+    """The column of times: the one that is named, else one that is called as times are."""
     names = source.names
-    usual = [name for word in TIMES for name in names if name.lower() == word]
-    time_column = time or next(iter(usual), None)
+    usual_columns = [name for usual_name in TIMES for name in names if name.lower() == usual_name]
+    time_column = time or next(iter(usual_columns), None)
     if time_column is None or time_column not in names:
         expected = f"a column of times, called {' or '.join(TIMES)}"
         if time:
@@ -164,10 +175,15 @@ def _time_column(source: Source, time: str | None) -> str:
 
 
 def _column_of_ids(names: Sequence[str], graph: Record) -> str:
-    """The column of ids, where it is not named: called as the primary key or the type, or id, else the first."""
-    called = id_column(names, graph.node_type, graph.schema)
-    usual = [name for name in names if name.lower() == "id"]
-    return called or next(iter([*usual, *names]), "")
+    """The column of ids, where none is named.
+
+    It is called as the primary key or the type is, or ``id``; else it is the first.
+    """
+    column_of_type = id_column(names, graph.node_type, graph.schema)
+    if column_of_type:
+        return column_of_type
+    usual_columns = [name for name in names if name.lower() == "id"]
+    return next(iter([*usual_columns, *names]), "")
 
 
 def opened(questions: Any) -> Source:
@@ -178,15 +194,16 @@ def opened(questions: Any) -> Source:
 
 
 def id_column(names: Sequence[str], node_type: str, schema: Schema | None) -> str:
-    """The column that has ids of a type: called as its primary key is, or after the type; "" for none."""
+    """The column that is called as the primary key of a type is, or as the type; "" for none."""
     key = primary_key(schema, node_type)
-    called = (
-        {spelling for word in singulars(node_type) for spelling in spellings(word)}
-        if node_type
-        else set()
-    )
-    own = key if key in names and key.lower() != "id" else ""
-    return own or next((name for name in names if plain(name) in called), "")
+    if key in names and key.lower() != "id":
+        return key
+    if not node_type:
+        return ""
+    type_spellings = {
+        spelling for singular in singulars(node_type) for spelling in spellings(singular)
+    }
+    return next((name for name in names if plain(name) in type_spellings), "")
 
 
 def _refuse_unknown_ids(
@@ -220,7 +237,10 @@ def _refuse_times(
     rows: NDArray[np.int64],
     times: NDArray[np.int64],
 ) -> None:
-    """Refuse a question without a time, and one about a row that came later; at its very time a row is there."""
+    """Refuse a question without a time, and one about a row that came later.
+
+    At its very time a row is there.
+    """
     is_without = times == UNKNOWN
     if is_without.any():
         location = source.location(int(numbers[np.argmax(is_without)]), column)
@@ -233,8 +253,8 @@ def _refuse_times(
         first = int(np.argmax(is_early))
         node_type = graph.node_type or "node"
         expected = f"a time when the {node_type} was there"
-        asked = format_time(int(times[first]))
-        found = f"{asked}; this {node_type} is there since {format_time(int(since[first]))}"
+        question_time = format_time(int(times[first]))
+        found = f"{question_time}; this {node_type} is there since {format_time(int(since[first]))}"
         raise InputError(source.location(int(numbers[first]), column), expected, found)
 
 
@@ -263,7 +283,10 @@ def _text_columns(path: Path) -> Any:
 
 
 def _typed(table: Any) -> Any:
-    """Columns of text as numbers and dates, where these are written in the same way again: 007 stays text."""
+    """Columns of text as numbers and dates, if they are written the same way again.
+
+    So 007 stays text.
+    """
     import pyarrow as pa
 
     types = (pa.int64(), pa.float64(), pa.date32(), pa.timestamp("s"))
@@ -272,12 +295,12 @@ def _typed(table: Any) -> Any:
         typed_cells = cells
         for arrow_type in types:
             try:
-                again = cells.cast(arrow_type)
-                is_same = again.cast(pa.large_string()).equals(cells)
+                cast_cells = cells.cast(arrow_type)
+                is_same = cast_cells.cast(pa.large_string()).equals(cells)
             except pa.ArrowInvalid:
                 continue
             if is_same and cells.null_count < len(cells):
-                typed_cells = again
+                typed_cells = cast_cells
                 break
         columns.append(typed_cells)
     return pa.table(columns, table.column_names)

@@ -1,4 +1,4 @@
-"""Columns of a result, such as ids and clusters, in a table that others read: csv, tsv, parquet or JSON."""
+"""Columns of a result, such as ids and clusters, as a table: csv, tsv, parquet or JSON."""
 
 from __future__ import annotations
 
@@ -28,16 +28,17 @@ def check_result(path: Path | None) -> Path | None:
 
 def write_result(path: Path, blocks: Blocks) -> None:
     """Write a file in the format of its extension, which appears whole or not at all."""
-    kind = path.suffix.lower()
-    rows = blocks if kind == ".parquet" else map(_short, blocks)
+    suffix = path.suffix.lower()
+    if suffix != ".parquet":
+        blocks = map(_with_six_digits, blocks)
     with replacing(path) as temporary:
-        if kind == ".json":
-            _write_json(temporary, rows)
+        if suffix == ".json":
+            _write_json(temporary, blocks)
         else:
-            text.write_tables(temporary, kind, map(_table, rows))
+            text.write_tables(temporary, suffix, map(_arrow_table, blocks))
 
 
-def _table(block: Mapping[str, NDArray[Any]]) -> Any:
+def _arrow_table(block: Mapping[str, NDArray[Any]]) -> Any:
     import pyarrow as pa
 
     columns = {
@@ -47,21 +48,22 @@ def _table(block: Mapping[str, NDArray[Any]]) -> Any:
     return pa.table(columns)
 
 
-def _short(block: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    """The columns with numbers of six digits: more of a float32 would mean nothing."""
-    short = {
+def _with_six_digits(block: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """The columns with numbers of six digits: more digits of a float32 would mean nothing."""
+    rounded_columns = {
         name: np.round(cells.astype(np.float64), 6)
         for name, cells in block.items()
         if cells.dtype == np.float32
     }
-    return {**block, **short}
+    return {**block, **rounded_columns}
 
 
 def _write_json(path: Path, blocks: Blocks) -> None:
     with path.open("w", encoding="utf-8") as file:
-        before = "[\n"
+        separator = "[\n"
         for block in blocks:
-            for cells in zip(*(cells.tolist() for cells in block.values()), strict=True):
-                file.write(before + to_json(dict(zip(block, cells, strict=True))))
-                before = ",\n"
+            columns = [cells.tolist() for cells in block.values()]
+            for row in zip(*columns, strict=True):
+                file.write(separator + to_json(dict(zip(block, row, strict=True))))
+                separator = ",\n"
         file.write("\n]\n")

@@ -1,4 +1,4 @@
-"""Ids and their vectors in files: parquet, npy, npz, csv, tsv and kv (the text format of word2vec)."""
+"""Ids and their vectors in files: parquet, npy, npz, csv, tsv and kv (word2vec's text format)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import starmap
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,6 +48,25 @@ Vectors: TypeAlias = NDArray[np.float32]
 COLUMNS = Columns(known_table=TableSchema(name=Use(("name",))), learns=False)
 """How a table of vectors is read: a column "name" holds the names of nodes."""
 
+
+class VectorTable(NamedTuple):
+    """The content of a file of vectors.
+
+    Shapes:
+        ids: ``[N]``
+        vectors: ``[N, d]``
+        node_names: ``[N]``, or None
+    """
+
+    ids: NDArray[Any]
+    vectors: Vectors
+    node_names: NDArray[Any] | None
+    model_hash: str
+    """The hash of the model that made the vectors; "" where the file does not say."""
+    part_columns: dict[str, list[str]]
+    """The names of the columns of each part; none where the file does not say."""
+
+
 EXTENSIONS = (".parquet", ".npy", ".npz", ".csv", ".tsv", ".kv")
 TEXT = (".csv", ".tsv", ".kv")
 """Extensions of formats that hold numbers as text."""
@@ -73,9 +92,16 @@ def write_vectors(
 ) -> None:
     """Write ids and names ``[N]`` and vectors ``[N, d]`` in the format of the path's extension.
 
-    An npy holds no ids, and a kv no names. In csv, tsv and kv, numbers have the fewest digits that read back as the
-    same float32; their rows are told as progress. Only parquet holds the hash of the model and the names of the parts
-    of vectors.
+    In csv, tsv and kv, numbers have the fewest digits that read back as the same float32.
+
+    Args:
+        ids: not in an npy.
+        vectors: float32.
+        path: the file.
+        names: not in an npy or a kv.
+        model: the hash of the model that made the vectors; only in parquet.
+        progress: is told the rows that a csv, tsv or kv holds so far.
+        parts: the names of the columns of each part of the vectors; only in parquet.
     """
     check_extension(path)
     suffix = path.suffix.lower()
@@ -86,16 +112,16 @@ def write_vectors(
             with temporary.open("wb") as file:
                 np.save(file, vectors, allow_pickle=False)
         elif suffix == ".npz":
-            write_arrays(temporary, {"vectors": vectors, **_fixed(path, ids, names)})
+            write_arrays(temporary, {"vectors": vectors, **_npz_columns(path, ids, names)})
         elif suffix == ".kv":
             _write_kv(ids, vectors, path, temporary, progress)
         else:
-            firsts = range(0, len(ids), ROWS_PER_BLOCK)
+            first_rows = range(0, len(ids), ROWS_PER_BLOCK)
             tables = (
                 flat_table(ids, vectors, names, slice(first, first + ROWS_PER_BLOCK))
-                for first in firsts
+                for first in first_rows
             )
-            followed_tables = followed(tables, progress, "blocks of nodes", len(firsts), 1)
+            followed_tables = followed(tables, progress, "blocks of nodes", len(first_rows), 1)
             text.write_tables(temporary, suffix, followed_tables)
 
 
@@ -105,13 +131,11 @@ def check_extension(path: Path) -> None:
         raise other_extension(path, EXTENSIONS)
 
 
-def read_vectors(
-    path: Path,
-) -> tuple[NDArray[Any], Vectors, NDArray[Any] | None, str, dict[str, list[str]]]:
-    """Read a file, or a folder of parquet parts: what `write_vectors` takes, without its path.
+def read_vectors(path: Path) -> VectorTable:
+    """Read a file that `write_vectors` wrote, or a folder of parquet parts.
 
-    An npy has no ids: row numbers are used. In csv, tsv and kv ids have no type: they are integers if all are written
-    as integers. Only parquet tells the model and the parts.
+    An npy has no ids: row numbers are used. In csv, tsv and kv ids have no type: they are integers
+    if all are written as integers.
     """
     if has_parts(path):
         return _read_parquet(path)
@@ -125,7 +149,7 @@ def read_vectors(
         raise InputError(str(path), "numbers of shape [N, d]", found)
     vectors = finite(path, vectors, copy=None)
     with within(path):
-        return check_ids(ids, len(vectors)), vectors, names, "", {}
+        return VectorTable(check_ids(ids, len(vectors)), vectors, names, "", {})
 
 
 def write_blocks(
@@ -135,10 +159,16 @@ def write_blocks(
     model: str = "",
     parts: Mapping[str, Sequence[str]] | None = None,
 ) -> None:
-    """Write a parquet file block by block: ``id`` (int64 or string), ``name`` if any, ``vector`` (fixed-size list).
+    """Write a parquet file block by block.
 
-    Blocks, at least one, are ids ``[n]``, vectors ``[n, d]`` and names ``[n]`` or None. The footer has the metadata,
-    the hash of the model that made the vectors, and the names of the columns of each of their parts.
+    Its columns are ``id`` (int64 or string), ``name`` if any, and ``vector`` (fixed-size list).
+
+    Args:
+        path: the file.
+        blocks: at least one, of ids ``[n]``, vectors ``[n, d]`` and names ``[n]`` or None.
+        metadata: what the footer has besides the following.
+        model: the hash of the model that made the vectors.
+        parts: the names of the columns of each part of the vectors.
     """
     import pyarrow
 
@@ -157,10 +187,8 @@ def write_blocks(
     parquet.write_tables(path, starmap(table, blocks), footer, **_PLAIN)
 
 
-def _read_parquet(
-    path: Path,
-) -> tuple[NDArray[Any], Vectors, NDArray[Any] | None, str, dict[str, list[str]]]:
-    """As `read_vectors`, of a file or a folder of parts."""
+def _read_parquet(path: Path) -> VectorTable:
+    """The vectors of a parquet file or of a folder of parts."""
     files = parquet_files(path)
     with readable(path), np.errstate(over="ignore"):
         ids = stored_ids(*files)
@@ -168,14 +196,14 @@ def _read_parquet(
         names = StoredRows(*files, column="name")[:] if "name" in ids.names else None
         vectors = np.empty(stored.shape, np.float32)
         first = 0
-        # At once it would take three times the memory.
+        # Block by block, since reading all at once would take three times the memory.
         for rows in stored.blocks():
             vectors[first : first + len(rows)] = finite(path, rows, first, copy=None)
             first += len(rows)
         if first != len(ids):
             raise ValueError(f"{len(ids) - first} vectors fewer than ids, or null")
         with within(path), parquet.opened(files[0]) as file:
-            return (
+            return VectorTable(
                 check_ids(ids[:], len(ids)),
                 vectors,
                 names,
@@ -189,21 +217,27 @@ def _read_npy(path: Path) -> tuple[Any, NDArray[Any], None]:
     return np.arange(len(np.atleast_1d(vectors))), vectors, None
 
 
-def _fixed(path: Path, ids: NDArray[Any], names: NDArray[Any] | None) -> dict[str, NDArray[Any]]:
-    """The arrays ``ids`` and, where there are any, ``node_names``: int64, or numpy's fixed-width text."""
+def _npz_columns(
+    path: Path, ids: NDArray[Any], names: NDArray[Any] | None
+) -> dict[str, NDArray[Any]]:
+    """The arrays ``ids`` and, if there are names, ``node_names``.
+
+    Text becomes NumPy's text of a fixed width, so that nothing is pickled.
+    """
     columns = {"ids": ids}
     if names is not None:
         columns["node_names"] = names
-    fixed = {}
+    stored_columns = {}
     for name, column in columns.items():
-        fixed[name] = column.astype(str) if column.dtype == object else column
+        stored = column.astype(str) if column.dtype == object else column
         # NumPy drops NUL characters at the end of text.
-        lost_rows = np.flatnonzero(fixed[name] != column)
+        lost_rows = np.flatnonzero(stored != column)
         if len(lost_rows):
             expected = "ids that do not end in a NUL character"
             found = repr(column[lost_rows[0]])
             raise InputError(str(path), expected, found, "Save as parquet or csv.")
-    return fixed
+        stored_columns[name] = stored
+    return stored_columns
 
 
 def _read_npz(path: Path) -> tuple[Any, NDArray[Any], Any]:
@@ -232,7 +266,10 @@ def _read_table(path: Path) -> tuple[Any, NDArray[Any], Any]:
 
 
 def table_vectors(source: Source) -> tuple[Any, Vectors, Any]:
-    """The ids ``[N]``, vectors ``[N, d]`` and, if any, names ``[N]`` of a table whose other columns are numbers."""
+    """The ids ``[N]``, vectors ``[N, d]`` and names ``[N]``, if any, of a table.
+
+    All columns but those of ids and names are numbers.
+    """
     table = read_node_table(source)
     if table["features"] is None:
         raise InputError(str(source.path), "columns of numbers beside the ids", "none")
@@ -242,7 +279,10 @@ def table_vectors(source: Source) -> tuple[Any, Vectors, Any]:
 def _write_kv(
     ids: NDArray[Any], vectors: Vectors, path: Path, temporary: Path, progress: Progress
 ) -> None:
-    """word2vec's text format: a line ``N d``, then one line ``id v1 v2 ...`` per vector; ids without white space."""
+    """Write word2vec's text format: a line ``N d``, then a line ``id v1 v2 ...`` per vector.
+
+    Ids must be without white space.
+    """
     texts = [str(node_id) for node_id in ids.tolist()]
     for node_id in texts:
         if node_id.split() != [node_id]:

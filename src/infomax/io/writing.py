@@ -34,14 +34,20 @@ from infomax.io.sources import EXTENSIONS
 from infomax.progress import Progress, followed, silent
 
 NAMES = "a .npz, edges.csv,nodes.csv (or .tsv, .txt, .parquet), a folder for tables, or NAME.graph"
+"""The names that a graph can be written under, in messages."""
 CELLS_PER_BLOCK = 1 << 23
 """Features of a node table that are written at a time."""
 
 
 def write_graph(graph: Record, path: str | Path, progress: Progress = silent) -> None:
-    """Write a graph in the format that the name tells; nothing appears before it is whole.
+    """Write a graph in the format that the name says; nothing appears before it is whole.
 
-    What would be read back as another graph is refused. ``progress`` is told the nodes that text holds so far.
+    A graph that would be read back as another one is refused.
+
+    Args:
+        graph: the graph.
+        path: a file, two tables with a comma between them, or a folder.
+        progress: is told how many nodes a table holds so far.
     """
     target = Path(path)
     name = str(path)
@@ -53,7 +59,7 @@ def write_graph(graph: Record, path: str | Path, progress: Progress = silent) ->
     if name.count(",") == 1:
         first, second = (Path(part.strip()) for part in name.split(","))
         _write_tables(graph, first, second, progress)
-    elif graph.types and suffix in ("", *EXTENSIONS):
+    elif graph.has_named_types and suffix in ("", *EXTENSIONS):
         table_suffix = suffix or ".csv"
         _write_new_folder(target, lambda work: _write_typed(graph, work, table_suffix, progress))
     elif suffix == "":
@@ -80,8 +86,11 @@ def _refuse_format(graph: Record, target: Path, name: str, suffix: str) -> None:
     if graph.held_out is not None and suffix != ".npz":
         raise InputError(name, "an .npz, for a graph with edges held out", found)
     holds_types = suffix in ("", ".npz", ".graph", *EXTENSIONS) and "," not in name
-    if graph.types and not holds_types:
-        expected = "a folder for tables (also NAME.parquet), an .npz or NAME.graph, for several types of nodes"
+    if graph.has_named_types and not holds_types:
+        expected = (
+            "a folder for tables (also NAME.parquet), an .npz or NAME.graph, "
+            "for several types of nodes"
+        )
         raise InputError(name, expected, found)
 
 
@@ -89,9 +98,9 @@ def _write_in_folder(graph: Record, folder: Path, progress: Progress) -> None:
     """Write edges.csv and nodes.csv into a folder, which is made if there is none."""
     files = (folder / "edges.csv", folder / "nodes.csv")
     for stem in ("edges", "nodes", "features"):
-        for other in set(folder.glob(f"{stem}.*")) - set(files):
+        for other_table in set(folder.glob(f"{stem}.*")) - set(files):
             expected = "a folder without other tables of a graph"
-            raise InputError(str(folder), expected, other.name, "Choose another one.")
+            raise InputError(str(folder), expected, other_table.name, "Choose another one.")
     is_new = not folder.exists()
     refuse_unwritable(graph, str(folder), "text")
     make_folder(folder)
@@ -105,8 +114,10 @@ def _write_in_folder(graph: Record, folder: Path, progress: Progress) -> None:
 
 def how_to_read(graph: Record, path: str | Path) -> str:
     """The option that a file needs to be read as the same graph, or nothing."""
-    tells_directions = Path(path).suffix.lower() in (".npz", ".graph") and "," not in str(path)
-    return " --directed" if graph.directed and not tells_directions else ""
+    is_table = Path(path).suffix.lower() not in (".npz", ".graph") or "," in str(path)
+    if graph.directed and is_table:
+        return " --directed"
+    return ""
 
 
 def _write_new_folder(target: Path, write: Callable[[Path], None]) -> None:
@@ -123,18 +134,23 @@ def _write_new_folder(target: Path, write: Callable[[Path], None]) -> None:
 
 
 def _write_typed(graph: Record, folder: Path, suffix: str, progress: Progress) -> None:
-    """Write tables ``nodes/TYPE.*`` and ``edges/TYPE.RELATION.TYPE.*``; unnamed features as ``features/TYPE.npz``."""
+    """Write tables ``nodes/TYPE.*`` and ``edges/TYPE.RELATION.TYPE.*``.
+
+    Features without names become ``features/TYPE.npz`` or ``.npy``.
+    """
     (folder / "nodes").mkdir()
     (folder / "edges").mkdir()
-    for node_type, nodes in graph.by_type().items():
-        if nodes.feature_names and list(nodes.feature_names) == matrix_names(nodes.num_features):
+    for node_type, typed_graph in graph.by_type().items():
+        feature_names = list(typed_graph.feature_names)
+        if feature_names and feature_names == matrix_names(typed_graph.num_features):
             (folder / "features").mkdir(exist_ok=True)
-            _write_matrix(nodes.features, folder / "features" / node_type)
-            nodes = nodes.replace(**vars(without_features(nodes.own)))
-        refuse_unwritable(nodes, str(folder), "parquet" if suffix == ".parquet" else "text")
-        if suffix != ".parquet":
-            refuse_too_many(nodes, str(folder))
-        _write_nodes(nodes, folder / "nodes" / f"{node_type}{suffix}", suffix, progress)
+            _write_matrix(typed_graph.features, folder / "features" / node_type)
+            typed_graph = typed_graph.replace(**vars(without_features(typed_graph.own)))
+        file_type = "parquet" if suffix == ".parquet" else "text"
+        refuse_unwritable(typed_graph, str(folder), file_type)
+        if file_type == "text":
+            refuse_too_many(typed_graph, str(folder))
+        _write_nodes(typed_graph, folder / "nodes" / f"{node_type}{suffix}", suffix, progress)
     for ends, columns in relation_columns(graph).items():
         path = folder / "edges" / f"{'.'.join(ends)}{suffix}"
         text.write_tables(path, suffix, iter([arrow_edges(columns)]))
@@ -149,7 +165,7 @@ def _write_matrix(features: Any, path: Path) -> None:
 
 
 def _write_tables(graph: Record, edges: Path, nodes: Path, progress: Progress) -> None:
-    """Write an edge table and a node table; both are moved to their places only when both are whole."""
+    """Write an edge table and a node table; neither appears before both are whole."""
     suffixes = {path: text.extension(path) for path in (edges, nodes)}
     for path, suffix in suffixes.items():
         if suffix not in EXTENSIONS:
@@ -169,38 +185,43 @@ def _write_tables(graph: Record, edges: Path, nodes: Path, progress: Progress) -
 
 def _write_nodes(graph: Record, path: Path, suffix: str, progress: Progress) -> None:
     rows_per_block = max(1, CELLS_PER_BLOCK // max(1, graph.num_features))
-    count = -(-graph.num_nodes // rows_per_block)
+    num_blocks = -(-graph.num_nodes // rows_per_block)
     tables = arrow_nodes(graph, rows_per_block, flat=suffix != ".parquet")
-    text.write_tables(path, suffix, followed(tables, progress, "nodes", count, 1))
+    text.write_tables(path, suffix, followed(tables, progress, "nodes", num_blocks, 1))
 
 
 def arrow_edges(columns: dict[str, NDArray[Any]]) -> Any:
     """The edge table of these columns as a pyarrow table."""
     import pyarrow as pa
 
-    # A column of a graph without edges cannot tell its type.
+    # An empty column would not tell pyarrow its type.
     types = {"i": pa.int64(), "O": pa.string(), "f": pa.float32()}
     cells = {name: pa.array(column, types[column.dtype.kind]) for name, column in columns.items()}
     return pa.table(cells)
 
 
-def arrow_nodes(graph: Record, step: int, *, flat: bool = False) -> Iterator[Any]:
+def arrow_nodes(graph: Record, rows_per_block: int, *, flat: bool = False) -> Iterator[Any]:
     """The node table as pyarrow tables of some rows.
 
-    Features ``v[0]`` to ``v[W-1]`` are one column of lists, unless all is to be ``flat``, as text is.
+    Args:
+        graph: the graph.
+        rows_per_block: rows of each table.
+        flat: write features ``v[0]`` to ``v[W-1]`` as W columns, as text needs it, rather than as
+            one column of lists.
     """
     import pyarrow as pa
 
     names = graph.feature_names
     annotations = flat_annotations(graph) if flat else annotation_columns(graph)
-    taken = {id_name(graph), GROUPS, NAME, TIME, "", *names}
+    taken_names = {id_name(graph), GROUPS, NAME, TIME, "", *names}
     if flat:
-        taken |= {name.removesuffix("[0]") for name in names}
-    for first in range(0, graph.num_nodes, step):
-        rows = slice(first, first + step)
+        # Then no column of lists is free to be made.
+        taken_names |= {name.removesuffix("[0]") for name in names}
+    for first in range(0, graph.num_nodes, rows_per_block):
+        rows = slice(first, first + rows_per_block)
         columns = {id_name(graph): pa.array(graph.ids[rows])}
         block = dense(graph.features[rows])
-        for name, start, stop in _column_ranges(names, taken):
+        for name, start, stop in _column_ranges(names, taken_names):
             is_list = name != names[start]
             cells = block[:, start:stop] if is_list else block[:, start]
             columns[name] = parquet.arrow_column(cells)
@@ -209,15 +230,15 @@ def arrow_nodes(graph: Record, step: int, *, flat: bool = False) -> Iterator[Any
         yield pa.table(columns)
 
 
-def _column_ranges(names: Sequence[str], taken: set[str]) -> Iterator[tuple[str, int, int]]:
-    """Columns of features with their first and last position: ``v`` for the names ``v[0]`` to ``v[W-1]``.
+def _column_ranges(names: Sequence[str], taken_names: set[str]) -> Iterator[tuple[str, int, int]]:
+    """The columns of features: each name, its first feature, and the feature after its last.
 
-    A name that is taken stays as it is.
+    The features ``v[0]`` to ``v[W-1]`` are one column ``v``, unless this name is taken.
     """
     start = 0
     while start < len(names):
         list_name = names[start].removesuffix("[0]")
-        if list_name in taken:
+        if list_name in taken_names:
             list_name = names[start]
         stop = start + 1
         if list_name != names[start]:

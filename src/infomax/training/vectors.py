@@ -331,7 +331,7 @@ def _prepare_folder(
 
     def examine(name: str) -> None:
         part = out / name
-        reason = damage(part, notes[name], whole=check) if part.exists() else ""
+        reason = damage(part, notes[name], reads_all_pages=check) if part.exists() else ""
         if reason:
             warn(f"{part}: found {reason}. Its vectors are computed again.")
             part.unlink()
