@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from infomax.cli import show
 from infomax.cli.app import app
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from infomax.graphs.graph import Graph
 
 
-NAMED = 5
-"""How many features, and nodes, are named per cluster."""
-CENTRAL_OF = 1000
-"""Nodes of a cluster among which the most central ones are looked for."""
+NAMES_PER_CLUSTER = 5
+"""Features, and nodes, that are named for each cluster."""
+NODES_SEARCHED_FOR_CENTRE = 1000
+"""Nodes of a cluster, the first ones, among which the most central ones are searched."""
 BAR_WIDTH = 40
-"""Signs of a bar for a difference of 1."""
+"""Characters of a bar for a difference of 1."""
 
 
 @app.command()
@@ -35,7 +35,8 @@ def cluster(
         str,
         option(
             "auto|N",
-            "How many groups; auto: the fewest that are nearly as clear as the clearest, by silhouettes.",
+            "How many groups; auto: the fewest that are nearly as clear as the clearest, by "
+            "silhouettes.",
             "-k",
             "--groups",
         ),
@@ -48,41 +49,52 @@ def cluster(
 ) -> None:
     """Group the nodes by k-means of their vectors.
 
-    Shows the features that set each group apart and, with labels, how well the groups agree with them (NMI, ARI). Of a
-    graph folder, the groups are found on a sample of the nodes; the others join the nearest. Of several types of nodes,
-    each has groups of its own.
+    Shows the features that set each group apart and, with labels, how well the groups agree with
+    them (NMI, ARI). Of a graph folder, the groups are found on a sample of the nodes; the others
+    join the nearest. Of several types of nodes, each has groups of its own.
     """
     from infomax.io.result_files import write_result
     from infomax.training.runs import read_training_graph, types_of
 
-    clustered = {}
+    clustered_types: dict[str, ClusteredNodes] = {}
     for node_type in types_of(run) or [""]:
         if node_type:
             show.out.print(f"{node_type}:")
         graph = read_training_graph(run / node_type)
-        if groups != "auto" and not (groups.isdecimal() and 1 <= int(groups) <= graph.num_nodes):
+        is_count = groups.isdecimal() and 1 <= int(groups) <= graph.num_nodes
+        if groups != "auto" and not is_count:
             expected = f"auto, or a number from 1 to {graph.num_nodes:,}"
             raise InputError("-k, --groups", expected, groups)
         embeddings = vectors(run / node_type, graph, device)
-        clusters = _clustered(embeddings, groups, seed)
-        _show(graph, embeddings, clusters)
-        clustered[node_type] = embeddings, clusters
+        clusters = _find_clusters(embeddings, groups, seed)
+        _show_clusters(graph, embeddings, clusters)
+        clustered_types[node_type] = ClusteredNodes(embeddings, clusters)
     if out is None:
         return
 
-    write_result(out, _columns(clustered))
-    written = []
-    for node_type, (embeddings, clusters) in clustered.items():
+    write_result(out, _columns(clustered_types))
+    summaries = []
+    for node_type, (embeddings, clusters) in clustered_types.items():
         of_type = f" of {node_type}" if node_type else ""
         nodes = format_count(len(embeddings), "node")
-        written.append(f"{nodes}{of_type}, {clusters.max() + 1} clusters")
-    show.wrote(f"{out} ({'; '.join(written)})")
+        summaries.append(f"{nodes}{of_type}, {clusters.max() + 1} clusters")
+    show.wrote(f"{out} ({'; '.join(summaries)})")
 
 
-def _clustered(
+class ClusteredNodes(NamedTuple):
+    """The nodes of a type, and the cluster ``[N]`` of each."""
+
+    embeddings: Embeddings | StoredEmbeddings
+    clusters: NDArray[Any]
+
+
+def _find_clusters(
     embeddings: Embeddings | StoredEmbeddings, requested_groups: str, seed: int
 ) -> NDArray[Any]:
-    """The clusters ``[N]``; where their number was not given, the numbers that were compared are shown."""
+    """The cluster of each node ``[N]``.
+
+    Where a person did not say how many, the numbers that were compared are printed.
+    """
     from infomax.evaluation import clustering
 
     compared: list[clustering.GroupCount] = []
@@ -95,34 +107,41 @@ def _clustered(
         else:
             count = int(requested_groups)
         clusters = clustering.cluster(embeddings.vectors, count, seed=seed, progress=steps.update)
-    if compared:  # else the number was given, or too few vectors differ
-        _show_compared(compared, count)
+    # Nothing was compared where the number was given, or too few vectors differ.
+    if compared:
+        _show_compared_counts(compared, count)
     return clusters
 
 
-def _show_compared(compared: Sequence[GroupCount], chosen: int) -> None:
-    """A table of the numbers of groups that were compared, with a bar for how clear each is."""
+def _show_compared_counts(compared: Sequence[GroupCount], best_count: int) -> None:
+    """Print the numbers of groups that were compared, with a bar for how clear the groups are."""
     rows = []
-    for one in compared:
-        note = "" if one.is_even else "outliers are groups"
-        if one.count == chosen:
+    for candidate in compared:
+        note = ""
+        if candidate.count == best_count:
             note = "chosen"
-        bar = round(BAR_WIDTH * max(0.0, one.clarity)) * "█"
-        cells = (one.count, f"{one.silhouette:.3f}", f"{one.by_chance:.3f}", bar, note)
-        rows.append(cells)
+        elif not candidate.is_even:
+            note = "outliers are groups"
+        bar = round(BAR_WIDTH * max(0.0, candidate.clarity)) * "█"
+        scores = (f"{candidate.silhouette:.3f}", f"{candidate.by_chance:.3f}")
+        rows.append((candidate.count, *scores, bar, note))
     title = "How many clusters: mean silhouette of k-means on a sample, and without any groups"
     show.table(title, ("k", "silhouette", "by chance", "difference", ""), rows)
-    if max(one.clarity for one in compared) <= 0:
+    if max(candidate.clarity for candidate in compared) <= 0:
         show.out.print("No groups are clearer than those of vectors without any.")
-    elif chosen == compared[-1].count:
+    elif best_count == compared[-1].count:
         show.out.print(
-            f"No more than {chosen} were compared, and that is the best: there may be more groups."
+            f"No more than {best_count} were compared, and that is the best: "
+            "there may be more groups."
         )
     show.out.print("Other numbers are divisions worth a look, too: --groups sets the number.")
 
 
-def _features(graph: Graph, clusters: NDArray[Any]) -> list[str]:
-    """What sets each cluster apart: ``perl, module, less of python``; nothing by positions, which have no meaning."""
+def _distinctive_features(graph: Graph, clusters: NDArray[Any]) -> list[str]:
+    """What sets each cluster apart, by cluster: ``perl, module, less of python``.
+
+    Positions, where they are the only features, have no meaning that could be named.
+    """
     from infomax.arrays.structural_features import structural_features_named
     from infomax.evaluation.clustering import distinctive
 
@@ -137,21 +156,26 @@ def _features(graph: Graph, clusters: NDArray[Any]) -> list[str]:
 
     return [
         ", ".join(describe(feature, distance) for feature, distance in columns)
-        for columns in distinctive(graph.table, clusters, top=NAMED)
+        for columns in distinctive(graph.table, clusters, top=NAMES_PER_CLUSTER)
     ]
 
 
-def _central(graph: Graph, embeddings: Embeddings | StoredEmbeddings, rows: NDArray[Any]) -> str:
-    """The names of the nodes that are nearest to the middle of a cluster, of its first thousand."""
+def _central_nodes(
+    graph: Graph, embeddings: Embeddings | StoredEmbeddings, rows: NDArray[Any]
+) -> str:
+    """The names of the nodes that are nearest to the middle of a cluster, whose rows are given."""
     import numpy as np
 
-    first = embeddings.vectors[rows[:CENTRAL_OF]]
-    distance = np.linalg.norm(first - first.mean(axis=0), axis=1)
-    return ", ".join(graph.called(rows[np.argsort(distance, kind="stable")[:NAMED]]))
+    members = embeddings.vectors[rows[:NODES_SEARCHED_FOR_CENTRE]]
+    distances = np.linalg.norm(members - members.mean(axis=0), axis=1)
+    nearest = np.argsort(distances, kind="stable")[:NAMES_PER_CLUSTER]
+    return ", ".join(graph.called(rows[nearest]))
 
 
-def _show(graph: Graph, embeddings: Embeddings | StoredEmbeddings, clusters: NDArray[Any]) -> None:
-    """The clusters with the label that is most frequent in each, and how well they agree with every label."""
+def _show_clusters(
+    graph: Graph, embeddings: Embeddings | StoredEmbeddings, clusters: NDArray[Any]
+) -> None:
+    """Print what each cluster holds, and how well the clusters agree with every label."""
     import numpy as np
 
     from infomax.evaluation.clustering import agreement
@@ -164,7 +188,7 @@ def _show(graph: Graph, embeddings: Embeddings | StoredEmbeddings, clusters: NDA
             labels[name] = encode_labels(column)
 
     rows = []
-    features = _features(graph, clusters)
+    features = _distinctive_features(graph, clusters)
     for number, size in enumerate(np.bincount(clusters)):
         is_member = clusters == number
         lines = []
@@ -176,7 +200,7 @@ def _show(graph: Graph, embeddings: Embeddings | StoredEmbeddings, clusters: NDA
                 share = f"{100 * counts.max() / size:.0f} %"
                 lines.append(f"mostly, by {label}: {class_names[counts.argmax()]} ({share})")
         if graph.node_names is not None or not lines:
-            central = _central(graph, embeddings, np.flatnonzero(is_member))
+            central = _central_nodes(graph, embeddings, np.flatnonzero(is_member))
             lines.append(f"in its middle: {central}")
         rows.append((number, f"{size:,}", "\n".join(lines)))
     show.table("Clusters", ("cluster", "nodes", "what it holds"), rows)
@@ -189,16 +213,19 @@ def _show(graph: Graph, embeddings: Embeddings | StoredEmbeddings, clusters: NDA
         show.table("Agreement with labels", ("label", "NMI", "ARI"), cells)
 
 
-def _columns(
-    clustered: dict[str, tuple[Embeddings | StoredEmbeddings, NDArray[Any]]],
-) -> Iterator[dict[str, Any]]:
-    """The columns of the result, some rows at a time; of several types of nodes the type is the first."""
+def _columns(clustered_types: dict[str, ClusteredNodes]) -> Iterator[dict[str, Any]]:
+    """The columns of the result, some rows at a time.
+
+    Of several types of nodes, the first column is the type.
+    """
     import numpy as np
 
     from infomax.arrays.parquet_columns import IDS_PER_BLOCK
 
-    have_names = any(embeddings.node_names is not None for embeddings, _ in clustered.values())
-    for node_type, (embeddings, clusters) in clustered.items():
+    have_names = any(
+        embeddings.node_names is not None for embeddings, _ in clustered_types.values()
+    )
+    for node_type, (embeddings, clusters) in clustered_types.items():
         names = embeddings.node_names
         for first in range(0, len(embeddings), IDS_PER_BLOCK):
             block = slice(first, first + IDS_PER_BLOCK)
@@ -206,7 +233,9 @@ def _columns(
             columns: dict[str, Any] = {}
             if node_type:
                 columns["type"] = np.full(len(ids), node_type, object)
-                ids = ids.astype(str).astype(object)  # those of two types may be of two kinds
+                ids = ids.astype(str).astype(
+                    object
+                )  # ids of one type may be numbers, of another text
             columns["id"] = ids
             if have_names:
                 columns["name"] = np.full(len(ids), "", object) if names is None else names[block]

@@ -120,7 +120,7 @@ def _is_asked_about(description: Mapping[str, Any], choices: Mapping[str, Any]) 
 
 @contextmanager
 def _written_at_once(choices: Mapping[str, Any]) -> Iterator[None]:
-    """Write the tables of all types into a database, all or none, once their vectors are computed."""
+    """Write the tables of all types into a database once all vectors are computed: all or none."""
     from infomax.io.database.writing import parse_destination, write_into
 
     tables: list[VectorTable] = []
@@ -221,7 +221,7 @@ class _Request:
 
 
 def _stored_vectors(request: _Request) -> Any:
-    """The vectors that the run holds, which are read without torch; None where others are asked for."""
+    """The vectors that the run holds, read without torch; None where others are asked for."""
     from infomax.cli.torchrun import started
     from infomax.training.runs import vectors_of_run
 

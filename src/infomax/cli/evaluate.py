@@ -302,7 +302,7 @@ def _warn_of_leaks(model: DGI, label_columns: Sequence[str]) -> None:
 
 
 def _keep_in(folder: Path | None, model: DGI) -> Any:
-    """What is called with the vectors of each row: they are written to a folder, where there is one."""
+    """What is called with the vectors of each row, and writes them where a folder is named."""
     from infomax.reports.compared_vectors import discard_vectors, write_vectors
 
     if folder is None:

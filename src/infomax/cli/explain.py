@@ -44,8 +44,8 @@ def explain(
 ) -> None:
     """Show what the vector of a node is made of.
 
-    Cells become features, which the encoder reads scaled; edges say whose features are pooled; parts are centred and
-    get their lengths, and stand side by side in the vector.
+    Cells become features, which the encoder reads scaled; edges say whose features are pooled;
+    parts are centred and get their lengths, and stand side by side in the vector.
     """
     from infomax.cli.searching import of_one_type
     from infomax.estimator import DGI

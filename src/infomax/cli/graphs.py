@@ -64,7 +64,8 @@ def info(
         Path | None,
         option(
             "FILE",
-            "Write what all tables and columns are, and why. Change it, and train or prepare by it.",
+            "Write what all tables and columns are, and why. Change it, and train or prepare by "
+            "it.",
             callback=writable,
         ),
     ] = None,

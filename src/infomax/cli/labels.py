@@ -192,7 +192,7 @@ def read_source(
 
 
 def labels_elsewhere(schema: Schema | None) -> str:
-    """How a person names labels that a run's graph does not have, by what the graph was read from."""
+    """How a person names labels that a graph does not have, by what it was read from."""
     if schema is not None and schema.is_database:
         return "DATABASE:TABLE.COLUMN"
     return "nodes.csv:COLUMN"

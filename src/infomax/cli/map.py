@@ -19,20 +19,26 @@ if TYPE_CHECKING:
 
 MOST_OF_A_FOLDER = 20_000
 """Nodes that the map of a graph folder shows."""
-EACH_BY_ITSELF = (
+NOTE_ON_TYPES = (
     ". Each type has a picture of its own: places and cosines of two types cannot be compared."
 )
 
 
-class Part(NamedTuple):
-    """What a map shows: nodes with their vectors, how they were drawn in words, and their columns ``[N]``."""
+class MappedNodes(NamedTuple):
+    """Nodes that a map shows.
 
-    nodes: Embeddings
-    drawn: str
+    Attributes:
+        embeddings: the nodes with their vectors.
+        sample_note: how many they are, and how they were drawn, in words.
+        columns: what is shown of each node: columns ``[N]`` by name.
+    """
+
+    embeddings: Embeddings
+    sample_note: str
     columns: dict[str, NDArray[Any]]
 
 
-def _page(path: Path) -> Path | None:
+def _html_file(path: Path) -> Path | None:
     """Check that a page can be written to a file, before the work is done."""
     if path.suffix.lower() not in (".html", ".htm"):
         raise InputError(
@@ -45,7 +51,7 @@ def _page(path: Path) -> Path | None:
 def draw_map(
     run: RunArgument,
     *,
-    out: Annotated[Path, option("FILE", "The HTML file to write.", callback=_page)],
+    out: Annotated[Path, option("FILE", "The HTML file to write.", callback=_html_file)],
     color: Annotated[
         str | None,
         option("COLUMN", "Shown first: a label, community, split, degree, a column or a feature."),
@@ -64,116 +70,144 @@ def draw_map(
 ) -> None:
     """Write an interactive map of the nodes.
 
-    It is one HTML file that opens in any browser, without a network. Of a graph folder it shows a sample of the nodes,
-    of several types of nodes all of them, coloured by type, each laid out by itself.
+    It is one HTML file that opens in any browser, without a network. Of a graph folder it shows a
+    sample of the nodes, of several types of nodes all of them, coloured by type, each laid out by
+    itself.
     """
     from infomax.analysis.map import write_map
     from infomax.kernels.device import choose_device
     from infomax.training.runs import types_of
 
-    types = types_of(run)
+    node_types = types_of(run)
     with show.Steps("map", None) as steps:
-        parts = {
-            node_type: _part(run / node_type, types, color, groups, seed, device, steps)
-            for node_type in types or [""]
+        mapped_types = {
+            node_type: _mapped_nodes(
+                run / node_type, node_types, color, groups, seed, device, steps
+            )
+            for node_type in node_types or [""]
         }
-        counts = [
-            f"{node_type}: {part.drawn}" if node_type else part.drawn
-            for node_type, part in parts.items()
-        ]
-        drawn = "; ".join(counts)
-        shown = _together(parts) if types else parts[""]
+        if node_types:
+            mapped = _together(mapped_types)
+        else:
+            mapped = mapped_types[""]
         write_map(
             out,
-            shown.nodes,
-            shown.columns,
+            mapped.embeddings,
+            mapped.columns,
             title=run.resolve().name,
-            drawn=f"{drawn}{EACH_BY_ITSELF}" if types else drawn,
+            drawn=mapped.sample_note + (NOTE_ON_TYPES if node_types else ""),
             color=color,
             k=k,
             seed=seed,
             device=choose_device(device),
-            node_types=shown.columns["type"] if types else None,
+            node_types=mapped.columns["type"] if node_types else None,
             progress=steps.update,
         )
-    show.wrote(f"{out} ({drawn}, {out.stat().st_size / 1e6:.1f} MB)")
+    show.wrote(f"{out} ({mapped.sample_note}, {out.stat().st_size / 1e6:.1f} MB)")
 
 
-def _part(
+def _mapped_nodes(
     run: Path,
-    types: Sequence[str],
+    node_types: Sequence[str],
     color: str | None,
     groups: int | None,
     seed: int,
     device: str,
     steps: show.Steps,
-) -> Part:
-    """The nodes of a run, or a sample of them, how many they are, and their columns ``[N]``, communities among them."""
+) -> MappedNodes:
+    """The nodes of a run of one type, or a sample of them, with their communities.
+
+    Args:
+        run: the run folder of the type.
+        node_types: all types that the map shows, one of which must have the column of colours.
+        color: the column by which nodes are coloured first.
+        groups: how many communities; None: as many as are found.
+        seed: decides what is drawn at random.
+        device: where vectors are computed.
+        steps: shows the progress.
+    """
     from infomax.analysis.map import check_color, node_columns
     from infomax.estimator import DGI
     from infomax.evaluation.clustering import best_group_count, cluster, compare_group_counts
 
     model = DGI.load(run, device=device)
     graph = model.graph_
-    graphs = [graph.target(node_type) for node_type in types]
-    check_color(graphs or [graph], color)
+    check_color([graph.target(node_type) for node_type in node_types] or [graph], color)
 
+    # A graph folder of few nodes is read into memory here, and is another graph from then on.
     rows = sampled_rows(model, MOST_OF_A_FOLDER, seed)
-    nodes = model.transform(model.graph_, rows=rows)
-    drawn = format_count(len(nodes), "node")
+    embeddings = model.transform(model.graph_, rows=rows)
+    sample_note = format_count(len(embeddings), "node")
     if rows is not None:
-        sample = f"drawn at random with seed {seed}; neighbours are among these"
-        drawn = f"{drawn} of {graph.num_nodes:,}, {sample}"
+        sample_note += (
+            f" of {graph.num_nodes:,}, drawn at random with seed {seed}; neighbours are among these"
+        )
 
     if groups is None:
-        compared = compare_group_counts(nodes.vectors, seed=seed, progress=steps.update)
+        compared = compare_group_counts(embeddings.vectors, seed=seed, progress=steps.update)
         groups = best_group_count(compared)
-    clusters = cluster(nodes.vectors, groups, seed=seed, progress=steps.update)
-    return Part(nodes, drawn, node_columns(model.graph_, clusters, color, rows))
+    communities = cluster(embeddings.vectors, groups, seed=seed, progress=steps.update)
+    columns = node_columns(model.graph_, communities, color, rows)
+    return MappedNodes(embeddings, sample_note, columns)
 
 
-def _together(parts: Mapping[str, Part]) -> Part:
-    """The nodes of all types: ids such as paper:5, the type as the first column, others empty where a type has none."""
+def _together(mapped_types: Mapping[str, MappedNodes]) -> MappedNodes:
+    """The nodes of all types.
+
+    Their ids are such as paper:5, and the type is the first column. Other columns are empty where a
+    type has none.
+    """
     import numpy as np
 
     from infomax.embeddings import Embeddings
 
-    types = [np.full(len(part.nodes), node_type, object) for node_type, part in parts.items()]
+    all_mapped = list(mapped_types.values())
+    types = [
+        np.full(len(mapped.embeddings), node_type, object)
+        for node_type, mapped in mapped_types.items()
+    ]
     columns = {"type": np.concatenate(types)}
-    column_names = dict.fromkeys(name for part in parts.values() for name in part.columns)
-    for name in column_names:
+    for name in dict.fromkeys(name for mapped in all_mapped for name in mapped.columns):
         unique_name = "column type" if name == "type" else name
-        columns[unique_name] = _joined_column(name, list(parts.values()))
+        columns[unique_name] = _joined_column(name, all_mapped)
 
     # Zeros beside vectors leave cosines as they are.
-    width = max(part.nodes.shape[1] for part in parts.values())
+    width = max(mapped.embeddings.shape[1] for mapped in all_mapped)
     vectors = []
     ids = []
     node_names = []
-    for node_type, part in parts.items():
-        nodes = part.nodes
-        vectors.append(np.pad(nodes.vectors, ((0, 0), (0, width - nodes.shape[1]))))
-        ids += [f"{node_type}:{node}" for node in nodes]
-        no_names = np.full(len(nodes), "", object)
-        node_names.append(no_names if nodes.node_names is None else nodes.node_names)
+    sample_notes = []
+    for node_type, mapped in mapped_types.items():
+        embeddings = mapped.embeddings
+        missing_width = width - embeddings.shape[1]
+        vectors.append(np.pad(embeddings.vectors, ((0, 0), (0, missing_width))))
+        ids += [f"{node_type}:{node_id}" for node_id in embeddings]
+        no_names = np.full(len(embeddings), "", object)
+        node_names.append(no_names if embeddings.node_names is None else embeddings.node_names)
+        sample_notes.append(f"{node_type}: {mapped.sample_note}")
     together = Embeddings(
         np.concatenate(vectors), np.array(ids, dtype=object), np.concatenate(node_names)
     )
-    return Part(together, "", columns)
+    return MappedNodes(together, "; ".join(sample_notes), columns)
 
 
-def _joined_column(name: str, parts: Sequence[Part]) -> NDArray[Any]:
-    """A column ``[N]`` of all types, empty where a type has none; text where it is text for one of them."""
+def _joined_column(name: str, all_mapped: Sequence[MappedNodes]) -> NDArray[Any]:
+    """A column ``[N]`` of all types, empty where a type has none.
+
+    It is text where it is text for one of the types.
+    """
     import numpy as np
 
-    is_text = any(name in part.columns and part.columns[name].dtype == object for part in parts)
+    is_text = any(
+        name in mapped.columns and mapped.columns[name].dtype == object for mapped in all_mapped
+    )
     cells = []
-    for part in parts:
-        if name not in part.columns:
+    for mapped in all_mapped:
+        if name not in mapped.columns:
             empty = np.array([""], object) if is_text else np.array([np.nan])
-            cells.append(np.repeat(empty, len(part.nodes)))
+            cells.append(np.repeat(empty, len(mapped.embeddings)))
         elif is_text:
-            cells.append(part.columns[name].astype(str).astype(object))
+            cells.append(mapped.columns[name].astype(str).astype(object))
         else:
-            cells.append(part.columns[name])
+            cells.append(mapped.columns[name])
     return np.concatenate(cells)

@@ -1,4 +1,4 @@
-"""Run folders as arguments of commands: one run, one of its types, or several; and their vectors."""
+"""Run folders as arguments of commands: one run, one of its types, several; and their vectors."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _finished_runs(context: typer.Context, run: Path) -> Path:
 
 
 def _finished_runs_or_vectors(context: typer.Context, source: Path) -> Path:
-    """Check that runs are finished, or that vectors are there: in a file or in a folder of parts."""
+    """Check that runs are finished, or that there are vectors, in a file or a folder of parts."""
     from infomax.io.parts import has_parts
 
     if not source.exists():
@@ -218,7 +218,7 @@ def _refuse_labels_of_no_type(folder: Path, names: list[Path], options: Options)
 
 
 def _options_of_run(options: Options, name: Path) -> dict[str, Any]:
-    """The options of a command for one of several runs, whose name is in the paths to be written."""
+    """The options of a command for one of several runs: its name is in the paths to be written."""
     run_options = dict(options)
     for option_name in ("out", "json", "vectors"):
         path = options.get(option_name)
@@ -231,7 +231,7 @@ def _options_of_run(options: Options, name: Path) -> dict[str, Any]:
 
 
 def _path_of_run(path: Path, name: Path) -> Path:
-    """The path of one run: vectors.paper.parquet for vectors.parquet, vectors/paper for vectors/."""
+    """The path of one run: vectors.paper.parquet of vectors.parquet, vectors/paper of vectors/."""
     if not path.suffix:
         return path / name
     return path.with_suffix(f".{'.'.join(name.parts)}{path.suffix}")
@@ -255,9 +255,10 @@ def _show_means(
 
 
 def vectors(run: Path, graph: Graph, device: str = "auto") -> Embeddings | StoredEmbeddings:
-    """The vectors of a run whose graph was read: the stored ones, without torch, else computed ones.
+    """The vectors of a run whose graph was read: the stored ones, else computed ones.
 
-    The vectors of a graph folder are parquet parts in the run folder; missing ones are written.
+    Stored vectors are read without torch. The vectors of a graph folder are parquet parts in the
+    run folder; missing ones are written.
     """
     from infomax.training.runs import vectors_of_run
 

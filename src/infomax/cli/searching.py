@@ -134,7 +134,10 @@ class Search:
             yield from self._nearest_of_other_type(k)
 
     def _nearest_of_other_type(self, k: int) -> Iterator[Nearest]:
-        """The neighbours of each node, without those that it is linked to; fewer where fewer remain."""
+        """The neighbours of each node, without those that it is linked to.
+
+        There are fewer than k where fewer remain.
+        """
         for first in range(0, len(self.queries), BLOCK):
             rows = np.arange(first, min(first + BLOCK, len(self.queries)))
             # So many that k remain without the linked ones; popularity may raise any node.
@@ -193,7 +196,7 @@ class Search:
         return _in_blocks(neighbours, cosines), description
 
     def columns(self, blocks: Iterator[Nearest]) -> Iterator[dict[str, Any]]:
-        """The columns of a result: node, rank, neighbour, cosine, and both names if there are any."""
+        """The columns of a result: node, rank, neighbour, cosine, and names if there are any."""
         ids, names = _ids_and_names(self.searched)
         query_ids, query_names = _ids_and_names(self.queries)
         for rows, neighbours, cosines in blocks:

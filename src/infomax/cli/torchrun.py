@@ -29,7 +29,7 @@ The death of another process is noticed at once, but not that of its host.
 
 
 def started() -> bool:
-    """Whether torchrun, or whoever sets its variables, has started this process as one of several."""
+    """Whether torchrun, or what sets the same variables, has started several processes."""
     process_count = int(os.environ.get("WORLD_SIZE", "1"))
     return process_count > 1 and all(name in os.environ for name in ENVIRONMENT)
 

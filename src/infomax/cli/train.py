@@ -54,7 +54,10 @@ def train(
 
 
 def _train_all(user_choices: Mapping[str, Any], tables: Mapping[str, Any], ranks: Ranks) -> None:
-    """Train an encoder for each type and each seed; several have a folder each below the run folder."""
+    """Train an encoder for each type and each seed.
+
+    Several encoders have a folder each below the run folder: ``TYPE``, ``seed-0``, ``TYPE/seed-0``.
+    """
     from infomax.kernels.device import choose_device
     from infomax.training.runs import listing, refuse_hidden
 
@@ -67,10 +70,12 @@ def _train_all(user_choices: Mapping[str, Any], tables: Mapping[str, Any], ranks
         subfolders = [Path(node_type, name) for node_type in graphs for name in seed_by_name]
         refuse_hidden(run_folder, subfolders)
 
+    # Processes that share the work write one list of runs.
     has_subfolders = subfolders != [Path()]
-    is_first_rank = ranks.rank == 0
+    lists_runs = has_subfolders and ranks.rank == 0
+    run_list = listing(run_folder, subfolders) if lists_runs else nullcontext()
     earlier_model: DGI | None = None
-    with listing(run_folder, subfolders) if has_subfolders and is_first_rank else nullcontext():
+    with run_list:
         for node_type, graph in graphs.items():
             models = {
                 run_folder / node_type / name: settings.build_model(user_choices, node_type, seed)
@@ -82,8 +87,9 @@ def _train_all(user_choices: Mapping[str, Any], tables: Mapping[str, Any], ranks
             if not one_by_one and choose_device(user_choices["device"]).type == "cuda":
                 _train_together(models, training_graph)
                 continue
+            # Positions are those of the whole graph: they are computed once for all types and
+            # seeds.
             for folder, model in models.items():
-                # Positions are those of the whole graph: they are computed once for all types and seeds.
                 is_trained = _train(
                     model,
                     training_graph,
@@ -99,7 +105,10 @@ def _train_all(user_choices: Mapping[str, Any], tables: Mapping[str, Any], ranks
 def _graphs_to_train(
     user_choices: Mapping[str, Any], tables: Mapping[str, Any]
 ) -> dict[str, Graph]:
-    """The graph as seen from each type to train, or by "" the graph of one type; refuse options that do not fit it."""
+    """The graph as seen from each type to train, by type; "" for a graph of one type.
+
+    Options that do not fit the graph are refused.
+    """
     from infomax.training.runs import refuse_model
 
     # What is out of range, or in the way, is refused before a graph is read.
@@ -142,14 +151,18 @@ def _describe(source: Graph, user_choices: Mapping[str, Any], tables: Mapping[st
         show.log.print(f"no columns source and target: edges run from, to: {ends}")
     if [*(tables.get("features") or ())] == ["positions"]:
         show.log.print(
-            "--features positions leaves out the columns of nodes; vectors have positions without it"
+            "--features positions leaves out the columns of nodes; "
+            "vectors have positions without it"
         )
 
 
 def _graphs_by_type(
     source: Graph, user_choices: Mapping[str, Any], tables: Mapping[str, Any]
 ) -> dict[str, Graph]:
-    """The graph as seen from each type that is named, or from all but facts; by "" a graph of one type."""
+    """The graph as seen from each type that is named, or from all but facts.
+
+    The name of the only type of a graph of one type is "".
+    """
     from infomax.io.column_names import matching_type
 
     chosen_types = [
@@ -180,7 +193,7 @@ def _refuse_paths_from_others(user_choices: Mapping[str, Any], graphs: Mapping[s
 
 
 def _without_facts(source: Graph) -> list[str]:
-    """The types to train where none is named: all but the facts of a database, if there are others."""
+    """The types to train where none is named: all but facts, if there are others."""
     facts = [] if source.schema is None else source.schema.facts
     trained_types = [node_type for node_type in source.types if node_type not in facts]
     if not trained_types:
@@ -194,7 +207,10 @@ def _without_facts(source: Graph) -> list[str]:
 
 
 def _training_graph(graph: Graph, run_folder: Path, user_choices: Mapping[str, Any]) -> Graph:
-    """The graph to train on, without the edges that are held out; prints what was made features, and why batches."""
+    """The graph to train on, without the edges that are held out.
+
+    Prints which structural features stand for missing ones, and why batches were chosen.
+    """
     from infomax.arrays.structural_features import describe_structural_features
 
     made_features = describe_structural_features(graph.feature_names)
@@ -231,9 +247,10 @@ def _train_together(models: Mapping[Path, DGI], graph: Graph) -> None:
         fit_together(list(models.values()), graph)
         for done, (folder, model) in enumerate(models.items(), start=1):
             model.save(folder)
-            steps.update(
-                done, f"loss {model.health_['loss']:.4f}" if "loss" in model.health_ else ""
-            )
+            note = ""
+            if "loss" in model.health_:
+                note = f"loss {model.health_['loss']:.4f}"
+            steps.update(done, note)
     verdicts = {model.health_["verdict"]["verdict"] for model in models.values()}
     show.wrote(
         f"{len(models)} runs, {next(iter(models))}/ and on; verdicts: {', '.join(sorted(verdicts))}"
@@ -249,9 +266,18 @@ def _train(
     *,
     positions_of: DGI | None,
 ) -> bool:
-    """Train on a graph, or on one of its types; write the run folder, and say what came of it.
+    """Train one encoder, write its run folder, and print its health and verdict.
 
-    Returns whether it was trained; a run that is finished already is not trained again.
+    Args:
+        model: the settings.
+        graph: the graph, as seen from the type that is trained.
+        out: the run folder.
+        resume: whether an interrupted training is gone on with.
+        ranks: the processes that share the work.
+        positions_of: a model that was trained on the same graph, and whose positions are taken.
+
+    Returns:
+        Whether it was trained; a run that is finished already is not trained again.
     """
     from infomax.training import runs
     from infomax.training.resuming import refuse_other_run
@@ -259,9 +285,10 @@ def _train(
 
     show.start_clock()
     with ranks.together():
-        preset, chosen = model.choose(graph, out)
-        for line in chosen:
-            show.log.print(f"{graph.node_type}, {line}" if graph.node_type else line)
+        preset, reasons = model.choose(graph, out)
+        of_type = f"{graph.node_type}, " if graph.node_type else ""
+        for reason in reasons:
+            show.log.print(f"{of_type}{reason}")
         model.preset = preset
         if preset.paths:
             show.log.print(f"paths: {', '.join(preset.paths)}")
@@ -270,7 +297,10 @@ def _train(
             show.out.print(f"{out} holds a finished run already: nothing to resume.")
             return False
     unit = "steps" if preset.name in settings.BATCHES else "epochs"
-    total = preset.epochs if preset.patience is None else min(preset.epochs, preset.patience + 1)
+    # With a patience, this is where training ends if the loss never falls.
+    total = preset.epochs
+    if preset.patience is not None:
+        total = min(total, preset.patience + 1)
     with show.training_progress(
         unit, "Go on with the same command and --resume.", total
     ) as progress:

@@ -1,4 +1,4 @@
-"""The report about a trained model: what `infomax.analysis` draws, computed from model and graph."""
+"""The report about a trained model: what `infomax.analysis` draws, from model and graph."""
 
 from __future__ import annotations
 

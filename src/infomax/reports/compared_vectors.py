@@ -152,7 +152,7 @@ def has_baselines(graph: Graph, most_nodes: int = MOST_NODES) -> bool:
 
 
 def link_matrices(graph: Graph) -> list[tuple[str, sparse.csr_array]]:
-    """What the nodes of the graph's type are linked to: other types with 0/1 matrices ``[N, M]``."""
+    """The links of the nodes of the graph's type: other types with 0/1 matrices ``[N, M]``."""
     matrices: list[tuple[str, sparse.csr_array]] = []
     for links in find_links(graph.relations, graph.node_type):
         shape = (graph.num_nodes, graph.nodes[links.second_type].num_nodes)

@@ -1,4 +1,4 @@
-"""Scores of a run by labels, beside its parts, Random-Init and baselines; several runs side by side."""
+"""Scores of a run by labels, beside parts and baselines; several runs side by side."""
 
 from __future__ import annotations
 

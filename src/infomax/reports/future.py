@@ -1,8 +1,8 @@
 """How well a model that knows the past tells who meets whom later.
 
 Events are rows with times that refer to two other rows: the orders of customers and products, or
-the rows of an edge table. Each later event is ranked among random pairs of its first end. Often most
-later pairs have met before, so a score that only remembers them, and popularity, stand beside.
+the rows of an edge table. Each later event is ranked among random pairs of its first end. Often
+most later pairs have met before, so a score that only remembers them, and popularity, stand beside.
 """
 
 from __future__ import annotations
@@ -199,7 +199,7 @@ def _timed_links_of(graph: Graph, node_type: str) -> list[TimedLinks]:
 
 
 def _split_by_time(timed_links: TimedLinks, share: float) -> Events:
-    """Split events into those of the past and the latest share; events of one time stay together."""
+    """Split events into the past and the latest share; events of one time stay together."""
     links, times = timed_links
     sorted_times = np.sort(times)
     first_time, last_time = sorted_times[0], sorted_times[-1]
@@ -260,7 +260,7 @@ def _scores_by_vectors(model: DGI, second_type: str, first: Rows, second: Rows) 
 
 
 def remembered(events: Events, second_count: int, first: Rows, second: Rows) -> NDArray[np.int64]:
-    """When pairs ``[P, k]`` last met in the past: the rank of that event, from 1 on; 0 for never."""
+    """When pairs ``[P, k]`` last met: the rank of that event of the past from 1 on; 0: never."""
     past_rows = np.flatnonzero(events.is_past)
     past_rows = past_rows[np.argsort(events.times[past_rows], kind="stable")]
     past_keys = events.links.first[past_rows] * second_count + events.links.second[past_rows]

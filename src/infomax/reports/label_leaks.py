@@ -1,4 +1,4 @@
-"""Labels that a run's vectors know: columns that were features, keys whose edges were trained on."""
+"""Labels that a run's vectors know: columns that were features, keys that were edges."""
 
 from __future__ import annotations
 
