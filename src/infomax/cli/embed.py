@@ -285,7 +285,7 @@ def _transformed(model: DGI, graph: Graph, request: _Request) -> Embeddings | No
     new_rows = None
     if request.attach:
         new_rows = np.flatnonzero(graph.splits["new"])
-        if graph.node_type and not len(new_rows):
+        if graph.has_named_types and not len(new_rows):
             show.out.print(f"there are no new nodes of type {graph.node_type}: nothing to write")
             return None
     count = graph.num_nodes if new_rows is None else len(new_rows)

@@ -99,7 +99,7 @@ def info(
     if schema is not None:
         _write_schema(opened_graph, graph, schema)
         return
-    if opened_graph.types:
+    if opened_graph.has_named_types:
         _show_types(graph, opened_graph, node_types or (), is_run=is_run)
         return
     if node_types:
@@ -252,7 +252,7 @@ def _show_columns(record: Record) -> None:
     if encoding is None:
         return
     title = "Columns"
-    if record.node_type:
+    if record.has_named_types:
         title = f"Columns of {record.node_type}"
     rows = [_column_row(column, encoding.name_column) for column in encoding.columns]
     show.table(title, COLUMN_HEADINGS, rows)

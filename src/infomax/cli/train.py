@@ -127,7 +127,7 @@ def _graphs_to_train(
     graphs = _graphs_by_type(source, user_choices, tables)
     _refuse_paths_from_others(user_choices, graphs)
 
-    if source.node_type:
+    if source.has_named_types:
         for node_type, graph in graphs.items():
             if not user_choices["resume"]:
                 refuse_model(user_choices["out"] / node_type, runs_below=False)
@@ -170,7 +170,7 @@ def _graphs_by_type(
         for node_type in user_choices["type"] or ()
     ]
     has_type_options = chosen_types or user_choices["paths"] or user_choices["hops"]
-    if has_type_options and not source.node_type:
+    if has_type_options and not source.has_named_types:
         raise InputError("--type, --paths, --hops", "a graph of several types of nodes", "one type")
     target_column = tables.get("target")
     if target_column in source.types and not tables.get("source"):
@@ -215,7 +215,7 @@ def _training_graph(graph: Graph, run_folder: Path, user_choices: Mapping[str, A
 
     made_features = describe_structural_features(graph.feature_names)
     if made_features:
-        of_type = f"{graph.node_type}: " if graph.node_type else ""
+        of_type = f"{graph.node_type}: " if graph.has_named_types else ""
         show.log.print(f"{of_type}{made_features}")
 
     share = user_choices["hold_out_edges"]
@@ -286,7 +286,7 @@ def _train(
     show.start_clock()
     with ranks.together():
         preset, reasons = model.choose(graph, out)
-        of_type = f"{graph.node_type}, " if graph.node_type else ""
+        of_type = f"{graph.node_type}, " if graph.has_named_types else ""
         for reason in reasons:
             show.log.print(f"{of_type}{reason}")
         model.preset = preset

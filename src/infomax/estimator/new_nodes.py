@@ -133,7 +133,7 @@ class KnownGraph:
 
     def _links_by_step(self, neighbours: Sequence[Neighbours]) -> dict[Step, NewLinks]:
         """The edges of new nodes by the step along which they receive."""
-        if not self.graph.node_type:
+        if not self.graph.has_named_types:
             (step,) = steps(self.graph.relations, "")
             joined_by_number: dict[int, Any] = dict(enumerate(neighbours))
             links = self._links("neighbours", "", joined_by_number, self.graph.weighted)

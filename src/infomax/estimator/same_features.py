@@ -76,7 +76,7 @@ def _check_directions(graph: Graph, training_graph: Graph, remedy: str) -> None:
         trained_direction = trained_directions.get(relation.ends, relation.directed)
         if trained_direction != relation.directed:
             location = "graph"
-            if graph.node_type:
+            if graph.has_named_types:
                 location = f"graph, relation {'.'.join(relation.ends)}"
             expected = f"{_edges_that(trained_direction)}, as in training"
             raise InputError(location, expected, _edges_that(relation.directed), remedy)

@@ -101,7 +101,7 @@ def choose_preset(
 
     whole_graph = fill_preset(parameters, "whole-graph")
     process_count = Ranks.current().count
-    if graph.node_type:
+    if graph.has_named_types:
         return _choose_for_types(parameters, graph, device, process_count)
 
     can_use_batches = (

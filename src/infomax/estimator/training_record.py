@@ -82,7 +82,7 @@ class TrainingRecord:
         is_pooled = seen_graph.node_type in self.recipe.paths_by_end_type
         if "own" not in self.recipe.parts and not is_pooled:
             facts["columns_lost"] = seen_graph.num_features
-        if not seen_graph.node_type:
+        if not seen_graph.has_named_types:
             facts["resemblance"] = self.resemblance
             if self.resemblance is None:
                 facts["resemblance"] = resemblance_of(seen_graph, self.recipe)
@@ -100,6 +100,6 @@ class TrainingRecord:
 
 def resemblance_of(graph: Graph, recipe: Recipe) -> float | None:
     """How alike the scaled features of neighbours are; None in a graph of several types."""
-    if graph.node_type:
+    if graph.has_named_types:
         return None
     return resemblance(graph.table, graph.edges, recipe.scaler)

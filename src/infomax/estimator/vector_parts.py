@@ -69,7 +69,7 @@ def fit_vector_parts(
     if preset.vectors == PAPER:
         return VectorParts(recipe)
     seen_graph = graph.seen()
-    has_one_type = not graph.node_type
+    has_one_type = not graph.has_named_types
     recipe = replace(recipe, smooth=has_one_type, node_type=graph.node_type)
     part_names = _part_names(graph, recipe, preset)
     # A graph that large may be on disk, where each row, and each row of its neighbours, is a page to read.

@@ -42,7 +42,7 @@ def find_tables(
             raise InputError(
                 str(nodes), f"no node table beside {edges}, which holds its own", "one"
             )
-        if known is not None and not known.types:
+        if known is not None and not known.has_named_types:
             raise InputError(
                 str(edges), "tables of one type of nodes, as the known graph has", "several types"
             )

@@ -54,7 +54,7 @@ Edges without directions within one type have the first alone.
 
 def write_folder(graph: Record, folder: Path) -> None:
     """Write the files of a graph in memory into an existing folder."""
-    if not graph.types:
+    if not graph.has_named_types:
         finish(folder, write_arrays(graph, folder))
         return
     for node_type, nodes in graph.nodes.items():

@@ -64,7 +64,7 @@ def read_frames(
     chosen, directed = read_like(chosen, like, directed)
     chosen = as_known(chosen, attach_to)
     if isinstance(edges, Mapping):
-        if attach_to is not None and not attach_to.types:
+        if attach_to is not None and not attach_to.has_named_types:
             raise InputError(
                 "edges",
                 "one frame, as the known graph has one type of nodes",
@@ -162,7 +162,7 @@ def write_frames(graph: Record, kind: str) -> tuple[Any, Any]:
         ends: _from_arrow(arrow_edges(columns), kind)
         for ends, columns in relation_columns(graph).items()
     }
-    return (edges, nodes) if graph.types else (edges.popitem()[1], nodes[""])
+    return (edges, nodes) if graph.has_named_types else (edges.popitem()[1], nodes[""])
 
 
 def frame_source(frame: Any, name: str, columns: Columns | None = None) -> Source:

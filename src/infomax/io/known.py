@@ -15,7 +15,7 @@ from infomax.io.schema.schema import Schema, Use
 def like_known(columns: Columns, known: Record) -> Columns:
     """The choices with what a known graph adds: its columns, features and encodings, so that tables are read alike."""
     columns = dataclasses.replace(columns, schema=known.schema)
-    if known.types:
+    if known.has_named_types:
         return columns.like_types({kind: _features(nodes) for kind, nodes in known.nodes.items()})
     return columns if columns.matrix else columns.like(*_features(known.own))
 
@@ -46,13 +46,13 @@ def as_known(columns: Columns, known: Record | None) -> Columns:
     """As `like_known`, for tables of new nodes, if any; what the known graph decides cannot be chosen again."""
     if known is None:
         return columns
-    last = ("matrix",) if known.types else TYPES
+    last = ("matrix",) if known.has_named_types else TYPES
     columns.refuse(
         ("labels", "ignore", "groups", "kinds", "as_of", "obeys_schema", *last),
         "none where nodes are attached to a graph",
     )
     columns = like_known(columns, known)
-    if known.types:
+    if known.has_named_types:
         columns = dataclasses.replace(columns, schema=_with_usual_names(known))
     return columns
 

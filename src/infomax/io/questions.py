@@ -220,7 +220,7 @@ def _refuse_unknown_ids(
         return
     first = int(np.argmax(is_unknown))
     expected = "the id of a node"
-    if graph.node_type:
+    if graph.has_named_types:
         expected += f" of type {graph.node_type}"
     found = shorten(str(ids[first]))
     count = int(is_unknown.sum())

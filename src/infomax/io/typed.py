@@ -260,7 +260,7 @@ def of_two(edges: Source, nodes: Source | None, columns: Columns, known: Record 
         columns.refuse_other_types(edges.path, has_several_types=columns.typed)
     if columns.typed:
         return _of_several(edges, nodes, columns)
-    if known is not None and known.types:
+    if known is not None and known.has_named_types:
         raise InputError(
             str(edges.path),
             "a table for each relation, for several types of nodes",

@@ -172,7 +172,7 @@ def edge_vectors(graph: Graph) -> NDArray[np.float32]:
 
     Of several types, the matrices of all links stand side by side.
     """
-    if not graph.node_type:
+    if not graph.has_named_types:
         return baselines.edge_vectors(graph.adjacency)
     matrices = [baselines.normalised(matrix) for _, matrix in link_matrices(graph)]
     if not matrices:
@@ -190,7 +190,7 @@ def averaged_features(graph: Graph, model: DGI, most_numbers: int = MOST_NUMBERS
     """
     scaled = graph.scaled(graph.scaler(model.preset_.scale))
     has_own_features = not structural_features_named(graph.feature_names)
-    if not graph.node_type:
+    if not graph.has_named_types:
         is_too_large = graph.num_nodes * graph.num_features > most_numbers
         if is_too_large or not has_own_features:
             return None

@@ -128,7 +128,7 @@ def compare_links(
         progress: is told the steps done.
     """
     graph = model.graph_
-    task = _task_of_types(graph, pair) if graph.node_type else _task_of_one_type(graph, pair)
+    task = _task_of_types(graph, pair) if graph.has_named_types else _task_of_one_type(graph, pair)
     rows: list[EdgeScore] = []
 
     def add(method: str, score_name: str, values: NDArray[Any], command: str = "") -> None:
@@ -145,7 +145,7 @@ def compare_links(
         for node_type, type_rows in task.rows_of_types.items():
             keep(compared.name, node_type, compared.vectors[type_rows])
 
-    if graph.node_type:
+    if graph.has_named_types:
         degrees = np.diff(task.adjacency.indptr)
         add("Degrees", "product", degrees[task.pairs.ends].prod(axis=0))
     else:

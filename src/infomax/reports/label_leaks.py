@@ -66,7 +66,7 @@ def _reads_own_type(model: DGI) -> bool:
     Of several types, without the part ``own``, only paths that lead back to the type read them.
     """
     graph = model.graph_
-    if not graph.node_type or "own" in model.fitted_.recipe.parts:
+    if not graph.has_named_types or "own" in model.fitted_.recipe.parts:
         return True
     paths = paths_of(graph, model.model_.encoder.rule).values()
     return any(path[-1].sender == graph.node_type for path in paths)

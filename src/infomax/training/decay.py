@@ -136,7 +136,7 @@ def check_half_life(graph: Record, vectors: str) -> None:
         expected = "a graph whose rows have times"
         remedy = "Name the column of times: --time COLUMN (in Python: time=)."
         raise InputError("half_life", expected, "one without", remedy)
-    if not graph.node_type:
+    if not graph.has_named_types:
         expected = "rows with times that refer to others, in several types"
         remedy = "Name the column of times of the edges: then each is a node of type event."
         raise InputError("half_life", expected, "one type", remedy)

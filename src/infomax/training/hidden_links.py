@@ -159,7 +159,7 @@ def hide_links(graph: Graph, draws: np.random.Generator) -> HiddenLinks:
                 row_count = graph.nodes[links.by].num_nodes
                 hidden_rows[links.by] = draws.random(row_count) < _hidden_share(row_count)
             is_hidden = hidden_rows[links.by][links.rows]
-        name = str(links) if graph.node_type else "edges"
+        name = str(links) if graph.has_named_types else "edges"
         pairs[name] = _pairs_joined(links, is_hidden, draws)
 
     relations = tuple(_without(graph, hidden_edges, hidden_rows))

@@ -167,7 +167,7 @@ class Preset:
             return self
 
         several_types = "a graph of several types of nodes"
-        if not graph.node_type:
+        if not graph.has_named_types:
             raise InputError(f"encoder {encoder.func.__name__}", several_types, "one type of nodes")
         if not self.regime.pools_along_paths:
             expected = f"WholeGraph or Batches, in {several_types}"

@@ -104,7 +104,7 @@ def describe(graph: Graph) -> dict[str, Any]:
         if graph.encoding
         else {}
     )
-    return described | ({"type": graph.node_type} if graph.node_type else {})
+    return described | ({"type": graph.node_type} if graph.has_named_types else {})
 
 
 def begin(

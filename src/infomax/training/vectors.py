@@ -365,7 +365,7 @@ class Writer:
         self.names: Any = graph.node_names
 
         # Passes before the last are files. Those of other vectors are of no use any more.
-        if recipe.hops or recipe.encoder.depth > 1 or graph.node_type:
+        if recipe.hops or recipe.encoder.depth > 1 or graph.has_named_types:
             make_folder(work_folder)
             folders = set(work_folder.parent.glob("?" * len(work_folder.name)))
             for other_folder in folders - {work_folder}:

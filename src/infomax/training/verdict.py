@@ -188,9 +188,9 @@ def _count_isolated(graph: Graph) -> int:
 
 def _notes(report: dict[str, Any], graph: Graph, isolated: int) -> Iterator[Finding]:
     if isolated and ISOLATED_SHARE * graph.num_nodes <= isolated < graph.num_nodes:
-        of_type = f" of type {graph.node_type}" if graph.node_type else ""
+        of_type = f" of type {graph.node_type}" if graph.has_named_types else ""
         vectors = "their vectors are of their own features alone"
-        if graph.node_type:
+        if graph.has_named_types:
             vectors = "the encoder gives all of them one vector"
         nodes = f"{isolated:,} of {format_count(graph.num_nodes, 'node')}{of_type}"
         remedy = "Give them edges, or leave them out of what you compare."
@@ -229,7 +229,7 @@ def _separate_parts(graph: Graph) -> str:
     """What to say of a graph in memory in which hardly any nodes are connected; "" of others."""
     if graph.table.mapped or graph.groups is not None:
         return ""
-    if graph.node_type:
+    if graph.has_named_types:
         are_pairs = all(
             graph.target(node_type).degrees().max(initial=0) <= 1 for node_type in graph.types
         )

@@ -51,7 +51,7 @@ class BatchSource:
     def of(cls, graph: Record, rule: Rule, backend: Backend, cap: int | None = None) -> BatchSource:
         """Put neighbourhoods and features on the device; without a cap all neighbours are taken."""
         paths = paths_of(graph, rule)
-        normalisation = NEIGHBOURS if graph.node_type else cast(Normalisation, rule)
+        normalisation = NEIGHBOURS if graph.has_named_types else cast(Normalisation, rule)
         most_nodes = max(1, *(nodes.num_nodes for nodes in graph.nodes.values()))
         neighbour_cap = most_nodes if cap is None else cap
 
@@ -61,7 +61,7 @@ class BatchSource:
 
         tables = tables_of(graph, paths)
         known_means: dict[str, KnownRows] = {}
-        if graph.node_type:
+        if graph.has_named_types:
             widths = {node_type: table.shape[1] for node_type, table in tables.items()}
             known_means = _room_for_means(graph, paths, widths)
         return cls(

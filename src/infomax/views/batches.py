@@ -88,7 +88,7 @@ class Batches(Views):
         if graph.table.mapped:
             on_gpu = device.type == "cuda"
             graph_bytes = memory.resident_bytes(graph) if on_gpu else memory.stored_bytes(graph)
-            known_means = memory.BYTES_PER_BLOCK if graph.node_type else 0
+            known_means = memory.BYTES_PER_BLOCK if graph.has_named_types else 0
             rows = 4 * batch * 8 * num_features
             return graph_bytes + known_means + activations + rows + weights
         if graph.table.sparse:

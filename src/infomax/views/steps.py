@@ -26,7 +26,7 @@ def paths_of(graph: Record, rule: Rule) -> Paths:
     The paper's graph has one, whose name is empty, of one step. Raise InputError if the encoder
     asks for none, or the graph does not have them.
     """
-    if not graph.node_type:
+    if not graph.has_named_types:
         return {"": steps(graph.relations, "")}
     if not isinstance(rule, tuple):
         expected = "PathMean, for a graph of several types of nodes"
@@ -46,7 +46,7 @@ def walks(graph: Record, rule: Rule, passes: int) -> tuple[list[Sequence[Step]],
     In a graph of one type a pass is a step from a node, and its own vector stays part of it.
     """
     paths = list(paths_of(graph, rule).values())
-    if graph.node_type:
+    if graph.has_named_types:
         return paths, False
     ((step,),) = paths
     weighs_senders = cast(Normalisation, rule).right != 0

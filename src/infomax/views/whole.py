@@ -102,7 +102,7 @@ class WholeView(AllNodes):
     @classmethod
     def of(cls, graph: Record, rule: Rule, backend: Backend) -> WholeView:
         """Build the view of a graph on the device; paths share their factors."""
-        if graph.node_type:
+        if graph.has_named_types:
             return cls._of_several_types(graph, rule, backend)
 
         propagation = Propagation.of(graph, cast(Normalisation, rule), backend)
