@@ -138,7 +138,11 @@ def test_a_question_at_the_very_instant_of_a_row_is_not_before_it(tmp_path: Path
         )
         _, rows, times = read_questions(asked, graph)
         assert rows.tolist() == list(range(ROWS))
-        assert times.tolist() == graph.own.times.tolist() == [moment // 1000 for moment in moments]
+        assert (
+            times.tolist()
+            == graph.nodes_in_view.times.tolist()
+            == [moment // 1000 for moment in moments]
+        )
 
 
 # Of several dates that of the event

@@ -53,7 +53,7 @@ def test_prepare_keeps_the_times_that_memory_has(tmp_path: Path) -> None:
         tmp_path / "edges.csv", tmp_path / "nodes.csv", out=tmp_path / "big.graph", time="since"
     )
     mapped = read_graph(tmp_path / "big.graph")
-    assert graph.own.times.tolist() == mapped.own.times[:].tolist() == MOMENTS
+    assert graph.nodes_in_view.times.tolist() == mapped.nodes_in_view.times[:].tolist() == MOMENTS
     assert (
         mapped.as_of("2009-12-31").ids.tolist()
         == graph.as_of("2009-12-31").ids.tolist()

@@ -32,7 +32,7 @@ def check_same_features(graph: Graph, training_graph: Graph) -> None:
 
     columns_encoded_anew: list[str] = []
     for node_type, trained_nodes in training_graph.nodes.items():
-        nodes = graph.target(node_type).own
+        nodes = graph.target(node_type).nodes_in_view
         location = "features"
         if node_type != graph.node_type:
             location = f"features of nodes of type {node_type}"

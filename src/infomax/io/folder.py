@@ -89,7 +89,7 @@ def write_arrays(graph: Record, folder: Path) -> dict[str, Any]:
         blocks = [graph.features] if graph.table.sparse else row_blocks(graph.features)
         for block in blocks:
             writer.append(block)
-    _write_nodes(folder / layout.NODES, graph.own)
+    _write_nodes(folder / layout.NODES, graph.nodes_in_view)
     description = {
         "nodes": graph.num_nodes,
         "edges": graph.num_edges,
@@ -317,7 +317,7 @@ def _open_types(path: Path, description: dict[str, Any]) -> Record:
     graphs = {
         node_type: _open_one_type(path / "nodes" / node_type) for node_type in description["types"]
     }
-    nodes = {node_type: graph.own for node_type, graph in graphs.items()}
+    nodes = {node_type: graph.nodes_in_view for node_type, graph in graphs.items()}
     sizes = {node_type: graph.num_nodes for node_type, graph in graphs.items()}
     description_hash = layout.folder_hash(path)
     relations = [

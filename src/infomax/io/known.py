@@ -17,7 +17,7 @@ def like_known(columns: Columns, known: Record) -> Columns:
     columns = dataclasses.replace(columns, schema=known.schema)
     if known.has_named_types:
         return columns.like_types({kind: _features(nodes) for kind, nodes in known.nodes.items()})
-    return columns if columns.matrix else columns.like(*_features(known.own))
+    return columns if columns.matrix else columns.like(*_features(known.nodes_in_view))
 
 
 def _features(nodes: Nodes) -> FeaturesOfType:

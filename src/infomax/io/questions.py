@@ -245,9 +245,9 @@ def _refuse_times(
     if is_without.any():
         location = source.location(int(numbers[np.argmax(is_without)]), column)
         raise InputError(location, "a time", "none")
-    if graph.own.times is None:
+    if graph.nodes_in_view.times is None:
         return
-    since = np.asarray(graph.own.times[:])[rows]
+    since = np.asarray(graph.nodes_in_view.times[:])[rows]
     is_early = since > times
     if is_early.any():
         first = int(np.argmax(is_early))

@@ -79,14 +79,14 @@ class Record:
     # The nodes of the type that it is seen from.
 
     @property
-    def own(self) -> Nodes:
+    def nodes_in_view(self) -> Nodes:
         """The nodes of the type that it is seen from."""
         return self.nodes[self.node_type]
 
     @property
     def table(self) -> FeatureTable:
         """The features ``[N, F]``, in memory or mapped."""
-        return self.own.table
+        return self.nodes_in_view.table
 
     @property
     def features(self) -> Features:
@@ -99,47 +99,47 @@ class Record:
     @property
     def ids(self) -> NDArray[Any]:
         """The ids ``[N]``."""
-        return self.own.ids
+        return self.nodes_in_view.ids
 
     @property
     def feature_names(self) -> tuple[str, ...]:
         """F names."""
-        return self.own.feature_names
+        return self.nodes_in_view.feature_names
 
     @property
     def labels(self) -> Mapping[str, NDArray[Any]]:
         """By name, ``[N]`` or ``[N, C]``; see `Nodes`."""
-        return self.own.labels
+        return self.nodes_in_view.labels
 
     @property
     def splits(self) -> Mapping[str, NDArray[np.bool_]]:
         """By name, ``[N]``; see `Nodes`."""
-        return self.own.splits
+        return self.nodes_in_view.splits
 
     @property
     def groups(self) -> NDArray[np.int64] | None:
         """The graph ``[N]`` of each node, where there are several."""
-        return self.own.groups
+        return self.nodes_in_view.groups
 
     @property
     def node_names(self) -> NDArray[Any] | None:
         """Names ``[N]`` to show beside the ids."""
-        return self.own.node_names
+        return self.nodes_in_view.node_names
 
     @property
     def encoding(self) -> Encoding | None:
         """How the features were made of the columns of a table."""
-        return self.own.encoding
+        return self.nodes_in_view.encoding
 
     @property
     def num_nodes(self) -> int:
         """N."""
-        return self.own.num_nodes
+        return self.nodes_in_view.num_nodes
 
     @property
     def num_features(self) -> int:
         """F."""
-        return self.own.num_features
+        return self.nodes_in_view.num_features
 
     def called(self, rows: Any) -> NDArray[Any]:
         """What to call some nodes, as text ``[n]``: their names, and the id where there is none."""
@@ -257,7 +257,7 @@ class Record:
             fields |= {"table": FeatureTable(features), "encoding": None}
         node_fields = {name: fields.pop(name) for name in _NODE_FIELDS & fields.keys()}
         if node_fields:
-            nodes = dataclasses.replace(self.own, **node_fields)
+            nodes = dataclasses.replace(self.nodes_in_view, **node_fields)
             fields["nodes"] = {**self.nodes, self.node_type: nodes}
         return dataclasses.replace(self, **fields)
 
@@ -278,7 +278,7 @@ class Record:
             held_out = self._held_out_among(mask, held_out)
         return dataclasses.replace(
             self,
-            nodes={**self.nodes, self.node_type: self.own.part(rows)},
+            nodes={**self.nodes, self.node_type: self.nodes_in_view.part(rows)},
             relations=tuple(relation.part(self.node_type, rows) for relation in self.relations),
             held_out=held_out,
             folder=None,
@@ -320,7 +320,7 @@ class Record:
             for node_type, nodes in self.nodes.items()
             if node_type != self.node_type
         }
-        return dataclasses.replace(self.own.scaler(scale), other_types=other_types)
+        return dataclasses.replace(self.nodes_in_view.scaler(scale), other_types=other_types)
 
     def scaled(self, scaler: Scaler) -> Self:
         """The same graph with scaled features, those of the other types as well."""

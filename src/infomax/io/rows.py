@@ -63,8 +63,8 @@ def annotation_columns(graph: Record) -> dict[str, NDArray[Any]]:
         columns[GROUPS] = graph.groups
     if graph.node_names is not None:
         columns[NAME] = graph.node_names
-    if graph.own.times is not None:
-        columns[TIME] = iso_times(graph.own.times)
+    if graph.nodes_in_view.times is not None:
+        columns[TIME] = iso_times(graph.nodes_in_view.times)
     return columns
 
 

@@ -145,7 +145,7 @@ def _write_typed(graph: Record, folder: Path, suffix: str, progress: Progress) -
         if feature_names and feature_names == matrix_names(typed_graph.num_features):
             (folder / "features").mkdir(exist_ok=True)
             _write_matrix(typed_graph.features, folder / "features" / node_type)
-            typed_graph = typed_graph.replace(**vars(without_features(typed_graph.own)))
+            typed_graph = typed_graph.replace(**vars(without_features(typed_graph.nodes_in_view)))
         file_type = "parquet" if suffix == ".parquet" else "text"
         refuse_unwritable(typed_graph, str(folder), file_type)
         if file_type == "text":

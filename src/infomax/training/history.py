@@ -227,7 +227,7 @@ class History:
     @cached_property
     def _date_columns(self) -> list[tuple[DateColumn, int]]:
         """Own columns that are dates, each with the index of the feature of its time."""
-        nodes = self.graph.own
+        nodes = self.graph.nodes_in_view
         columns = nodes.encoding.feature_columns if nodes.encoding else ()
         return [
             (column, nodes.feature_names.index(column.value_names[0]))
