@@ -22,7 +22,7 @@ from sklearn.metrics import f1_score
 from infomax import DGI, Graph, load_dataset
 from infomax.arrays.sparsity import dense
 from infomax.arrays.table import FeatureTable
-from infomax.datasets.heco import LABELLED
+from infomax.datasets.heco import LABELS_PER_CLASS
 from infomax.evaluation.probes import score_splits, validated_probe
 from infomax.evaluation.splits import SPLIT_PARTS, encode_labels
 from infomax.io.nodes import Nodes
@@ -64,7 +64,7 @@ def load(name: str) -> Graph:
 def scores(vectors: np.ndarray, graph: Graph, device: str) -> list[float]:
     """Macro-F1 in % of the test nodes, for each number of labels."""
     codes = encode_labels(graph.labels["class"])[0]
-    splits = [{part: graph.splits[f"{part}_{count}"] for part in SPLIT_PARTS} for count in LABELLED]
+    splits = [{part: graph.splits[f"{part}_{count}"] for part in SPLIT_PARTS} for count in LABELS_PER_CLASS]
     results = score_splits(validated_probe, vectors, codes, splits, device=torch.device(device))
     macro = []
     for split, result in zip(splits, results, strict=True):

@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.metrics import f1_score
 
 from infomax.datasets import load_dataset
-from infomax.datasets.heco import LABELLED
+from infomax.datasets.heco import LABELS_PER_CLASS
 from infomax.estimator import DGI
 from infomax.estimator.together import fit_together
 from infomax.evaluation.probes import score_splits, validated_probe
@@ -30,7 +30,7 @@ PATHS = {
     ),
 }
 PUBLISHED = {"heco-acm": (88.6, 87.6, 89.0), "heco-dblp": (91.3, 90.3, 90.6)}
-"""Macro-F1 in percent that HeCo's authors publish, for each of `LABELLED`."""
+"""Macro-F1 in percent that HeCo's authors publish, for each of `LABELS_PER_CLASS`."""
 METHODS = 4
 """Those that have encoders."""
 
@@ -45,7 +45,10 @@ def score_types(
     """
     graph = load_dataset(dataset)
     codes = encode_labels(graph.labels["class"])[0]
-    splits = [{part: graph.splits[f"{part}_{count}"] for part in SPLIT_PARTS} for count in LABELLED]
+    splits = [
+        {part: graph.splits[f"{part}_{count}"] for part in SPLIT_PARTS}
+        for count in LABELS_PER_CLASS
+    ]
     deep = max(
         path.count("-") for path in PATHS[dataset]
     )  # one layer sees no node of the same type
@@ -85,7 +88,7 @@ def score_types(
     rows.append(
         {"method": "Raw features", "mean": scores(graph.table.scaled(graph.scaler("auto"))[:])}
     )
-    return {"dataset": dataset, "labels": LABELLED, "paths": PATHS[dataset], "rows": rows}
+    return {"dataset": dataset, "labels": LABELS_PER_CLASS, "paths": PATHS[dataset], "rows": rows}
 
 
 def flattened(graph: Graph) -> Graph:

@@ -17,20 +17,27 @@ __all__ = ["DATASETS", "data_path", "fetch_dataset", "load_dataset"]
 
 
 class _Dataset(NamedTuple):
-    """``read`` makes the graph from the paths of ``files``, which are downloaded, and of what ``find`` returns."""
+    """A data set: where its files come from, and how they are read."""
 
     description: str
     read: Callable[..., Graph]
-    files: Sequence[PublicFile] = ()
-    find: Callable[[], list[Path]] = list
+    """Makes the graph from the paths of the files, and from the options."""
+    public_files: Sequence[PublicFile] = ()
+    """Files that are downloaded where they are missing."""
+    find_local_files: Callable[[], list[Path]] = list
+    """Finds files that a user has downloaded."""
     options: Sequence[str] = ()
+    """The names of the options of `read`."""
 
     def paths(self, progress: Progress) -> list[Path]:
-        return [*obtain(self.files, progress), *self.find()]
+        return [*obtain(self.public_files, progress), *self.find_local_files()]
 
 
 def _local(description: str, files: LocalFiles) -> _Dataset:
-    return _Dataset(f"{description}; files to download yourself", files.read, find=files.find)
+    """A data set whose files the user downloads."""
+    return _Dataset(
+        f"{description}; files to download yourself", files.read, find_local_files=files.find
+    )
 
 
 _TABLE = {
@@ -79,27 +86,28 @@ def load_dataset(name: str, progress: Progress = silent, **options: Any) -> Grap
     Args:
         name: one that ``infomax datasets list`` shows, in upper or lower case.
         progress: called with the number of bytes done and in total.
-        options: only of "generated-reddit": ``scale`` (1.0: as many nodes as Reddit, 232,965), ``seed``, ``features``
-            (602) and ``degree``, the mean one (99.6).
+        options: only of "generated-reddit": ``scale`` (1.0: as many nodes as Reddit, 232,965),
+            ``seed``, ``features`` (602) and ``degree``, the mean one (99.6).
     """
     dataset = _look_up(name)
     for option in options.keys() - set(dataset.options):
-        known = f"one of {', '.join(dataset.options)}" if dataset.options else "none"
-        raise InputError(f"options of {name}", known, shorten(option))
+        expected = f"one of {', '.join(dataset.options)}" if dataset.options else "none"
+        raise InputError(f"options of {name}", expected, shorten(option))
     return dataset.read(*dataset.paths(progress), **options)
 
 
 def fetch_dataset(name: str, progress: Progress = silent) -> list[Path]:
-    """The files of a data set; missing files are downloaded. A data set that is included in infomax has none."""
+    """The files of a data set; missing files are downloaded.
+
+    A data set that is included in infomax has none.
+    """
     return _look_up(name).paths(progress)
 
 
 def _look_up(name: str) -> _Dataset:
-    if name.lower() not in _TABLE:
-        raise InputError(
-            "data set",
-            f"one of {', '.join(_TABLE)}",
-            shorten(name),
-            suggest(name.lower(), _TABLE, 1),
-        )
-    return _TABLE[name.lower()]
+    """The data set of a name, in upper or lower case."""
+    lower_name = name.lower()
+    if lower_name not in _TABLE:
+        remedy = suggest(lower_name, _TABLE, 1)
+        raise InputError("data set", f"one of {', '.join(_TABLE)}", shorten(name), remedy)
+    return _TABLE[lower_name]

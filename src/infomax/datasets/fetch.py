@@ -13,7 +13,9 @@ from infomax.errors import InputError
 from infomax.io.atomic import make_folder, replacing
 from infomax.progress import Progress, silent
 
-_CHUNK, _TIMEOUT = 1 << 16, 30.0
+BYTES_AT_ONCE = 1 << 16
+SECONDS_WITHOUT_ANSWER = 30.0
+"""A download ends with an error if a server is silent for so long."""
 
 
 class PublicFile(NamedTuple):
@@ -28,9 +30,9 @@ class PublicFile(NamedTuple):
 
 def data_folders() -> list[Path]:
     """The folders to look for files in, in this order; downloads go to the last, the cache."""
-    given = os.environ.get("INFOMAX_DATA")
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "infomax"
-    return [Path(given), cache] if given else [cache]
+    users_folder = os.environ.get("INFOMAX_DATA")
+    return [Path(users_folder), cache] if users_folder else [cache]
 
 
 def data_path() -> Path:
@@ -40,23 +42,29 @@ def data_path() -> Path:
 
 def obtain(files: Sequence[PublicFile], progress: Progress = silent) -> list[Path]:
     """The path of every file, checked by size and SHA-256; missing files are downloaded."""
-    total = sum(file.size for file in files)
-    before = 0
+    total_bytes = sum(file.size for file in files)
+    bytes_before = 0
     paths = []
     for file in files:
-        if path := _find(file):
-            _refuse_other(str(path), path.stat().st_size, file_hash(path), file)
+        path = _find(file)
+        if path is not None:
+            _refuse_other_content(str(path), path.stat().st_size, file_hash(path), file)
         else:
             path = data_folders()[-1] / file.path
-            download(
-                file,
-                path,
-                lambda done, note="", _=None, before=before: progress(before + done, note, total),
-            )
+            download(file, path, _progress_after(bytes_before, total_bytes, progress))
         paths.append(path)
-        before += file.size
-        progress(before, "bytes", total)
+        bytes_before += file.size
+        progress(bytes_before, "bytes", total_bytes)
     return paths
+
+
+def _progress_after(bytes_before: int, total_bytes: int, progress: Progress) -> Progress:
+    """Tells of the bytes of one file as of those of all files."""
+
+    def tell(done: int, note: str = "", total: int | None = None) -> None:
+        progress(bytes_before + done, note, total_bytes)
+
+    return tell
 
 
 def download(file: PublicFile, target: Path, progress: Progress = silent) -> None:
@@ -67,32 +75,40 @@ def download(file: PublicFile, target: Path, progress: Progress = silent) -> Non
 
     content = bytearray()
     try:
-        verified = ssl.create_default_context()
-        with urlopen(file.url, timeout=_TIMEOUT, context=verified) as response:  # noqa: S310 - from our own table
-            while len(content) <= file.size and (chunk := response.read(_CHUNK)):
+        # The address is one of the tables of this package.
+        with urlopen(  # noqa: S310
+            file.url, timeout=SECONDS_WITHOUT_ANSWER, context=ssl.create_default_context()
+        ) as response:
+            # A server that sends more than was expected is not listened to for ever.
+            while len(content) <= file.size:
+                chunk = response.read(BYTES_AT_ONCE)
+                if not chunk:
+                    break
                 content += chunk
                 progress(len(content), "bytes", file.size)
     except (OSError, HTTPException) as error:
         remedy = "Try again; or put the file into a folder and set INFOMAX_DATA to that."
         raise InputError(file.url, f"a file of {file.size:,} bytes", str(error), remedy) from error
-    _refuse_other(file.url, len(content), hashlib.sha256(content).hexdigest(), file)
+    _refuse_other_content(file.url, len(content), hashlib.sha256(content).hexdigest(), file)
     make_folder(target.parent)
     with replacing(target) as temporary:
         temporary.write_bytes(content)
 
 
 def _find(file: PublicFile) -> Path | None:
-    places = [
-        folder / name for folder in data_folders() for name in (file.path, Path(file.path).name)
-    ]
-    return next((place for place in places if place.is_file()), None)
+    """The first data folder's copy of a file, at its path or beside the folders of data sets."""
+    for folder in data_folders():
+        for name in (file.path, Path(file.path).name):
+            path = folder / name
+            if path.is_file():
+                return path
+    return None
 
 
-def _refuse_other(where: str, size: int, sha256: str, file: PublicFile) -> None:
+def _refuse_other_content(location: str, size: int, sha256: str, file: PublicFile) -> None:
     """Refuse content of any other size or SHA-256."""
     if (size, sha256) != (file.size, file.sha256):
         expected = f"{file.size:,} bytes with SHA-256 {file.sha256}"
         found = f"{size:,} bytes with SHA-256 {sha256}"
-        raise InputError(
-            where, expected, found, "Remove it if it is a file, and it is downloaded again."
-        )
+        remedy = "Remove it if it is a file, and it is downloaded again."
+        raise InputError(location, expected, found, remedy)

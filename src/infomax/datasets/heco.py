@@ -1,4 +1,4 @@
-"""ACM and DBLP as HeCo uses them: papers, authors and what else joins them, with fixed splits of labelled nodes."""
+"""ACM and DBLP as HeCo uses them: papers, authors and what else joins them, with fixed splits."""
 
 from __future__ import annotations
 
@@ -16,59 +16,78 @@ from infomax.io.building import from_edges
 from infomax.io.features import read_matrix
 
 SOURCE = "They are in the folder data of the repository liun-online/HeCo on GitHub."
-LABELLED = (20, 40, 60)
+LABELS_PER_CLASS = (20, 40, 60)
 """Labels per class that training has, in each of the splits."""
+SPLIT_OF_FILE = {"train": "train", "val": "validation", "test": "test"}
 
 
-class _Set(NamedTuple):
-    """The type that has features and labels; the file of the features; for each file of edges, whom papers join."""
+class _Publication(NamedTuple):
+    """The files of one data set."""
 
-    labelled: str
-    features: str
-    edges: dict[str, tuple[str, str]]
+    labelled_type: str
+    """The type of nodes that has features and labels."""
+    feature_file: str
+    edge_files: dict[str, tuple[str, str]]
+    """By file, the relation and the type of nodes to which it joins papers."""
 
 
-_SETS = {
-    "acm": _Set(
+_PUBLICATIONS = {
+    "acm": _Publication(
         "paper", "p_feat.npz", {"pa.txt": ("by", "author"), "ps.txt": ("about", "subject")}
     ),
-    "dblp": _Set(
+    "dblp": _Publication(
         "author",
         "a_feat.npz",
         {"pa.txt": ("by", "author"), "pc.txt": ("at", "conference"), "pt.txt": ("with", "term")},
     ),
 }
-_PARTS = {"train": "train", "val": "validation", "test": "test"}
 
 
 def files(name: str) -> LocalFiles:
-    """The graph, seen from its labelled type: the label ``class``, splits ``train_20``, ``validation_20`` and so on.
+    """The files of a data set, read as a graph that is seen from its labelled type.
 
-    The other types have positions in place of features.
+    The label is ``class``, the splits are ``train_20``, ``validation_20`` and so on. The other
+    types have positions in place of features.
     """
-    masks = [f"{part}_{count}.npy" for count in LABELLED for part in _PARTS]
-    names = (_SETS[name].features, "labels.npy", *_SETS[name].edges, *masks)
-    return LocalFiles(f"heco/{name}", SOURCE, {names: partial(_read, name)})
+    publication = _PUBLICATIONS[name]
+    split_files = [f"{part}_{count}.npy" for count in LABELS_PER_CLASS for part in SPLIT_OF_FILE]
+    layout = (publication.feature_file, "labels.npy", *publication.edge_files, *split_files)
+    return LocalFiles(f"heco/{name}", SOURCE, {layout: partial(_read, name)})
 
 
-def _read(name: str, features: Path, labels: Path, *others: Path) -> Graph:
-    about = _SETS[name]
-    links = {}
-    for path in others[: len(about.edges)]:
-        relation, kind = about.edges[path.name]
+def _read(name: str, feature_path: Path, label_path: Path, *other_paths: Path) -> Graph:
+    publication = _PUBLICATIONS[name]
+    edge_file_count = len(publication.edge_files)
+    edge_paths = other_paths[:edge_file_count]
+    split_paths = other_paths[edge_file_count:]
+
+    edges = {}
+    for path in edge_paths:
+        relation, target_type = publication.edge_files[path.name]
         with readable(path, "two columns of row numbers"):
-            links["paper", relation, kind] = (np.loadtxt(path, dtype=np.int64, ndmin=2).T, None)
-    sizes = {ends[2]: int(rows[1].max()) + 1 for ends, (rows, _) in links.items()}
-    sizes["paper"] = max(int(rows[0].max()) + 1 for rows, _ in links.values())
-    values = read_matrix(features)
-    sizes[about.labelled] = n = values.shape[0]
+            rows = np.loadtxt(path, dtype=np.int64, ndmin=2).T
+        edges["paper", relation, target_type] = (rows, None)
+
+    # Nodes are numbered from 0, and all of them have edges, or features.
+    features = read_matrix(feature_path)
+    node_counts = {ends[2]: int(rows[1].max()) + 1 for ends, (rows, _) in edges.items()}
+    node_counts["paper"] = max(int(rows[0].max()) + 1 for rows, _ in edges.values())
+    labelled_count = features.shape[0]
+    node_counts[publication.labelled_type] = labelled_count
+
     splits = {}
-    for path in others[len(about.edges) :]:
+    for path in split_paths:
         part, _, count = path.stem.partition("_")
-        splits[f"{_PARTS[part]}_{count}"] = np.isin(np.arange(n), map_array(path, remedy=""))
+        split_rows = map_array(path, remedy="")
+        splits[f"{SPLIT_OF_FILE[part]}_{count}"] = np.isin(np.arange(labelled_count), split_rows)
+
+    classes = map_array(label_path, remedy="").astype(np.int64)
     nodes: dict[str, dict[str, Any]] = {
-        kind: {"ids": np.arange(size)} for kind, size in sizes.items()
+        node_type: {"ids": np.arange(count)} for node_type, count in node_counts.items()
     }
-    classes = map_array(labels, remedy="").astype(np.int64)
-    nodes[about.labelled] |= {"features": values, "labels": {"class": classes}, "splits": splits}
-    return Graph.of(from_edges(nodes, links)).target(about.labelled)
+    nodes[publication.labelled_type] |= {
+        "features": features,
+        "labels": {"class": classes},
+        "splits": splits,
+    }
+    return Graph.of(from_edges(nodes, edges)).target(publication.labelled_type)

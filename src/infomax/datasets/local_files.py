@@ -1,4 +1,4 @@
-"""Data sets whose files the user downloads: find the files and read them, without unpickling anything."""
+"""Data sets whose files the user downloads: find the files and read them, without unpickling."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ from infomax.io import json
 class LocalFiles:
     """The files of a data set, which the user puts into ``folder`` inside one of the data folders.
 
-    Args:
+    Attributes:
         folder: its name.
         source: tells the user where to download them.
-        layouts: for each published form of the data set, the names of its files and the function that reads them.
+        layouts: for each published form of the data set, the names of its files and the function
+            that reads them.
     """
 
     folder: str
@@ -32,25 +33,31 @@ class LocalFiles:
 
     def find(self) -> list[Path]:
         """The files of the first layout that is complete."""
-        for place in data_folders():
-            for names in self.layouts:
-                paths = [place / self.folder / name for name in names]
+        for data_folder in data_folders():
+            for file_names in self.layouts:
+                paths = [data_folder / self.folder / name for name in file_names]
                 if all(path.is_file() for path in paths):
                     return paths
-        place = data_path() / self.folder
-        there = [name for names in self.layouts for name in names if (place / name).is_file()]
-        raise InputError(
-            str(place),
-            "; or ".join(", ".join(names) for names in self.layouts),
-            f"only {', '.join(there)}" if there else "none of them",
-            f"Put them there, or set INFOMAX_DATA to the folder that holds {self.folder}/. {self.source}",
+
+        # A layout of which some files are missing is named, so that a user sees which.
+        folder = data_path() / self.folder
+        existing_files = [
+            name for file_names in self.layouts for name in file_names if (folder / name).is_file()
+        ]
+        expected = "; or ".join(", ".join(file_names) for file_names in self.layouts)
+        found = f"only {', '.join(existing_files)}" if existing_files else "none of them"
+        remedy = (
+            f"Put them there, or set INFOMAX_DATA to the folder that holds {self.folder}/. "
+            f"{self.source}"
         )
+        raise InputError(str(folder), expected, found, remedy)
 
     def read(self, *paths: Path) -> Graph:
         """The graph in the files that `find` returned."""
         folder = paths[0].parent
+        read_layout = self.layouts[tuple(path.name for path in paths)]
         with within(folder), readable(folder, "the files as they were published"):
-            return self.layouts[tuple(path.name for path in paths)](*paths)
+            return read_layout(*paths)
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -58,8 +65,8 @@ def read_json(path: Path) -> dict[str, Any]:
     return json.read_json(path, remedy="Download it again.")
 
 
-def read_links(links: Sequence[Mapping[str, int]]) -> NDArray[np.int32]:
-    """Edges ``[2, E]`` from the list that networkx writes: one ``{"source": 0, "target": 1}`` per edge."""
-    return np.stack(
-        [np.fromiter((link[end] for link in links), np.int32) for end in ("source", "target")]
-    )
+def read_networkx_edges(links: Sequence[Mapping[str, int]]) -> NDArray[np.int32]:
+    """Edges ``[2, E]`` from the list that NetworkX writes: ``{"source": 0, "target": 1}`` each."""
+    sources = np.fromiter((link["source"] for link in links), np.int32)
+    targets = np.fromiter((link["target"] for link in links), np.int32)
+    return np.stack([sources, targets])

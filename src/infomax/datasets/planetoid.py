@@ -1,7 +1,7 @@
 """Cora, Citeseer and Pubmed: papers, their citations and their words, in the Planetoid split.
 
-The files are pickles, and a pickle can call any function that it names. So they are read only after their SHA-256 was
-checked, by an unpickler that knows the six names in them and refuses every other.
+The files are pickles, and a pickle can call any function that it names. So they are read only after
+their SHA-256 was checked, by an unpickler that knows the six names in them and refuses every other.
 """
 
 from __future__ import annotations
@@ -25,10 +25,12 @@ VALIDATION = 500
 """The number of papers after those of the training split that are for validation."""
 
 _FOLDER = "https://raw.githubusercontent.com/kimiyoung/planetoid/master/data"
-# Size and SHA-256 of each ind.NAME.PART, in the order of `read`. (The eighth part, x, repeats the first rows of allx.)
 _PARTS = json.loads(
     (resources.files("infomax.datasets") / "planetoid.json").read_text(encoding="utf-8")
 )
+"""Size and SHA-256 of each ind.NAME.PART, by name and part, in the order of the arguments of `read`.
+
+The eighth part, x, repeats the first rows of allx, and is not read."""
 
 
 def files(name: str) -> list[PublicFile]:
@@ -42,34 +44,41 @@ def files(name: str) -> list[PublicFile]:
 def read(
     y: Path, allx: Path, ally: Path, tx: Path, ty: Path, test_index: Path, citations: Path
 ) -> Graph:
-    """The graph in the files: unscaled features as in the files, and the label ``class``, -1 where there is none.
+    """The graph in the files: unscaled features as in the files, and the label ``class``.
 
-    ``allx`` holds the first papers and ``tx`` those whose numbers are in ``test_index``. Citeseer leaves out 15
-    numbers: papers of the graph that have no words and no class.
+    ``allx`` holds the words of the first papers and ``tx`` those of the papers whose numbers are in
+    ``test_index``; ``ally`` and ``ty`` hold their classes. Citeseer leaves out 15 numbers: papers of
+    the graph that have no words and no class, which is -1.
     """
-    test = np.loadtxt(test_index, dtype=np.int64)
+    test_papers = np.loadtxt(test_index, dtype=np.int64)
     features = sparse.vstack([unpickle(allx), unpickle(tx)], format="coo")
-    onehot: NDArray[Any] = np.concatenate([unpickle(ally), unpickle(ty)])
-    row = np.concatenate([np.arange(features.shape[0] - len(test)), test])
-    n = int(row.max()) + 1
-    paper = np.arange(n)
-    classes = np.full(n, -1, dtype=np.int64)
-    classes[row] = np.where(onehot.any(axis=1), onehot.argmax(axis=1), -1)
-    train = len(unpickle(y))
-    return Graph.from_arrays(
-        np.array(
-            [(one, cited) for one, all_cited in unpickle(citations).items() for cited in all_cited]
-        ).T,
-        sparse.csr_array(
-            (features.data, (row[features.row], features.col)), shape=(n, features.shape[1])
-        ),
-        labels={"class": classes},
-        splits={
-            "train": paper < train,
-            "validation": (train <= paper) & (paper < train + VALIDATION),
-            "test": np.isin(paper, test),
-        },
+    one_hot_classes: NDArray[Any] = np.concatenate([unpickle(ally), unpickle(ty)])
+
+    # The paper of each row of the features and the classes.
+    paper_of_row = np.concatenate([np.arange(features.shape[0] - len(test_papers)), test_papers])
+    n = int(paper_of_row.max()) + 1
+    features = sparse.csr_array(
+        (features.data, (paper_of_row[features.row], features.col)), shape=(n, features.shape[1])
     )
+    classes = np.full(n, -1, dtype=np.int64)
+    has_class = one_hot_classes.any(axis=1)
+    classes[paper_of_row] = np.where(has_class, one_hot_classes.argmax(axis=1), -1)
+
+    edges = [
+        (paper, cited_paper)
+        for paper, cited_papers in unpickle(citations).items()
+        for cited_paper in cited_papers
+    ]
+
+    # `y` holds the classes of the training papers, which come first.
+    papers = np.arange(n)
+    train_count = len(unpickle(y))
+    splits = {
+        "train": papers < train_count,
+        "validation": (train_count <= papers) & (papers < train_count + VALIDATION),
+        "test": np.isin(papers, test_papers),
+    }
+    return Graph.from_arrays(np.array(edges).T, features, labels={"class": classes}, splits=splits)
 
 
 def unpickle(path: Path) -> Any:
@@ -78,7 +87,6 @@ def unpickle(path: Path) -> Any:
         return _Unpickler(file, fix_imports=False, encoding="latin1").load()
 
 
-# The six names, as Python 2 wrote them.
 _ALLOWED = {
     ("scipy.sparse.csr", "csr_matrix"): sparse.csr_matrix,
     ("numpy.core.multiarray", "_reconstruct"): np.empty(0).__reduce__()[0],
@@ -87,6 +95,7 @@ _ALLOWED = {
     ("collections", "defaultdict"): defaultdict,
     ("__builtin__", "list"): list,
 }
+"""The six names, as Python 2 wrote them."""
 
 
 class _Unpickler(pickle.Unpickler):

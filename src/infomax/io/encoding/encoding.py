@@ -33,7 +33,9 @@ CLASSES: tuple[type[FeatureColumn], ...] = (
     TextColumn,
     NumberListColumn,
 )
-CLASS_OF_TYPE = {column_type: one for one in CLASSES for column_type in one.types}
+CLASS_OF_TYPE = {
+    column_type: column_class for column_class in CLASSES for column_type in column_class.types
+}
 """The class of each column type that becomes features."""
 
 
@@ -42,28 +44,38 @@ def fit_column(
 ) -> Column:
     """What a column becomes, by what was found in all of its rows.
 
-    A column of a single value becomes no feature, which would tell nothing, unless it is raw.
+    Args:
+        statistics: what was found.
+        column_type: the type that a person said, or that the cells have.
+        raw: whether all features of the table are numbers that stay as they are.
+        note: what looks wrong about the column.
     """
     statistics.column_type = column_type
+    # A single value tells no row from another. In a table of numbers it stays, so that features
+    # are the columns of the table.
     is_constant = statistics.distinct == 1 and not statistics.missing and not raw
-    is_empty = statistics.rows == statistics.missing
+    has_nothing_to_learn = statistics.rows == statistics.missing
     if column_type in TextColumn.types:
         statistics.count_words()
-        is_empty = is_empty or not statistics.has_words_to_learn
-    if column_type not in CLASS_OF_TYPE or is_constant or is_empty:
+        has_nothing_to_learn = has_nothing_to_learn or not statistics.has_words_to_learn
+    if column_type not in CLASS_OF_TYPE or is_constant or has_nothing_to_learn:
         return Column(**common_fields(statistics, column_type, note))
     return CLASS_OF_TYPE[column_type].fit(statistics, raw=raw, note=note)
 
 
 @dataclass(frozen=True)
 class Encoding:
-    """The columns of a table, and what they become."""
+    """The columns of a table, and what was learnt of them: how rows become features, and back.
+
+    Attributes:
+        columns: the columns in the order of the table, those without features too.
+        raw: whether features are numbers as they are, to be scaled later as a table of numbers is.
+        name_column: the column that names the nodes.
+    """
 
     columns: tuple[Column, ...]
     raw: bool = False
-    """Whether features are numbers as they are, to be scaled later as a table of numbers is."""
     name_column: str | None = None
-    """The column that names the nodes."""
 
     @cached_property
     def feature_columns(self) -> tuple[FeatureColumn, ...]:
@@ -86,6 +98,7 @@ class Encoding:
 
     def differing(self, other: Encoding) -> list[str]:
         """The columns that become other features than those of their names in another encoding."""
+        # Numbers of rows may differ: they make no features.
         learnt = {
             column.name: (column.column_type, column.learnt) for column in other.feature_columns
         }
@@ -105,8 +118,9 @@ class Encoding:
 
     def transform(self, table: Any) -> sparse.csr_array:
         """The features ``[n, F]`` of rows of a pyarrow table; each row depends on that row alone."""
-        known = set(table.column_names if hasattr(table, "column_names") else table)
-        missing = [column.name for column in self.feature_columns if column.name not in known]
+        # A mapping of arrays is a table as well.
+        names = set(table.column_names if hasattr(table, "column_names") else table)
+        missing = [column.name for column in self.feature_columns if column.name not in names]
         if missing:
             remedy = "Add them, or train without them: --column NAME=ignore."
             expected = f"the columns {', '.join(map(shorten, missing))}"
@@ -131,8 +145,9 @@ class Encoding:
     def inverse_transform(self, features: Any) -> dict[str, NDArray[Any]]:
         """By column, the cells ``[n]`` that became features ``[n, F]``; None for a missing cell."""
         rows = features.toarray() if sparse.issparse(features) else np.asarray(features)
+        slices = self.slices()
         return {
-            column.name: column.inverse_transform(rows[:, self.slices()[column.name]])
+            column.name: column.inverse_transform(rows[:, slices[column.name]])
             for column in self.feature_columns
         }
 
@@ -159,7 +174,7 @@ def read_column(values: dict[str, Any]) -> Column:
     """A column as `Column.to_json` wrote it."""
     fields = dict(values)
     learnt = fields.pop("learnt")
-    if not learnt:
+    if not learnt:  # it becomes no feature
         return Column(**fields)
     if fields["column_type"] not in CLASS_OF_TYPE:
         raise ValueError(f"column type {fields['column_type']}")
