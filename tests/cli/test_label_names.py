@@ -122,6 +122,17 @@ def test_labels_of_a_database_score_a_run(tmp_path: Path) -> None:
     )
 
 
+def test_refused_labels_of_a_database_say_how_it_is_named(tmp_path: Path) -> None:
+    """A database has no nodes.csv."""
+    database = sample_shop.sqlite_file(tmp_path / "shop.db")
+    run = tmp_path / "run"
+    assert infomax("train", database, "--out", run, *FAST).code == 0
+    remedy = "name the database: --labels DATABASE:TABLE.COLUMN."
+    refused(infomax("evaluate", run, "--labels", "customers.zip"), "customers.zip", remedy)
+    outcome = infomax("evaluate", run, "--type", "customers", "--labels", "zip")
+    refused(outcome, "--labels: expected DATABASE:TABLE.COLUMN", "zip")
+
+
 def test_labels_of_a_run_are_found_in_any_case(tmp_path: Path) -> None:
     (tmp_path / "nodes.csv").write_text(
         "id,x,Section\n" + "\n".join(f"n{n},{n},{'pq'[n % 2]}" for n in range(40))

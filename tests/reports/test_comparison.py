@@ -20,7 +20,7 @@ def model() -> DGI:
 
 
 @pytest.mark.parametrize(
-    ("method", "told"),
+    ("method", "sentence"),
     [
         ("Raw features", "Raw features alone score higher"),
         ("Random-Init", "The encoder before training scores higher"),
@@ -28,38 +28,36 @@ def model() -> DGI:
         ("Averaged features", "Features averaged over two hops score higher"),
     ],
 )
-def test_what_scores_higher_is_told(method, told):
-    written = ""
+def test_what_scores_higher_is_told(method, sentence):
+    command = ""
     if method != "Raw features":
-        written = " To write them: infomax evaluate RUN --out FOLDER"
+        command = " To write them: infomax evaluate RUN --out FOLDER"
     other = Row(method, "accuracy", 31, 0, 1, None, 0)
     assert advice([Row("DGI", "accuracy", 30, 0, 1, None, 0), other]) == [
-        f"{told}: 31.0 against 30.0.{written}"
+        f"{sentence}: 31.0 against 30.0.{command}"
     ]
     assert advice([Row("DGI", "accuracy", 32, 0, 1, None, 0), other]) == []
 
 
 def test_a_part_alone_is_named_where_it_is_higher_by_more_than_splits_differ():
-    ours, alone = (
-        Row(method, "accuracy", mean, 0, 1, None, 0, 10, 1.5)
+    run_row, positions_row = (
+        Row(method, "accuracy", mean, 0, 1, None, 0, splits=10, split_std=1.5)
         for method, mean in (("DGI", 83), ("Positions alone", 92))
     )
-    told = (
+    sentence = (
         "Positions alone: 92.0 against 83.0. To write them: infomax embed RUN --vectors positions"
     )
-    assert advice([ours, alone]) == [told]
-    assert advice([ours, dataclasses.replace(alone, mean=84.4)]) == []
+    assert advice([run_row, positions_row]) == [sentence]
+    assert advice([run_row, dataclasses.replace(positions_row, mean=84.4)]) == []
 
 
 def test_what_is_no_better_than_the_majority_is_told():
     guess = Row("Majority class", "accuracy", 97.04, 0, 1, None, 0)
-    (told,) = advice(
-        [Row("DGI", "accuracy", 97.02, 0, 1, None, 0, other_metrics={"AUC": 0.81}), guess]
-    )
-    assert (
-        told
-        == "DGI is no better than the majority: 97.0 against 97.0. Its AUC is 0.81, where guessing has 0.50."
-    )
+    run_row = Row("DGI", "accuracy", 97.02, 0, 1, None, 0, other_metrics={"AUC": 0.81})
+    assert advice([run_row, guess]) == [
+        "DGI is no better than the majority: 97.0 against 97.0. "
+        "Its AUC is 0.81, where guessing has 0.50."
+    ]
     assert advice([Row("DGI", "accuracy", 97.2, 0, 1, None, 0), guess]) == []
 
 
@@ -70,20 +68,26 @@ def test_a_difference_that_is_not_shown_is_not_told():
 
 @pytest.mark.parametrize("options", [{}, {"raw": False}], ids=str)
 def test_the_progress_counts_the_rows_and_raw_features_can_be_left_out(model, options):
-    codes, part, told = model.graph_.labels["class"], np.arange(40) % 4, []
-    split = {name: part == at for at, name in enumerate(("train", "validation", "test"))}
-    found = compare(
-        model, codes, [split], paper_probe, **options, progress=lambda *step: told.append(step)
+    codes = model.graph_.labels["class"]
+    part_of_node = np.arange(40) % 4
+    split = {
+        name: part_of_node == part for part, name in enumerate(("train", "validation", "test"))
+    }
+    steps = []
+    rows = compare(
+        model, codes, [split], paper_probe, **options, progress=lambda *step: steps.append(step)
     )
-    methods = [row.method for row in found][:-1]  # that of the majority takes no time
+    has_raw = options.get("raw", True)
+    methods = [row.method for row in rows][:-1]  # that of the majority takes no time
+    parts_alone = ["Encoder alone", "Own alone", "Pooled alone", "Positions alone"]
+    baselines = ["Random-Init", "SVD of the edges"]
+    if has_raw:
+        baselines += ["Averaged features", "Raw features"]
+    assert methods == ["DGI", *parts_alone, *baselines]
+
     total = STEPS_PER_ROW * len(methods)
-    assert told[0] == (0, "vectors")
-    alone = ["Encoder alone", "Own alone", "Pooled alone", "Positions alone"]
-    beside = ["Random-Init", "SVD of the edges", "Averaged features", "Raw features"]
-    if not options.get("raw", True):
-        beside = beside[:2]
-    assert methods == ["DGI", *alone, *beside]
-    begun = [(STEPS_PER_ROW * at, name, total) for at, name in enumerate(methods)]
-    assert list(dict.fromkeys(told[1:])) == begun  # one split: nothing is told within a row
-    assert ("Raw features" in methods) == options.get("raw", True)
-    assert not any("Raw" in line for line in advice(found)) or options.get("raw", True)
+    first_steps = [(STEPS_PER_ROW * row, name, total) for row, name in enumerate(methods)]
+    assert steps[0] == (0, "vectors")
+    # One split: nothing is told within a row.
+    assert list(dict.fromkeys(steps[1:])) == first_steps
+    assert not any("Raw" in line for line in advice(rows)) or has_raw

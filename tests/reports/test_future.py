@@ -18,7 +18,10 @@ def days(numbers: np.ndarray) -> pa.Array:
 
 
 def calls(count: int = 1200, random_from: int | None = None) -> Graph:
-    """Calls within two groups of thirty, each caller mostly to the same few, one a day; at random from some day on."""
+    """Calls within two groups of thirty, one a day, each caller mostly to the same few.
+
+    From some day on, calls are random.
+    """
     draws = np.random.default_rng(0)
     first = draws.integers(0, 60, count)
     second = (first // 30) * 30 + (first + draws.integers(1, 9, count)) % 30
@@ -61,12 +64,12 @@ def test_later_calls_are_told_by_vectors_of_the_past_and_by_memory() -> None:
     graph = calls()
     counts = {name: nodes.num_nodes for name, nodes in graph.nodes.items()}
     assert counts == {"event": 1200, "node": 60}
-    found = score_future(DGI(16, epochs=20).fit(graph.target("node")), 0.25)
-    assert found.title.startswith("300 events after 1972-06-18")
-    assert found.scores["vectors"]["auc"] > 0.7
-    assert found.scores["remembering the latest events"]["auc"] > 0.85
-    assert 0.4 < found.scores["popularity"]["auc"] < 0.7
-    assert all(0 <= one["hits"] <= 1 for one in found.scores.values())
+    scored = score_future(DGI(16, epochs=20).fit(graph.target("node")), 0.25)
+    assert scored.title.startswith("300 events after 1972-06-18")
+    assert scored.scores["vectors"]["auc"] > 0.7
+    assert scored.scores["remembering the latest events"]["auc"] > 0.85
+    assert 0.4 < scored.scores["popularity"]["auc"] < 0.7
+    assert all(0 <= score["hits"] <= 1 for score in scored.scores.values())
 
 
 def test_training_has_not_seen_the_future() -> None:
@@ -76,17 +79,17 @@ def test_training_has_not_seen_the_future() -> None:
 
 
 def test_the_pair_that_is_scored_is_said_and_can_be_chosen() -> None:
-    """There are two clerks: they are not what a customer is ranked against, unless they are asked for."""
+    """There are only two clerks, so customers are ranked with them only where that is asked for."""
     model = DGI(8, epochs=1).fit(rentals().target("customer"))
-    found = score_future(model, 0.25)
-    assert found.notes[0].startswith(
+    scored = score_future(model, 0.25)
+    assert scored.notes[0].startswith(
         "Scored: customer - film by rental. Of the first ends training knew "
     )
-    known_share = int(found.notes[0].split("knew ")[1].split("%")[0])
+    known_share = int(scored.notes[0].split("knew ")[1].split("%")[0])
     assert 15 < known_share < 45
-    assert "customer - clerk by rental; another: --pair TYPE:EVENTS" in found.notes[1]
-    asked = score_future(model, 0.25, pair="clerk")
-    assert "customer - clerk by rental" in asked.notes[0]
+    assert "customer - clerk by rental; another: --pair TYPE:EVENTS" in scored.notes[1]
+    scored_clerks = score_future(model, 0.25, pair="clerk")
+    assert "customer - clerk by rental" in scored_clerks.notes[0]
     with pytest.raises(InputError, match=r"--pair: expected one of .*film:rental.*found shop"):
         score_future(model, 0.25, pair="shop")
 
@@ -95,10 +98,13 @@ def test_of_a_pair_the_last_meeting_is_remembered() -> None:
     first, second = np.array([0, 0, 0, 1]), np.array([1, 2, 1, 1])
     times = np.array([1, 5, 9, 2])
     events = Events(Links("a", "b", "event", first, second), times, np.ones(4, bool))
-    found = remembered(events, 3, np.array([0]), np.array([[0, 1, 2]]))
-    assert found.tolist() == [[0, 4, 3]]
-    later = Events(events.links, times, times < 9)
-    assert remembered(later, 3, np.array([0]), np.array([[0, 1, 2]])).tolist() == [[0, 1, 3]]
+    last_meetings = remembered(events, 3, np.array([0]), np.array([[0, 1, 2]]))
+    assert last_meetings.tolist() == [[0, 4, 3]]
+
+    # What is not of the past is not remembered.
+    events_before_9 = Events(events.links, times, times < 9)
+    last_meetings = remembered(events_before_9, 3, np.array([0]), np.array([[0, 1, 2]]))
+    assert last_meetings.tolist() == [[0, 1, 3]]
 
 
 def test_pairs_of_equal_value_share_their_ranks() -> None:
@@ -131,6 +137,6 @@ def test_a_share_that_holds_no_event_is_told_apart_from_events_of_one_time() -> 
     )
     graph = Graph.from_frames(calls_of_day, time="when")
     model = DGI(4, epochs=1).fit(graph.target("node"))
-    told = "a share of at least 0.0833, as 5 events of 60 have the latest time, found 0.0025"
-    with pytest.raises(InputError, match=told):
+    message = "a share of at least 0.0833, as 5 events of 60 have the latest time, found 0.0025"
+    with pytest.raises(InputError, match=message):
         score_future(model, 0.0025)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -157,22 +157,8 @@ def evaluate(
 
     opened = _open(source)
     model = opened if isinstance(opened, DGI) else None
-    names_labels = bool(labels) or dataset is not None or probe is not None or folds is not None
-    scores_by = "labels"
-    if future is not None:
-        scores_by = "future"
-    elif edges:
-        scores_by = "edges"
-
-    if scores_by != "labels":
-        if names_labels or (edges and future is not None):
-            beside = "--labels, --dataset, --probe, --folds or --edges beside it"
-            raise InputError("evaluate", f"--{scores_by} alone", beside)
-        if model is None:
-            expected = "a run folder, which holds the edges"
-            raise InputError(f"--{scores_by}", expected, f"the vectors {source}")
-    elif model is not None and not model.graph_.labels and not names_labels:
-        scores_by = "edges"
+    names_labels = bool(labels) or any(value is not None for value in (dataset, probe, folds))
+    scores_by = _choose_score(source, model, names_labels, edges=edges, future=future)
 
     if pair is not None and scores_by == "labels":
         raise InputError("--pair", "--edges or --future, which it is about", "none")
@@ -180,18 +166,44 @@ def evaluate(
         found = "--future" if future is not None else f"the vectors {source}"
         raise InputError("--out", "a run that is scored by labels or edges", found)
 
-    if model is None or scores_by == "labels":
-        graph = None if model is None else model.graph_
-        requested_labels = RequestedLabels.read(labels or [], dataset, graph, id)
-        return _evaluate_labels(
-            source, opened, requested_labels,
-            probe=probe, folds=folds, raw=raw, out=out, json=json,
-        )  # fmt: skip
-    if future is not None:
+    if model is not None and future is not None:
         _evaluate_future(source, model, future, pair, json)
-    else:
+        return []
+    if model is not None and scores_by == "edges":
         _evaluate_edges(source, model, pair, raw, out, json)
-    return []
+        return []
+    graph = None if model is None else model.graph_
+    requested_labels = RequestedLabels.read(labels or [], dataset, graph, id)
+    return _evaluate_labels(
+        source, opened, requested_labels, probe=probe, folds=folds, raw=raw, out=out, json=json
+    )
+
+
+def _choose_score(
+    source: Path, model: DGI | None, names_labels: bool, *, edges: bool, future: float | None
+) -> Literal["labels", "edges", "future"]:
+    """What vectors are scored by; refused where options ask for two scores, or vectors have none.
+
+    Args:
+        source: the run, or the vectors.
+        model: the model of the run; None for vectors alone.
+        names_labels: whether an option about labels was given.
+        edges: whether edges were asked for.
+        future: the share of later events that was asked for.
+    """
+    if future is None and not edges:
+        # A run without labels can only be scored by its edges.
+        has_only_edges = model is not None and not model.graph_.labels and not names_labels
+        return "edges" if has_only_edges else "labels"
+
+    option_name = "--edges" if future is None else "--future"
+    if names_labels or (edges and future is not None):
+        beside = "--labels, --dataset, --probe, --folds or --edges beside it"
+        raise InputError("evaluate", f"{option_name} alone", beside)
+    if model is None:
+        expected = "a run folder, which holds the edges"
+        raise InputError(option_name, expected, f"the vectors {source}")
+    return "edges" if future is None else "future"
 
 
 def _open(source: Path) -> Embeddings | StoredEmbeddings | DGI:

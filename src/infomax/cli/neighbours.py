@@ -112,6 +112,7 @@ def neighbours(
     search = searching.Search.open(
         source, requested_nodes, vector, device, with_linked=known, popular_first=popular
     )
+    # Links between nodes count only where those of another type are searched.
     has_one_type = vector is not None or search.is_among_searched
     if has_one_type and (known or popular):
         option_name = "--known" if known else "--popular"

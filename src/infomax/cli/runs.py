@@ -214,6 +214,9 @@ def _refuse_labels_of_no_type(folder: Path, names: list[Path], options: Options)
     schema = runs.schema_of(runs.check(folder / names[0]), folder / names[0])
     elsewhere = labels_elsewhere(schema)
     remedy = f"Train with --labels COLUMN, or score one type: --type TYPE --labels {elsewhere}."
+    if schema is not None and schema.is_database:
+        # The table says of which type the labels are.
+        remedy = f"Train with --labels COLUMN, or name the database: --labels {elsewhere}."
     raise InputError(str(folder), expected, "none", remedy)
 
 
