@@ -45,7 +45,7 @@ def vectors_to_store(fitted: FittedModel, device: str) -> Embeddings | Embedding
     graph = fitted.graph
     if fitted.vectors is not None:
         return fitted.vectors
-    if graph.table.mapped or "seen" in graph.splits or graph.num_nodes > runs.STORED:
+    if graph.table.mapped or "seen" in graph.splits or graph.num_nodes > runs.MOST_STORED_NODES:
         return None
     return fitted.transform(graph, device)
 
