@@ -131,9 +131,8 @@ def part_lengths(graph: Graph, resemblance: float | None) -> dict[str, float]:
         unlikeness = math.exp(-max(resemblance, 0.0) / RESEMBLANCE_DECAY)
         own_length += certainty * (RAISED_LENGTH - HALF_LENGTH) * unlikeness
 
-    has_several_types = bool(graph.node_type)
     position_length = HALF_LENGTH
-    if has_several_types or graph.node_type in _types_without_features(graph):
+    if graph.has_named_types or graph.node_type in _types_without_features(graph):
         position_length = FULL_LENGTH
     return {
         "encoder": FULL_LENGTH,

@@ -74,13 +74,18 @@ class BatchSource:
         )
 
     @property
+    def has_named_types(self) -> bool:
+        """Whether the graph has several types of nodes, whose names are not empty."""
+        return self.node_type != ""
+
+    @property
     def n(self) -> int:
         """How many nodes there are, of the type in view."""
         return int(self.features[self.node_type].shape[0])
 
     def pool(self, table: Any, start: int, stop: int) -> Tensor:
         """Rows start to stop of P H of the paper's graph, of a table H ``[N, d]``."""
-        if self.node_type:
+        if self.has_named_types:
             raise no_path()  # there is no way from a type to itself that all such graphs have
         return _mean_rows(table, self.chains[""][0], start, stop)
 
@@ -96,7 +101,7 @@ class BatchSource:
             portion: which part of a batch the nodes are, where ranks share it.
         """
         # Among several types an encoder reads the features in every layer, so one hop is enough.
-        hop_count = 1 if self.node_type else depth
+        hop_count = 1 if self.has_named_types else depth
         hops = Hops(self.chains, nodes, hop_count, seed)
         products = {node_type: Products(x) for node_type, x in self.features.items()}
         return BatchView(self, hops, products, portion=portion)

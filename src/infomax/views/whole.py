@@ -153,6 +153,11 @@ class WholeView(AllNodes):
         return any_factors[0].backend
 
     @property
+    def has_named_types(self) -> bool:
+        """Whether the graph has several types of nodes, whose names are not empty."""
+        return self.node_type != ""
+
+    @property
     def n(self) -> int:
         """N."""
         return self.features.shape[0]
@@ -223,7 +228,7 @@ class WholeView(AllNodes):
 
         None for graphs of one type, for other negatives, and on a GPU.
         """
-        if not self.node_type or self.backend.device.type != "cpu":
+        if not self.has_named_types or self.backend.device.type != "cpu":
             return None
         shares_features = negative.products is self.products
         is_shuffle = bool(negative.shuffled_rows) and not self.shuffled_rows
@@ -352,7 +357,7 @@ def shuffle_of(positive: View, negative: View) -> tuple[Propagation, Tensor] | N
     """
     if not isinstance(positive, WholeView) or not isinstance(negative, WholeView):
         return None
-    if positive.node_type or positive.shuffled_rows:
+    if positive.has_named_types or positive.shuffled_rows:
         return None
     propagation = positive.propagation
     if negative.products is not positive.products or negative.propagation is not propagation:
