@@ -13,7 +13,7 @@ import pytest
 from pyarrow import csv
 
 from infomax import Graph, read_database, read_graph
-from infomax.errors import InputWarning
+from infomax.errors import InputError, InputWarning
 from infomax.io.column_names import is_called_code, is_called_number
 
 ROWS = 40
@@ -90,6 +90,25 @@ def test_numbers_far_apart_are_codes_where_they_are_called_numbers() -> None:
     with pytest.warns(InputWarning, match='called codes.*"card_number"'):
         graph = graph_of(card_number=ISBNS, amount=AMOUNTS)
     assert list(graph.feature_names) == ["amount"]
+
+
+def test_a_feature_that_a_person_names_and_that_is_none_is_refused() -> None:
+    remedy = "found .isbn. .id.. Say what it is: --column isbn=number, category or text"
+    with pytest.raises(InputError, match=remedy), pytest.warns(InputWarning):
+        Graph.from_frames(pa.table(edges()), pa.table(books(isbn=ISBNS)), features="isbn")
+
+
+def test_a_column_called_as_its_table_is_a_value(tmp_path: Path) -> None:
+    tables = {
+        "users": {"id": list(range(8)), "age": [20.5 + row for row in range(8)]},
+        "ratings": {
+            "user_id": [row % 8 for row in range(ROWS)],
+            "rating": [1 + row % 3 for row in range(ROWS)],
+        },
+    }
+    for name, columns in tables.items():
+        csv.write_csv(pa.table(columns), tmp_path / f"{name}.csv")
+    assert list(read_database(tmp_path).target("ratings").feature_names) == ["rating"]
 
 
 @pytest.mark.parametrize("name", ["isbn", "ISBN_13", "homePhone", "barCode", "EAN"])

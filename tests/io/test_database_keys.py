@@ -168,6 +168,8 @@ def test_a_key_of_several_columns_is_found_by_names_and_values(tmp_path: Path) -
     assert told.nodes["People"].node_names.tolist() == ["Ash Al", "Bay Bo", "Cox Cy"]
     with pytest.raises(InputError, match=r"--name: expected TABLE.COLUMN.*found \"People.first\""):
         read_database(path, name="People.first")
+    named_only = tables_of(path, key=["Salaries.yearID+lgID+teamID=Teams"])
+    assert named_only["Teams"].primary == ("yearID", "lgID", "teamID")
     assert "yearID+lgID+teamID" not in keys_of(
         tables_of(path, key=["Salaries.yearID+lgID+teamID=none"])["Salaries"]
     )

@@ -102,7 +102,7 @@ class Columns:
     gaps: tuple[float, ...] = ()
     """What a gap in each feature becomes, where they are numbers as they are. Empty: gaps are refused."""
     among: tuple[str, ...] = ()
-    """All types of nodes of the graph: a column that is called after one holds its ids."""
+    """The other types of nodes of the graph: a column that is called after one holds its ids."""
     key: tuple[str, ...] = ()
     """Of a database: keys, such as results.driverId=drivers."""
     pk: tuple[str, ...] = ()

@@ -76,6 +76,19 @@ def learnt(columns: Columns, survey: Survey, path: Path, names: Sequence[str]) -
         warn(
             f"{path}: no column becomes features: {told}. To say what a column is: --column NAME=KIND."
         )
+    if columns.features and not used and not columns.obeys_schema:
+        # Without features the other columns would be taken, which the person did not name.
+        names_and_types = [
+            f"{shorten(column.name)} ({column.column_type})" for column in encoding.columns
+        ]
+        first_name = encoding.columns[0].name
+        remedy = f"Say what it is: --column {first_name}=number, category or text."
+        raise InputError(
+            "features",
+            f"columns of {path} that become features",
+            ", ".join(names_and_types),
+            remedy,
+        )
     chosen = used if called in used else [name for name in columns.features or () if name in used]
     kept = {*used, called}
     unused = (column.name for column in encoding.columns if column.name not in kept)

@@ -415,7 +415,8 @@ def _of_table(columns: Columns, node_type: str, header: list[str], matrix: Path 
         obeys_schema=columns.obeys_schema,
         schema_path=columns.schema_path,
         kinds={name: columns.kinds[word] for name, word in chosen(columns.kinds).items()},
-        among=columns.among,
+        # A column called as its own table is a value, such as the rating of ratings.
+        among=tuple(name for name in columns.among if name != node_type),
         learns=columns.learns,
         as_of=columns.as_of,
         text_format=columns.text_format,

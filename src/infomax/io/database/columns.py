@@ -54,6 +54,10 @@ def leave_out_columns(snapshot: Snapshot, used_columns: Collection[tuple[str, st
                 table.leave_out(column, "it is empty in every row")
             elif stamp_reasons.get(column):
                 table.leave_out(column, stamp_reasons[column])
+            elif plain(column) in singulars(table.name):
+                owner = _table_whose_rows_are_numbered(snapshot, table, column)
+                if owner:
+                    table.leave_out(column, f"it numbers the rows of each row of {owner}")
 
 
 def unreadable_type(column_type: str) -> str:
@@ -131,6 +135,25 @@ def _empty_columns(snapshot: Snapshot, table: Table) -> set[str]:
     counts = ", ".join(f"count({cell})" for cell in cells)
     (filled_counts,) = snapshot.rows(f"SELECT {counts} FROM {table.sql}")
     return {column for column, count in zip(columns, filled_counts, strict=True) if not count}
+
+
+def _table_whose_rows_are_numbered(snapshot: Snapshot, table: Table, column: str) -> str:
+    """The table whose rows this one's rows belong to, where a column counts 1, 2, 3 ... for each; "" for none.
+
+    Such is the line of the lines of orders. The rating of ratings is a value.
+    """
+    number = f"TRY_CAST({quoted(column)} AS BIGINT)"
+    for key in table.keys:
+        key_columns = ", ".join(map(quoted, key.columns))
+        groups = (
+            f"SELECT count(*) AS row_count, min({number}) AS first, max({number}) AS last, "
+            f"count(DISTINCT {number}) AS number_count FROM {table.sql} GROUP BY {key_columns}"
+        )
+        is_numbered = "first = 1 AND last = row_count AND number_count = row_count"
+        query = f"SELECT count(*) FROM ({groups}) WHERE NOT coalesce({is_numbered}, false)"
+        if not snapshot.number(query):
+            return key.table
+    return ""
 
 
 def _is_constant(snapshot: Snapshot, table: Table, column: str) -> bool:

@@ -20,7 +20,7 @@ _PLURALS = {
     "it has ": "they have ",
     "it is a view": "they are views",
     "it is empty": "they are empty",
-    "it holds ": "they hold ",
+    "it holds": "they hold",
 }
 
 
@@ -174,7 +174,9 @@ def _ignored_columns_in_words(schema: Schema) -> list[str]:
         names_and_times = {*table.name.columns, table.time.column if table.time else ""}
         for column, about in table.columns.items():
             if about.role == "ignored" and about.reason and column not in names_and_times:
-                tables_by_column = tables_by_reason.setdefault(about.reason, {})
+                # A note on the column goes on with what it could be, for that column alone.
+                reason = about.reason.partition(", so it is no feature")[0]
+                tables_by_column = tables_by_reason.setdefault(reason, {})
                 tables_by_column.setdefault(column, []).append(name)
     lines = []
     for reason, tables_by_column in tables_by_reason.items():
@@ -394,6 +396,5 @@ def _for_count(reason: str, names: Sequence[str]) -> str:
     if len(names) == 1:
         return reason
     for singular, plural in _PLURALS.items():
-        if reason.startswith(singular):
-            return plural + reason.removeprefix(singular)
+        reason = reason.replace(singular, plural, 1)
     return reason

@@ -184,11 +184,19 @@ def _targeted(snapshot: Snapshot, table: Table, key: Key) -> Key:
         raise InputError(location, "keys that refer to a table", found, without_key)
 
     target = key.target or other.primary
+    if not target:  # columns of the same names are meant, as of Teams in yearID+teamID=Teams
+        target = _columns_called_alike(other, key.columns)
     if len(target) != len(key.columns):
-        expected = f"a key of {format_count(len(key.columns), 'column')} for {key.name}"
-        found = f"{other.name}, whose primary key has {format_count(len(target), 'column')}"
-        example = f"--key {table.name}.{key.name}={other.name}.COLUMN"
-        raise InputError(location, expected, found, f"Name the column: {example}. {without_key}")
+        column_count = format_count(len(key.columns), "column")
+        expected = f"a key of {column_count} for {key.name}"
+        found = f"{other.name}, which has no primary key"
+        if target:
+            target_count = format_count(len(target), "column")
+            found = f"{other.name}, whose primary key has {target_count}"
+        target_names = "+".join(["COLUMN"] * len(key.columns))
+        example = f"--key {table.name}.{key.name}={other.name}.{target_names}"
+        noun = "the column" if len(key.columns) == 1 else "the columns"
+        raise InputError(location, expected, found, f"Name {noun}: {example}. {without_key}")
 
     # SQL does not tell cases apart, so a declaration may spell a column otherwise than its table.
     target = _spelled_as_in(other, target)
@@ -359,12 +367,18 @@ def _tables_with_columns(
     for table in snapshot.tables.values():
         if table is other or table.is_view or not table.row_count:
             continue
-        by_name = {plain(column): column for column in reversed(table.columns)}
-        columns = tuple(by_name.get(plain(column), "") for column in target)
+        columns = _columns_called_alike(table, target)
         is_taken = any({*key.columns} & {*columns} for key in table.keys)
-        if all(columns) and not is_taken and (table.name, columns) not in named_keys:
+        if columns and not is_taken and (table.name, columns) not in named_keys:
             tables.append((table, columns))
     return tables
+
+
+def _columns_called_alike(table: Table, names: Sequence[str]) -> tuple[str, ...]:
+    """The columns of a table that are called so but for case and signs; none where one is not there."""
+    by_name = {plain(column): column for column in reversed(table.columns)}
+    columns = tuple(by_name.get(plain(name), "") for name in names)
+    return columns if all(columns) else ()
 
 
 def _is_called_after(column: str, other: Table, table: Table) -> bool:
