@@ -39,7 +39,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--json", type=Path)
     options = parser.parse_args(arguments)
 
-    fitted = DGI.load(options.run, device=options.device)._checked()
+    fitted = DGI.load(options.run, device=options.device).fitted_
     graph = fitted.graph if options.graph is None else Graph.open(options.graph)
     rows = measure_parts(graph, fitted.recipe, options.device)
     if options.json is not None:

@@ -64,7 +64,10 @@ def load(name: str) -> Graph:
 def scores(vectors: np.ndarray, graph: Graph, device: str) -> list[float]:
     """Macro-F1 in % of the test nodes, for each number of labels."""
     codes = encode_labels(graph.labels["class"])[0]
-    splits = [{part: graph.splits[f"{part}_{count}"] for part in SPLIT_PARTS} for count in LABELS_PER_CLASS]
+    splits = [
+        {part: graph.splits[f"{part}_{count}"] for part in SPLIT_PARTS}
+        for count in LABELS_PER_CLASS
+    ]
     results = score_splits(validated_probe, vectors, codes, splits, device=torch.device(device))
     macro = []
     for split, result in zip(splits, results, strict=True):

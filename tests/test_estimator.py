@@ -211,7 +211,7 @@ class TestOddGraphs:
     def test_without_features_positions_stand_in(self):
         graph = Graph.from_arrays([[0, 0, 0, 4], [1, 2, 3, 5]])
         assert graph.feature_names[1] == "position 2 of 256"
-        assert DGI(dim=8, epochs=0).fit(graph).scaler_.kind == "none"
+        assert DGI(dim=8, epochs=0).fit(graph).scaler_.scale == "none"
         vectors = self.embed(graph)
         np.testing.assert_allclose(vectors[1], vectors[3], atol=1e-6)
         assert not np.allclose(vectors[1], vectors[4])

@@ -14,6 +14,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
 from infomax import DGI, Graph, InputError, memory
+from infomax.estimator import settings
 from infomax.kernels import room
 from infomax.parts.corruptions import flip_edges, shuffle_features
 from infomax.parts.encoders import GCN
@@ -92,12 +93,17 @@ class Attention(GCN):
     ids=["long", "short", "few epochs", "own corruption", "needs the whole graph"],
 )
 def test_auto_takes_batches_where_a_cpu_would_train_long(graph, monkeypatch, slow, options, preset):
-    monkeypatch.setattr(
-        "infomax.estimator.settings.SLOW", slow * graph.num_nodes * 4 * USUAL_EPOCHS
-    )
     monkeypatch.setattr(room, "available_bytes", lambda device: 1 << 30)
-    assert DGI(dim=4, **options).choose_preset(graph, torch.device("cpu"))[0] == preset
-    assert DGI(dim=4, **options).choose_preset(graph, torch.device("cuda"))[0] == "whole-graph"
+    parameters = DGI(dim=4, **options).get_params()
+    most_cpu_work = slow * graph.num_nodes * 4 * USUAL_EPOCHS
+
+    def chosen_on(device: str) -> str:
+        return settings.choose_preset(
+            parameters, graph, torch.device(device), most_cpu_work=most_cpu_work
+        )[0]
+
+    assert chosen_on("cpu") == preset
+    assert chosen_on("cuda") == "whole-graph"
 
 
 def test_a_run_whose_vectors_would_not_fit_is_refused_before_it_is_trained(

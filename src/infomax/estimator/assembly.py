@@ -1,4 +1,4 @@
-"""Assemble a training from a preset: model, scaled features, views."""
+"""Assemble a training from a preset: model, scaled features, views, backend."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def assemble(
     device: torch.device,
     ranks: Ranks,
     *,
-    numbers: float | None = None,
+    work: float | None = None,
     scaler: Scaler | None = None,
 ) -> tuple[Training, Scaler]:
-    """Make the model, the views and the training; raise InputError for settings that do not fit the graph.
+    """Make the model, the views and the training; refuse settings that do not fit the graph.
 
     Args:
         graph: the graph.
@@ -38,42 +38,51 @@ def assemble(
         seed: seed of the initial weights and of all other random draws.
         device: where to train.
         ranks: the processes that share the training.
-        numbers: how many numbers the training computes, which decides about kernels; None: by the preset.
+        work: how many numbers the training computes, which decides about kernels; None: by the
+            preset.
         scaler: the scaler of a training that goes on; None: one is fitted.
     """
+    # What cannot be trained is refused before any work.
     in_batches = preset.regime.takes_batches
-    smaller = "--dim or --batch" if in_batches else "--dim"
-    remedy = f"Lower {smaller}, or allow more memory."
+    options = "--dim or --batch" if in_batches else "--dim"
+    remedy = f"Lower {options}, or allow more memory."
     room.require(preset.bytes(graph, device), device, ranks.on_this_host, remedy)
     if "seen" in graph.splits and not graph.splits["seen"].any():
         remedy = "Mark the nodes that training may see."
         raise InputError("splits['seen']", "at least one node", "none", remedy)
 
+    # The model, and its step: with the paper's parts it is computed by kernels, and a law says that
+    # they agree with the parts as they are written.
     weights_generator, _ = generators(seed, device)
     model = build(preset, graph.num_features, weights_generator).to(device)
     if model.encoder.needs_whole_graph and in_batches:
         location = f"encoder {type(model.encoder).__name__}"
-        expected, found = "views of the whole graph, which it needs", preset.regime.__name__
-        raise InputError(location, expected, found, 'Pass preset="whole-graph".')
-    # With the paper's parts, the step is computed by kernels; a law says that they agree.
+        expected = "views of the whole graph, which it needs"
+        remedy = 'Pass preset="whole-graph".'
+        raise InputError(location, expected, preset.regime.__name__, remedy)
     method = accelerate(preset.make_method(), model)
-    same_shapes = is_replayable(preset.corruption, graph.table.sparse)
-    replayable = same_shapes and method.repeats_the_same_work
+    has_same_shapes = is_replayable(preset.corruption, graph.table.sparse)
+    replayable = has_same_shapes and method.repeats_the_same_work
 
+    # The nodes that training may see, with scaled features.
     source = graph if preset.regime.reads_folders else graph.loaded()
-    seen = source.seen()
+    seen_graph = source.seen()
     if scaler is None:
         scaler = source.scaler(preset.scale)
     if not graph.table.mapped and ranks.rank == 0:
         # All vectors are computed after the training: what lacks the memory is refused before it.
-        room.require(memory.embedding_bytes(seen, model.encoder.out_dim, device), device)
-    scaled = seen.scaled(scaler)
-    warn_if_zero(scaled.table, scaler)
+        vector_bytes = memory.embedding_bytes(seen_graph, model.encoder.out_dim, device)
+        room.require(vector_bytes, device)
+    scaled_graph = seen_graph.scaled(scaler)
+    warn_if_zero(scaled_graph.table, scaler)
 
-    work = preset.work(seen.num_nodes) if numbers is None else numbers
-    work_per_step = preset.work_per_step(seen.num_nodes, seen.num_features)
+    # The views, from which pairs are drawn.
+    if work is None:
+        work = preset.work(seen_graph.num_nodes)
+    work_per_step = preset.work_per_step(seen_graph.num_nodes, seen_graph.num_features)
     backend = Backend.of_training(device, work, work_per_step)
-    views = preset.views(scaled, model.encoder.rule, with_checks(preset.corruption), backend)
+    corruption = with_checks(preset.corruption)
+    views = preset.views(scaled_graph, model.encoder.rule, corruption, backend)
     views.prepare(model.encoder.depth)
     if ranks.count > 1:
         views.divide(ranks)
@@ -81,14 +90,18 @@ def assemble(
             location = f"training in {ranks.count} processes"
             expected = "the paper's encoder, shuffle, readout, discriminator and objective"
             raise InputError(location, expected, "others", "Start it without torchrun.")
-    return _training(model, method, views, preset, seed, backend, ranks, replayable), scaler
+
+    training = _new_training(model, method, views, preset, seed, backend, ranks, replayable)
+    return training, scaler
 
 
-def another(training: Training, preset: Preset, model: Model, seed: int) -> Training:
-    """A training that differs from another in its seed only, and shares its views; the model is that of the seed."""
+def with_another_seed(training: Training, preset: Preset, model: Model, seed: int) -> Training:
+    """A training that differs from another one in its seed only, and shares its views.
+
+    The model has the initial weights of the seed.
+    """
     model = model.to(training.device)
-    replayable = training.replay is not None
-    return _training(
+    return _new_training(
         model,
         accelerate(preset.make_method(), model),
         training.views,
@@ -96,11 +109,17 @@ def another(training: Training, preset: Preset, model: Model, seed: int) -> Trai
         seed,
         training.backend,
         training.ranks,
-        replayable,
+        replayable=training.replay is not None,
     )
 
 
-def _training(
+def build(preset: Preset, in_dim: int, generator: torch.Generator) -> Model:
+    """Build the encoder and the other parts of the method, with initial weights."""
+    encoder = preset.build_encoder(in_dim, generator)
+    return preset.make_method().build(encoder, generator)
+
+
+def _new_training(
     model: Model,
     method: Method,
     views: Views,
@@ -123,9 +142,3 @@ def _training(
         backend=backend,
         ranks=ranks,
     )
-
-
-def build(preset: Preset, in_dim: int, generator: torch.Generator) -> Model:
-    """Build the encoder and the other parts of the method, with initial weights from a generator."""
-    encoder = preset.build_encoder(in_dim, generator)
-    return preset.make_method().build(encoder, generator)

@@ -1,4 +1,4 @@
-"""`DGI`, the estimator. It holds its arguments and, after `fit`, one `FittedModel`; other files do the work."""
+"""`DGI`, the estimator: a thin door over a `FittedModel`, which other files make and use."""
 
 from __future__ import annotations
 
@@ -41,32 +41,39 @@ class DGI:
 
     Args:
         dim: width of the encoder's vectors. None takes the preset's.
-        preset: ``"auto"`` (many graphs if there are several; the whole graph if it fits into memory and is not too much
-            for a CPU; else batches), ``"whole-graph"``, ``"batches"``, ``"mean-pool"``,
-            ``"many-graphs"``, for several types of nodes ``"types"`` and ``"type-batches"``, or your own `Preset`.
-            Every argument below that is None is taken from it.
+        preset: ``"auto"`` (many graphs if there are several; the whole graph if it fits into memory
+            and is not too much for a CPU; else batches), ``"whole-graph"``, ``"batches"``,
+            ``"mean-pool"``, ``"many-graphs"``, for several types of nodes ``"types"`` and
+            ``"type-batches"``, or your own `Preset`. Every argument below that is None is taken
+            from it.
         views: the regime, such as `WholeGraph`; this and the next five are parts, see `Preset`.
         encoder: makes one vector per node.
         corruption: makes the negative of a view.
         readout: sums the vectors of a view up.
         discriminator: scores vectors against the summary.
         objective: makes the loss of the scores.
-        method: another method than Deep Graph Infomax, a subclass of `infomax.parts.methods.Method`; see `Preset`.
-        scale: how features are scaled: ``"rows"`` (each sums to 1), ``"columns"`` (mean 0, deviation 1; sparse ones are
-            only divided), ``"none"``, or ``"auto"``: rows if nothing is negative and at most half of the entries are
-            not zero, else columns; positions and encoded columns are left as they are.
-        schedule: how the learning rate changes from step to step, a `infomax.training.schedule.Schedule`:
-            `WarmUpCosine`, or `ConstantRate`, which ``patience`` and ``vectors="paper"`` mean.
-        lr: Adam's highest learning rate. None: by the width, 0.002 at 512 and 0.004 at 64; 0.001 at a constant rate.
-        epochs: number of epochs; the last weights are kept. With ``patience`` as well, the most epochs. In batches an
-            epoch is one step. 0 is Random-Init: an encoder with its initial weights.
-        patience: train as in the paper: at a constant rate, until this many epochs have had no lower training loss;
-            keep the weights with the lowest loss.
-        vectors: what vectors are made of. ``"recipe"``: the smoothed encoder, the node's own features, the same pooled
-            over two hops, and positions from the edges, side by side; ``"paper"``: the encoder alone. Or some of the
-            parts, as ``"encoder,own,pooled,positions"``.
-        half_life: where rows have times, one pooled part for each of these half-lives, as ``"60d,365d,forever"``, in
-            which newer rows weigh more. None: one, of plain means.
+        method: another method than Deep Graph Infomax, a subclass of
+            `infomax.parts.methods.Method`; see `Preset`.
+        scale: how features are scaled: ``"rows"`` (each sums to 1), ``"columns"`` (mean 0,
+            deviation 1; sparse ones are only divided), ``"none"``, or ``"auto"``: rows if nothing
+            is negative and at most half of the entries are not zero, else columns; positions and
+            encoded columns are left as they are.
+        schedule: how the learning rate changes from step to step, a
+            `infomax.training.schedule.Schedule`: `WarmUpCosine`, or `ConstantRate`, which
+            ``patience`` and ``vectors="paper"`` mean.
+        lr: Adam's highest learning rate. None: by the width, 0.002 at 512 and 0.004 at 64; 0.001 at
+            a constant rate.
+        epochs: number of epochs; the last weights are kept. With ``patience`` as well, the most
+            epochs. In batches an epoch is one step. 0 is Random-Init: an encoder with its initial
+            weights.
+        patience: train as in the paper: at a constant rate, until this many epochs have had no
+            lower training loss; keep the weights with the lowest loss.
+        vectors: what vectors are made of. ``"recipe"``: the smoothed encoder, the node's own
+            features, the same pooled over two hops, and positions from the edges, side by side;
+            ``"paper"``: the encoder alone. Or some of the parts, as
+            ``"encoder,own,pooled,positions"``.
+        half_life: where rows have times, one pooled part for each of these half-lives, as
+            ``"60d,365d,forever"``, in which newer rows weigh more. None: one, of plain means.
         seed: seed of the initial weights and of all other random draws.
         device: ``"cpu"``, ``"cuda"``, ``"cuda:1"``...; ``"auto"`` takes a GPU where there is one.
 
@@ -109,24 +116,25 @@ class DGI:
         Args:
             graph: the graph.
             y: not used; part of scikit-learn's signature.
-            run: a run folder to write: checkpoints during training, then the finished model, as `save` writes it. If
-                it holds a checkpoint, training resumes from there with the same result; a finished model is never
-                overwritten.
-            progress: True shows a bar on a terminal or in a notebook. Your own function is called with the `Training`
-                whenever its history has been read back, and within long epochs. If it raises KeyboardInterrupt, a
-                checkpoint is written to ``run``.
-            positions_of: a model fitted to the same graph with another seed, or seen from another type of nodes:
-                its positions are taken instead of being computed again, with the same result. If it was fitted to
-                other nodes or edges, they are computed.
+            run: a run folder to write: checkpoints during training, then the finished model, as
+                `save` writes it. If it holds a checkpoint, training resumes from there with the
+                same result; a finished model is never overwritten.
+            progress: True shows a bar on a terminal or in a notebook. Your own function is called
+                with the `Training` whenever its history has been read back, and within long epochs.
+                If it raises KeyboardInterrupt, a checkpoint is written to ``run``.
+            positions_of: a model fitted to the same graph with another seed, or seen from another
+                type of nodes: its positions are taken instead of being computed again, with the
+                same result. If it was fitted to other nodes or edges, they are computed.
 
-        In a process of a torch process group, all its processes call ``fit`` with the same arguments and share every
-        step of a training in batches; the first of them writes the run folder.
+        In a process of a torch process group, all its processes call ``fit`` with the same
+        arguments and share every step of a training in batches; the first of them writes the run
+        folder.
         """
         request = FitRequest(
             graph,
             self.get_params(),
             run_folder=None if run is None else Path(run),
-            positions_of=None if positions_of is None else positions_of._checked(),
+            positions_of=None if positions_of is None else positions_of._fitted_model(),
         )
         self.fitted_ = fit_model(request, progress)  # an earlier fit remains until this succeeds
         return self
@@ -142,11 +150,11 @@ class DGI:
 
         Args:
             graph: any graph with the features that the model was fitted to.
-            vectors: some of the parts that the model's vectors have, as ``"own,positions"``; ``"paper"`` for the
-                encoder's vectors as they are. None: all parts.
+            vectors: some of the parts that the model's vectors have, as ``"own,positions"``;
+                ``"paper"`` for the encoder's vectors as they are. None: all parts.
             rows: compute only these nodes, in ascending order.
         """
-        return self._checked().transform(graph, self.device, vectors=vectors, rows=rows)
+        return self._fitted_model().transform(graph, self.device, vectors=vectors, rows=rows)
 
     def fit_transform(self, graph: Graph, y: None = None) -> Embeddings:
         """Fit to a graph and return its vectors ``[N, d]``.
@@ -170,42 +178,44 @@ class DGI:
 
         Args:
             graph: a graph that `Graph.open` opened.
-            out: a .parquet or .npy, or a folder of parts. Parts that are there already are not made again.
+            out: a .parquet or .npy, or a folder of parts. Parts that are there already are not made
+                again.
             vectors: as in `transform`.
             half: write half precision.
-            options: ``progress``, which is told the nodes done; ``check=False`` to check only the footers of parts that
-                are there, not all bytes.
+            options: ``progress``, which is told the nodes done; ``check=False`` to check only the
+                footers of parts that are there, not all bytes.
         """
-        self._checked().write_vectors(
+        self._fitted_model().write_vectors(
             graph, Path(out), self.device, vectors=vectors, half=half, **options
         )
 
     def positions(self, node_type: str = "") -> Embeddings:
-        """The positions ``[n, K]`` of the nodes of any type, centred, in the space that all types share.
+        """The positions ``[n, K]`` of nodes, centred, in the space that all types share.
 
         Args:
             node_type: the type of the nodes, where the graph has several.
         """
-        return self._checked().positions_of_type(node_type)
+        return self._fitted_model().positions_of_type(node_type)
 
     def singular_vectors(self, node_type: str = "") -> Embeddings:
-        """The singular vectors ``[n, K]`` that positions are made of, the leading first, at the nodes of any type.
+        """The singular vectors ``[n, K]`` that positions are made of, the leading first.
 
         A user likes items with a large inner product, see recipes/recommend.py.
 
         Args:
             node_type: the type of the nodes, where the graph has several.
         """
-        return self._checked().singular_vectors_of_type(node_type)
+        return self._fitted_model().singular_vectors_of_type(node_type)
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
         """Write a run folder, which has all that embedding and evaluation need.
 
         Args:
             folder: the run folder.
-            overwrite: replace the model that is in the folder; else a folder with a model is refused.
+            overwrite: replace the model that is in the folder; else a folder with a model is
+                refused.
         """
-        run_folder.save(self._checked(), Path(folder), self.device, overwrite=overwrite)
+        run_folder.save(self._fitted_model(), Path(folder), self.device, overwrite=overwrite)
 
     @classmethod
     def load(
@@ -214,7 +224,7 @@ class DGI:
         *,
         device: str = "auto",
         moved_to: str | Path | None = None,
-        **own: Part,
+        **custom_parts: Part,
     ) -> Self:
         """Read a run folder.
 
@@ -222,10 +232,11 @@ class DGI:
             folder: the run folder; of several types of nodes, that of one type.
             device: where it computes vectors, as in `DGI`.
             moved_to: where the graph folder that it was trained on is now, if that has moved.
-            own: your own parts by name, as ``encoder=...``: a run folder has only their names.
+            custom_parts: parts of yours by name, as ``encoder=...``: a run folder has only their
+                names.
         """
         graph_folder = None if moved_to is None else Path(moved_to)
-        fitted = run_folder.load(Path(folder), graph_folder, own)
+        fitted = run_folder.load(Path(folder), graph_folder, custom_parts)
         model = cls(preset=fitted.preset, seed=fitted.seed, device=device)
         model.fitted_ = fitted
         return model
@@ -240,25 +251,28 @@ class DGI:
         run: str | Path | None = None,
         progress: bool | Callable[[Training], None] = False,
     ) -> Update:
-        """Take the model to a later graph; nodes are compared by their ids with those of the graph it was fitted to.
+        """Take the model to a later graph, whose nodes are compared by their ids with earlier ones.
 
-        Vectors that no change reaches are those of ``vectors``, byte for byte; the others are computed.
+        Vectors that no change reaches are those of ``vectors``, byte for byte; the others are
+        computed.
 
         Args:
             graph: the later graph, with the same features.
-            vectors: those of the graph before; None: all are computed. Do not change them afterwards.
+            vectors: those of the graph before; None: all are computed. Do not change them
+                afterwards.
             train: go on training from these weights; then all vectors are computed.
-            align: turn the vectors after that onto the ones before by the best rotation, so that they are comparable;
-                the new model keeps the rotation.
+            align: turn the vectors after that onto the ones before by the best rotation, so that
+                they are comparable; the new model keeps the rotation.
             run: a run folder to write; with ``train`` it holds checkpoints, as in `fit`.
             progress: as in `fit`.
 
         Returns:
-            the new ``model``, its ``embeddings``, the ``changes`` and the number of vectors ``computed``.
+            the new ``model``, its ``embeddings``, the ``changes`` and the number of vectors
+            ``computed``.
         """
         run_path = None if run is None else Path(run)
         later = later_model(
-            self._checked(),
+            self._fitted_model(),
             graph,
             vectors,
             self.device,
@@ -275,17 +289,19 @@ class DGI:
         return Update(model, later.vectors, later.changes, later.computed)
 
     def vector(self, features: Any = None, neighbours: Neighbours = ()) -> NDArray[np.float32]:
-        """Compute the vector ``[d]`` of a new node, as if it were attached to the graph that the model was fitted to.
+        """Compute the vector ``[d]`` of a new node, as if it were attached to the fitted graph.
 
         It takes milliseconds after the first call: only what is around the neighbours is read.
 
         Args:
-            features: ``[F]`` numbers in the order of ``feature_names_``, or a mapping of their names to numbers; where
-                columns of a table became features, also a mapping of columns to cells, or a row of a pandas frame. None
-                where the model was fitted without features.
-            neighbours: the ids, or names, of known nodes that edges join it to, with an edge to it in a directed graph;
-                where edges have weights, a mapping of ids to weights. In a graph of several types, by type, as in
-                ``{"author": ["ann", "bob"]}``, or by the name of a relation where several join the same two types.
+            features: ``[F]`` numbers in the order of ``feature_names_``, or a mapping of their
+                names to numbers; where columns of a table became features, also a mapping of
+                columns to cells, or a row of a pandas frame. None where the model was fitted
+                without features.
+            neighbours: the ids, or names, of known nodes that edges join it to, with an edge to it
+                in a directed graph; where edges have weights, a mapping of ids to weights. In a
+                graph of several types, by type, as in ``{"author": ["ann", "bob"]}``, or by the
+                name of a relation where several join the same two types.
         """
         rows_of_features = None if features is None else [features]
         vectors: NDArray[np.float32] = self.vectors_of(rows_of_features, [neighbours])
@@ -298,11 +314,11 @@ class DGI:
         New nodes that are joined to each other are attached by `infomax.read_graph`.
 
         Args:
-            features: for each new node what `vector` takes, as a list or as an array ``[M, F]``. None where the model
-                was fitted without features.
+            features: for each new node what `vector` takes, as a list or as an array ``[M, F]``.
+                None where the model was fitted without features.
             neighbours: for each new node what `vector` takes.
         """
-        return vectors_of_new_nodes(self._checked(), features, neighbours, self.device)
+        return vectors_of_new_nodes(self._fitted_model(), features, neighbours, self.device)
 
     def at(
         self,
@@ -317,18 +333,25 @@ class DGI:
 
         >>> answers = model.at(frame)  # columns id and time; answers.vectors [Q, D], answers.names
 
-        A vector has the row's own columns, and for each half-life the means over its events up to the time; see
-        `infomax.training.history`. The encoder and positions belong to the day of the training and are left out.
+        A vector has the row's own columns, and for each half-life the means over its events up to
+        the time; see `infomax.training.history`. The encoder and positions belong to the day of the
+        training and are left out.
 
         Args:
             questions: a frame, or the path of a table, with a column of ids and one of times.
             graph: the graph to look into, read like the one of the training; None: that one.
-            half_life: half-lives of the weights of events. None: those of the training, else ``"60d,365d,forever"``.
+            half_life: half-lives of the weights of events. None: those of the training, else
+                ``"60d,365d,forever"``.
             id: the column of ids. None: called ``id``, or after the type, else the first.
             time: the column of times. None: called time, date, timestamp, when or day.
         """
         return answer_at_once(
-            self._checked(), questions, graph, half_life=half_life, id_column=id, time_column=time
+            self._fitted_model(),
+            questions,
+            graph,
+            half_life=half_life,
+            id_column=id,
+            time_column=time,
         )
 
     def explain(
@@ -350,11 +373,11 @@ class DGI:
             device: see `DGI`. None: that of the model.
         """
         device_name = self.device if device is None else device
-        return explain_node(self._checked(), node, device_name, column=column, number=number)
+        return explain_node(self._fitted_model(), node, device_name, column=column, number=number)
 
     # What a fit has left
 
-    def _checked(self) -> FittedModel:
+    def _fitted_model(self) -> FittedModel:
         """The fitted model; raise scikit-learn's NotFittedError if there is none."""
         if not self.__sklearn_is_fitted__():
             from sklearn.exceptions import NotFittedError
@@ -366,47 +389,47 @@ class DGI:
     @property
     def model_(self) -> Model:
         """The trained `Model`: encoder, readout, discriminator."""
-        return self._checked().model
+        return self._fitted_model().model
 
     @property
     def preset_(self) -> Preset:
         """The settings of the fit."""
-        return self._checked().preset
+        return self._fitted_model().preset
 
     @property
     def seed_(self) -> int:
         """The seed of the fit."""
-        return self._checked().seed
+        return self._fitted_model().seed
 
     @property
     def scaler_(self) -> Scaler:
         """The fitted `Scaler`."""
-        return self._checked().scaler
+        return self._fitted_model().scaler
 
     @property
     def feature_names_(self) -> tuple[str, ...]:
         """The names of the features, in order."""
-        return self._checked().feature_names
+        return self._fitted_model().feature_names
 
     @property
     def graph_(self) -> Graph:
-        """The graph that it was fitted to, or that an update has taken it to."""
-        return self._checked().graph
+        """The graph that the model was fitted to, or that an update has taken it to."""
+        return self._fitted_model().graph
 
     @property
     def hash_(self) -> str:
-        """The hash of all that vectors depend on besides the graph; files of vectors in parquet hold it."""
-        return self._checked().recipe.hash
+        """The hash of all that vectors depend on besides the graph, as in parquet files."""
+        return self._fitted_model().recipe.hash
 
     @property
     def health_(self) -> dict[str, Any]:
-        """The report on the training, computed at first use, since it needs the vectors and their spectrum."""
-        return self._checked().record.report
+        """The report on the training, computed at first use, since it needs the vectors."""
+        return self._fitted_model().record.report
 
-    # Which preset a graph is trained with: for the command line, which says so before it trains
+    # Which preset a graph is trained with: the command line says so before it trains
 
     def settings(self, preset: str | Preset | None = None) -> Preset:
-        """A preset, by default the estimator's own, in which its arguments are filled in."""
+        """A preset with the arguments of this estimator; by default the preset that they name."""
         return fill_preset(self.get_params(), preset)
 
     def choose_preset(
@@ -422,7 +445,7 @@ class DGI:
     # What scikit-learn asks for
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters by name. ``deep`` is part of scikit-learn's signature: there are no nested ones."""
+        """Return the parameters by name; ``deep`` changes nothing, as there are no nested ones."""
         return {name: getattr(self, name) for name in signature(type(self)).parameters}
 
     def set_params(self, **parameters: Any) -> Self:

@@ -8,7 +8,8 @@ step                           function
 =============================  ==================================================================
 cell to features               ``transform`` of the column's type, a file in `infomax.io.encoding`
 features to scaled features    `infomax.arrays.scaling.Scaler.transform`
-scaled features to own part    `infomax.training.own_features`: `own_projection` (the weights), `project`
+scaled features to own part    `own_projection` (the weights) and `project` in
+                               `infomax.training.own_features`
 own parts to pooled part       `infomax.training.embed.Embedder`; with half-lives
                                `infomax.training.decay.Decayed`
 scaled features to encoder     ``layer`` of the encoder, in `infomax.parts.encoders`

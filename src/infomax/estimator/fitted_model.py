@@ -41,7 +41,7 @@ class FittedModel:
     scaler: Scaler
     feature_names: tuple[str, ...]
     graph: Graph
-    """The graph whose nodes are known: that of the training, or a later one that the model was taken to."""
+    """The graph whose nodes are known: of the training, or a later one after an update."""
     recipe: Recipe
     """What vectors are made of."""
     positions: SpectralPositions | None
@@ -50,10 +50,10 @@ class FittedModel:
     trained_on: dict[str, Any] | None = None
     """The description of the graph of the training, where the model was taken to a later one."""
     vectors: Embeddings | EmbeddingParts | None = None
-    """The vectors of the graph, where an update has made them; a run folder holds them as they are."""
+    """The vectors of the graph, where an update has made them; a run folder keeps them."""
 
     def recipe_for(self, vectors: str | None = None) -> Recipe:
-        """The recipe of all parts, or of those that are named, as ``"own,positions"`` or ``"paper"``."""
+        """The recipe of all parts, or of the parts in a list such as ``"own,positions"``."""
         return self.recipe if vectors is None else self.recipe.only(check_vectors(vectors))
 
     def parts_outside_embedder(self, graph: Graph, recipe: Recipe) -> dict[str, Any]:
@@ -106,7 +106,7 @@ class FittedModel:
         return self._at_nodes(node_type, unit - unit.mean(axis=0))
 
     def singular_vectors_of_type(self, node_type: str) -> Embeddings:
-        """The singular vectors ``[n, K]`` of the whole graph at the nodes of a type, the leading first."""
+        """The singular vectors ``[n, K]`` of the nodes of a type, the leading first."""
         vectors = self._checked_positions(node_type).singular_vectors(node_type)
         return self._at_nodes(node_type, vectors)
 
@@ -119,11 +119,12 @@ class FittedModel:
         return self.positions
 
     def _at_nodes(self, node_type: str, vectors: NDArray[np.float32]) -> Embeddings:
+        """Vectors ``[n, K]`` of the nodes of a type, with the ids of these."""
         graph = self.graph.target(node_type)
         return Embeddings(vectors, graph.ids[:], graph.node_names, self.recipe.hash)
 
     def positions_for(self, graph: Graph) -> SpectralPositions | None:
-        """The positions that another model of a graph can share: if it has the same nodes and edges, of any type."""
+        """The positions, for another model of a graph with the same nodes and edges; else None."""
         same_nodes = self.graph.nodes is graph.nodes
         same_edges = self.graph.relations is graph.relations
         return self.positions if same_nodes and same_edges else None
@@ -134,7 +135,7 @@ class FittedModel:
         return KnownGraph(self.graph)
 
     def in_memory(self) -> Self:
-        """The same with a graph that is read into memory, if there is room for it and its vectors."""
+        """The same model with its graph in memory, if there is room for that and its vectors."""
         if not self.graph.table.mapped:
             return self
         cpu = torch.device("cpu")

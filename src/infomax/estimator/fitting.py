@@ -53,9 +53,9 @@ class FitRequest:
     run_folder: Path | None = None
     warm_start: WarmStart | None = None
     positions_of: FittedModel | None = None
-    """A model that may have the positions of this graph already, from another seed or type of nodes."""
+    """A model, of another seed or type of nodes, that may have the positions of this graph."""
     is_one_of_many: bool = False
-    """Whether so many models are trained that loading compiled kernels pays, however small the graph."""
+    """Whether so many models are trained that loading compiled kernels pays."""
 
     @property
     def seed(self) -> int:
@@ -76,7 +76,7 @@ class FitRequest:
 
     @property
     def position_count(self) -> int | None:
-        """How many columns positions must have: as many as those of the model whose training goes on."""
+        """How many columns positions must have, where the training of another model goes on."""
         if self.warm_start is None or self.warm_start.fitted.positions is None:
             return None
         return self.warm_start.fitted.positions.width
@@ -113,7 +113,11 @@ def fit_model(request: FitRequest, progress: bool | Pause = False) -> FittedMode
 
 
 def _fit_in_locked_folder(request: FitRequest, progress: Pause, ranks: Ranks) -> FittedModel:
-    graph, folder = request.graph, request.run_folder
+    """Train, or resume the training that the run folder holds, and write the finished model."""
+    graph = request.graph
+    folder = request.run_folder
+
+    # Each rank prepares its own training, and all must have prepared the same.
     fingerprint: dict[str, str] = {}
     with ranks.together() as same_on_all_ranks:
         training, preset, scaler = prepare(request, ranks)
@@ -128,8 +132,9 @@ def _fit_in_locked_folder(request: FitRequest, progress: Pause, ranks: Ranks) ->
             "checkpoint": f"of {epochs_done} and {steps_done}",
         }
 
+    # Only the first rank writes.
     if ranks.rank > 0:
-        folder = None  # the first rank writes
+        folder = None
     config: dict[str, Any] = {}
     with ranks.together():
         if folder is not None:
@@ -137,6 +142,8 @@ def _fit_in_locked_folder(request: FitRequest, progress: Pause, ranks: Ranks) ->
                 runs.clear(folder, settings)
             config = runs.begin(folder, graph, settings, request.seed, request.device)
 
+    # Train, then fit what vectors are made of.
+    # Train, then fit what vectors are made of.
     training.run(pausing(progress, folder, fingerprint, preset.name))
     trained = trained_model(training, preset, scaler, request.seed)
     del training  # its views hold the features; what follows computes vectors
@@ -150,8 +157,9 @@ def _fit_in_locked_folder(request: FitRequest, progress: Pause, ranks: Ranks) ->
 
 
 def prepare(request: FitRequest, ranks: Ranks) -> tuple[Training, Preset, Scaler]:
-    """Choose the preset and assemble the training; raise InputError for settings that do not fit the graph."""
-    folder, graph = request.run_folder, request.graph
+    """Choose the preset and assemble the training; refuse settings that do not fit the graph."""
+    graph = request.graph
+    folder = request.run_folder
     if folder is not None and not (folder / runs.CHECKPOINT).exists():
         runs.refuse_model(folder)
     preset, _ = preset_for(request.parameters, graph, folder)
@@ -162,7 +170,8 @@ def prepare(request: FitRequest, ranks: Ranks) -> tuple[Training, Preset, Scaler
         request.seed,
         choose_device(request.device),
         ranks,
-        numbers=math.inf if request.is_one_of_many else None,
+        # Of many models, loading compiled kernels pays however small the graph.
+        work=math.inf if request.is_one_of_many else None,
         scaler=None if earlier is None else earlier.scaler,
     )
     if earlier is not None:
@@ -226,11 +235,14 @@ def _record(request: FitRequest, trained: TrainedModel, parts: VectorParts) -> T
 
 
 def _with_vectors(fitted: FittedModel, align_to: Embeddings | None, device: str) -> FittedModel:
-    """The same with its vectors, as further training leaves them: rotated onto earlier ones, if there are any."""
+    """The same model with its vectors, as further training leaves it.
+
+    They are rotated onto earlier vectors, if there are any.
+    """
     vectors = fitted.transform(fitted.graph, device)
     if align_to is None:
         return replace(fitted, vectors=vectors)
     rotation = vectors.rotation(align_to)
     recipe = replace(fitted.recipe, rotation=torch.from_numpy(rotation))
-    turned = replace(vectors, vectors=vectors.vectors @ rotation, model=recipe.hash)
-    return replace(fitted, recipe=recipe, vectors=turned)
+    rotated = replace(vectors, vectors=vectors.vectors @ rotation, model=recipe.hash)
+    return replace(fitted, recipe=recipe, vectors=rotated)

@@ -1,4 +1,4 @@
-"""Take a fitted model to a later graph: by the vectors that a change reaches, or by further training."""
+"""Take a fitted model to a later graph: compute what a change reaches, or train further."""
 
 from __future__ import annotations
 
@@ -29,21 +29,30 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Update:
-    """A model on a later graph, the vectors of its nodes, what had changed, and how many vectors were computed."""
+    """A model on a later graph.
+
+    Attributes:
+        model: the model.
+        stored: the vectors of the later graph, maybe not yet copied; see `embeddings`.
+        changes: what had changed.
+        computed: how many vectors were computed.
+    """
 
     model: DGI
-    kept: Embeddings | EmbeddingParts
+    stored: Embeddings | EmbeddingParts
     changes: Changes
     computed: int
 
     def __repr__(self) -> str:
-        vector_count = format_count(len(self.kept.ids), "vector")
+        vector_count = format_count(len(self.stored.ids), "vector")
         return f"Update({self.changes}; computed {self.computed} of {vector_count})"
 
     @cached_property
     def embeddings(self) -> Embeddings:
         """The vectors of the later graph, copied when they are first asked for."""
-        return self.kept if isinstance(self.kept, Embeddings) else Embeddings(*self.kept)
+        if isinstance(self.stored, Embeddings):
+            return self.stored
+        return Embeddings(*self.stored)
 
 
 class LaterModel(NamedTuple):
@@ -90,10 +99,14 @@ def later_model(
         assert later.vectors is not None  # noqa: S101  further training always keeps them
         return LaterModel(later, later.vectors, changes, graph.num_nodes)
 
+    # The weights stay, and new nodes get positions near their neighbours.
+    positions = fitted.positions
+    if positions is not None:
+        positions = positions.for_later_graph(fitted.graph, graph)
     later = replace(
         fitted,
         graph=graph,
-        positions=fitted.positions and fitted.positions.for_later_graph(fitted.graph, graph),
+        positions=positions,
         trained_on=fitted.trained_on or runs.describe(fitted.graph),
         vectors=None,
     )
@@ -107,7 +120,10 @@ def later_model(
 def _later_vectors(
     later: FittedModel, earlier_vectors: Embeddings | None, changes: Changes, device: str
 ) -> tuple[Embeddings | EmbeddingParts, int]:
-    """The vectors of the later graph: the earlier ones, and those that a change reaches; and the number of these."""
+    """The vectors of the later graph, and how many of them were computed.
+
+    Vectors that no change reaches are the earlier ones.
+    """
     graph, recipe = later.graph, later.recipe
     if earlier_vectors is None:
         return later.transform(graph, device), graph.num_nodes

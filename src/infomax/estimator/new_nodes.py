@@ -1,4 +1,4 @@
-"""Vectors of new nodes that are passed as arguments: each as if it were attached to the known graph."""
+"""Vectors of new nodes that are passed as arguments, each as if attached to the known graph."""
 
 from __future__ import annotations
 
@@ -45,7 +45,8 @@ def vectors_of_new_nodes(
     """The vectors ``[M, d]`` of M new nodes; see `DGI.vectors_of`."""
     # Loading compiled kernels would take seconds.
     backend = Backend.of_embedding(choose_device(device), numbers=0)
-    recipe, new_count = fitted.recipe, len(neighbours)
+    recipe = fitted.recipe
+    new_count = len(neighbours)
     with np.errstate(over="ignore"):  # what overflows is refused below
         later = fitted.known_graph.with_nodes(features, neighbours)
         new_rows = np.arange(later.num_nodes - new_count, later.num_nodes)
@@ -86,7 +87,10 @@ class KnownGraph:
         self.feature_names = dict.fromkeys(graph.feature_names)
         self.graphs_by_type = graph.by_type() or {"": graph}
         self.rows_by_type: dict[str, dict[str, int]] = {}
-        """By type, the row of each node by the text of its id; filled when ids of the type are first looked up."""
+        """By type, the row of each node by the text of its id.
+
+        A type is added when its ids are first looked up.
+        """
         self.steps_by_name = _steps_by_name(graph)
 
     def with_nodes(self, features: Any, neighbours: Sequence[Neighbours]) -> Graph:
@@ -94,7 +98,8 @@ class KnownGraph:
 
         ``features`` are rows or mappings of numbers, and each of the new nodes has ``neighbours``.
         """
-        graph, new_count = self.graph, len(neighbours)
+        graph = self.graph
+        new_count = len(neighbours)
         checked_features = self._checked_features(features, new_count)
         new_edges = {
             step.relation.ends: self._new_edges(step, links, new_count)
@@ -104,9 +109,13 @@ class KnownGraph:
         return Graph.of(grow(graph, new_nodes, new_edges))
 
     def _new_edges(self, step: Step, links: NewLinks, new_count: int) -> NewEdges:
-        """The matrix of a relation's edges to new nodes; where messages run both ways, known nodes receive, too."""
+        """The matrix of a relation's edges to new nodes.
+
+        Where messages run both ways, known nodes receive as well.
+        """
         has_weight = links.weights > 0
-        known_rows, weights = links.known_rows[has_weight], links.weights[has_weight]
+        known_rows = links.known_rows[has_weight]
+        weights = links.weights[has_weight]
         new_rows = self.graph.num_nodes + links.new_numbers[has_weight]
 
         relation = step.relation
@@ -115,10 +124,9 @@ class KnownGraph:
         else:
             sources, targets = new_rows, known_rows
         if relation.within_one_type and not relation.directed:
-            sources, targets = (
-                np.concatenate([sources, targets]),
-                np.concatenate([targets, sources]),
-            )
+            both_ways = np.concatenate([sources, targets])
+            targets = np.concatenate([targets, sources])
+            sources = both_ways
             weights = np.concatenate([weights, weights])
         shape = (
             self._later_count(relation.source, new_count),
@@ -194,46 +202,59 @@ class KnownGraph:
 
         known_rows = self._rows_of_ids(location, node_type, ids)
         checked = checks.check_array(location, weights, checks.NUMBERS, "numbers", np.float32)
-        if checked.ndim != 1 or not (np.isfinite(checked) & (checked >= 0)).all():
-            found = "lists" if checked.ndim != 1 else str(checked.min())
-            raise InputError(location, "finite weights of zero or more", found)
+        expected = "finite weights of zero or more"
+        if checked.ndim != 1:
+            raise InputError(location, expected, "lists")
+        if not (np.isfinite(checked) & (checked >= 0)).all():
+            raise InputError(location, expected, str(checked.min()))
         return NewLinks(known_rows, np.array(new_numbers, np.int64), checked)
 
     def _rows_of_ids(self, location: str, node_type: str, ids: Sequence[Any]) -> NDArray[np.int64]:
         """The rows ``[E]`` of known nodes of a type, by their ids or names."""
-        known = self.graphs_by_type[node_type]
-        if isinstance(known.ids, np.ndarray) and node_type not in self.rows_by_type:
-            self.rows_by_type[node_type] = rows_by_id(known.ids)
-        rows: Mapping[str, int] = (
-            self.rows_by_type[node_type]
-            if node_type in self.rows_by_type
-            else find_ids(known.ids, ids)
-        )
+        graph_of_type = self.graphs_by_type[node_type]
+        known_ids: Any = graph_of_type.ids  # an array, or stored
+        rows: Mapping[str, int]
+        if isinstance(known_ids, np.ndarray):
+            if node_type not in self.rows_by_type:
+                self.rows_by_type[node_type] = rows_by_id(known_ids)
+            rows = self.rows_by_type[node_type]
+        else:
+            rows = find_ids(known_ids, ids)
 
+        # What is no id may be a name.
         rows_by_name: dict[str, int] = {}
         for id_text in map(str, ids):
             if id_text in rows or id_text in rows_by_name:
                 continue
-            exact_matches, _ = rows_named(known.node_names, id_text)
+            exact_matches, _ = rows_named(graph_of_type.node_names, id_text)
             if len(exact_matches) != 1:
-                of_type = f" of type {node_type}" if node_type else ""
-                expected = f"ids of the {format_count(known.num_nodes, 'known node')}{of_type}"
+                expected = f"ids of the {format_count(graph_of_type.num_nodes, 'known node')}"
+                if node_type:
+                    expected += f" of type {node_type}"
                 raise InputError(location, expected, shorten(id_text))
             rows_by_name[id_text] = exact_matches[0]
-        found_rows = [
-            rows[id_text] if id_text in rows else rows_by_name[id_text] for id_text in map(str, ids)
-        ]
-        return np.array(found_rows, np.int64)
+
+        rows_of_ids = []
+        for id_text in map(str, ids):
+            if id_text in rows:
+                rows_of_ids.append(rows[id_text])
+            else:
+                rows_of_ids.append(rows_by_name[id_text])
+        return np.array(rows_of_ids, np.int64)
 
     def _checked_features(self, features: Any, count: int) -> Any:
-        """Features ``[M, F]``, of rows, or of mappings of features or columns; None: they are made of the edges."""
+        """Features ``[M, F]`` of rows of numbers, or of mappings of features or of columns.
+
+        None stands for features that are made of the edges.
+        """
         if features is None and structural_features_named(self.graph.feature_names):
             return None
         rows = _rows_as_mappings(features)
         if rows is None or (isinstance(rows, Sequence) and any(row is None for row in rows)):
-            raise InputError(
-                "features", f"for each new node {format_list(self._column_names())}", "none"
-            )
+            expected = f"for each new node {format_list(self._column_names())}"
+            raise InputError("features", expected, "none")
+
+        # Mappings are of features, or of columns whose cells become features.
         if isinstance(rows, Sequence) and all(isinstance(row, Mapping) for row in rows):
             encoding = self.graph.encoding
             if encoding is None or self._hold_features(rows, encoding):
@@ -253,27 +274,30 @@ class KnownGraph:
         return values
 
     def _column_names(self) -> list[str]:
-        """The names of what a new node must have: columns where these became features, else features."""
+        """The names of what a new node must have: columns that became features, or features."""
         if self.graph.encoding is None:
             return list(self.feature_names)
         return [column.name for column in self.graph.encoding.feature_columns]
 
     def _hold_features(self, rows: Sequence[Mapping[str, Any]], encoding: Encoding) -> bool:
-        """Whether rows hold features rather than cells: they have all names of features, which no columns have."""
+        """Whether rows hold features rather than cells: all names are those of features."""
         column_names = {column.name for column in encoding.feature_columns}
         if column_names == self.feature_names.keys():
             return False
         return all(row.keys() == self.feature_names.keys() for row in rows)
 
     def _in_order(self, features: Mapping[str, Any]) -> list[Any]:
-        """Numbers by the names of the features, in their order; others, as the id in a row of a table, are left out."""
+        """The features of a mapping, in their order; other entries, such as an id, are left out."""
         names = tuple(name for name in self.feature_names if name in features)
         checks.check_feature_names("features", names, self.graph.feature_names)
         return [features[name] for name in self.feature_names]
 
 
 def _steps_by_name(graph: Graph) -> dict[str, Step]:
-    """The steps along which nodes of the graph's type receive, by each name that only one of them has."""
+    """The steps along which nodes of the graph's type receive, by each unambiguous name.
+
+    A step can be named by its sender, by its relation, or by the ends of its relation.
+    """
     steps_named: dict[str, list[Step]] = {}
     for step in steps(graph.relations, graph.node_type):
         names: Iterable[str] = (step.sender, step.relation.name, ".".join(step.relation.ends))
@@ -283,7 +307,10 @@ def _steps_by_name(graph: Graph) -> dict[str, Step]:
 
 
 def _rows_as_mappings(features: Any) -> Any:
-    """The rows of a frame of pandas or polars as mappings, where its columns have names; all else as it is."""
+    """The rows of a frame of pandas or polars, whose columns have names, as mappings.
+
+    All else stays as it is.
+    """
     first_column = next(iter(getattr(features, "columns", ())), None)
     if isinstance(first_column, str):
         if hasattr(features, "to_dicts"):  # polars
@@ -295,14 +322,14 @@ def _rows_as_mappings(features: Any) -> Any:
 
 
 def _series_as_mapping(row: Any) -> Any:
-    """A row of a pandas frame as a mapping, where it has names; all else as it is."""
+    """A row of a pandas frame whose columns have names as a mapping; all else as it is."""
     if hasattr(row, "iloc") and isinstance(row.index[0], str):
         return row.to_dict()
     return row
 
 
 def _encode_cells(encoding: Encoding, rows: Sequence[Mapping[str, Any]]) -> Any:
-    """The features ``[M, F]`` of cells by the names of their columns, as those of a table are made."""
+    """The features ``[M, F]`` of cells by the names of their columns, encoded as in a table."""
     import pyarrow as pa
 
     table = {}

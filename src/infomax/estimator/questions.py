@@ -77,7 +77,10 @@ def answer_in_blocks(
 
 
 def _warn_of_later_questions(times: NDArray[np.int64], graph: Graph) -> None:
-    """Say how many questions are asked after the last row of the graph of the training: what came since is not seen."""
+    """Warn how many questions are later than the last row of the training graph.
+
+    They do not see what came since.
+    """
     last_time = max(
         int(nodes.times[:].max(initial=UNKNOWN))
         for nodes in graph.nodes.values()

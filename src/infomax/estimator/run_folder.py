@@ -41,7 +41,7 @@ def save(fitted: FittedModel, folder: Path, device: str, *, overwrite: bool = Fa
 
 
 def vectors_to_store(fitted: FittedModel, device: str) -> Embeddings | EmbeddingParts | None:
-    """The vectors that a run folder holds; None of a graph that is large, or that training saw in part."""
+    """The vectors that a run folder holds; None for large graphs and those seen in part."""
     graph = fitted.graph
     if fitted.vectors is not None:
         return fitted.vectors
@@ -58,7 +58,14 @@ def write_stored_vectors(fitted: FittedModel, folder: Path, device: str) -> dict
 def write_model(
     fitted: FittedModel, folder: Path, config: dict[str, Any], stored: dict[str, Any]
 ) -> None:
-    """Write the report and the model, which marks the run as finished; ``stored`` describes the stored vectors."""
+    """Write the report and the model, which marks the run as finished.
+
+    Args:
+        fitted: the model.
+        folder: the run folder.
+        config: the content of its configuration file.
+        stored: what describes the stored vectors.
+    """
     weights = fitted.model.state_dict()
     run = model_file.Run(
         folder,
@@ -77,7 +84,7 @@ def load(folder: Path, graph_folder: Path | None, custom_parts: Mapping[str, Par
     Args:
         folder: the run folder.
         graph_folder: where the graph folder that it was trained on is now, if that has moved.
-        custom_parts: the user's own parts by name, of which a run folder has only the names.
+        custom_parts: parts of the user's by name, of which a run folder has only the names.
     """
     try:
         return _load(folder, graph_folder, custom_parts)
@@ -112,4 +119,5 @@ def _load(folder: Path, graph_folder: Path | None, custom_parts: Mapping[str, Pa
 
 
 def _load_weights(model: Model, tensors: Mapping[str, torch.Tensor]) -> None:
+    """Put the weights of a model file into a model."""
     model.load_state_dict({name.removeprefix("model."): tensor for name, tensor in tensors.items()})

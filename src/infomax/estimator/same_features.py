@@ -19,9 +19,10 @@ def check_graph(graph: object) -> None:
 
 
 def check_same_features(graph: Graph, training_graph: Graph) -> None:
-    """Raise InputError for a graph with nodes of another type, other edges or other features than in training.
+    """Refuse a graph with other node types, edges or features than the training graph.
 
-    Where columns were encoded by the values of this graph instead of the training graph's, a warning says so.
+    Where columns were encoded by the values of this graph instead of the training graph's, a
+    warning says so.
     """
     _check_node_type(graph, training_graph)
     remedy = (
@@ -42,8 +43,8 @@ def check_same_features(graph: Graph, training_graph: Graph) -> None:
 
     if columns_encoded_anew:
         warn(
-            f"features: the columns {format_list(columns_encoded_anew)} were encoded by this graph's "
-            f"values, not the training graph's: its vectors are not comparable. {remedy}"
+            f"features: the columns {format_list(columns_encoded_anew)} were encoded by this "
+            f"graph's values, not the training graph's: its vectors are not comparable. {remedy}"
         )
 
 
@@ -60,6 +61,7 @@ def _check_node_type(graph: Graph, training_graph: Graph) -> None:
 
 
 def _nodes_of(node_type: str) -> str:
+    """Nodes of a type, in words."""
     return f"nodes of type {node_type}" if node_type else "nodes of one type"
 
 
@@ -83,4 +85,5 @@ def _check_directions(graph: Graph, training_graph: Graph, remedy: str) -> None:
 
 
 def _edges_that(directed: bool) -> str:
+    """Edges with directions or without, in words."""
     return "edges that have directions" if directed else "edges that run both ways"

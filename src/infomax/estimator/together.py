@@ -1,4 +1,4 @@
-"""Several encoders of one graph, which differ in their seeds: trained side by side, embedded one after the other."""
+"""Several encoders of one graph, which differ in their seeds, trained side by side."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from infomax.estimator.assembly import another, build
+from infomax.estimator.assembly import build, with_another_seed
 from infomax.estimator.dgi import DGI
 from infomax.estimator.fitting import FitRequest, fit_vectors, prepare, trained_model
 from infomax.graphs.graph import Graph
@@ -23,14 +23,17 @@ from infomax.training.vectors import embedder
 
 
 def fit_together(models: Sequence[DGI], graph: Graph, *, is_one_of_many: bool = False) -> None:
-    """Fit models that differ in their seeds only; on a GPU, in one recorded step. Each is as if fitted alone.
+    """Fit models that differ in their seeds only; on a GPU, in one recorded step.
+
+    Each model is as if it were fitted alone.
 
     Args:
         models: the models.
         graph: the graph.
-        is_one_of_many: whether even more are trained, so that loading compiled kernels pays on a small graph.
+        is_one_of_many: whether even more are trained, so that loading compiled kernels pays on a
+            small graph.
     """
-    first, *others = models
+    first, *further_models = models
     request = FitRequest(graph, first.get_params(), is_one_of_many=is_one_of_many)
     first_training, preset, scaler = prepare(request, Ranks.current())
 
@@ -42,9 +45,10 @@ def fit_together(models: Sequence[DGI], graph: Graph, *, is_one_of_many: bool = 
 
     trainings = [first_training]
     with ThreadPoolExecutor() as pool:  # a GPU waits for weights, which are drawn on the CPU
-        initial_models = pool.map(initial_model, [model.seed for model in others])
-        for model, initial in zip(others, initial_models, strict=True):
-            trainings.append(another(first_training, preset, initial, model.seed))
+        initial_models = pool.map(initial_model, [model.seed for model in further_models])
+        for model, initial in zip(further_models, initial_models, strict=True):
+            training = with_another_seed(first_training, preset, initial, model.seed)
+            trainings.append(training)
     run_together(trainings)
 
     trained_models = [
@@ -59,7 +63,7 @@ def fit_together(models: Sequence[DGI], graph: Graph, *, is_one_of_many: bool = 
 
 
 def vectors_of(models: Sequence[DGI], graph: Graph) -> Iterator[NDArray[np.float32]]:
-    """The vectors ``[N, d]`` of each model, as `DGI.transform` computes them; the graph is read once."""
+    """The vectors ``[N, d]`` of each model, as by `DGI.transform`; the graph is read once."""
     first = models[0]
     if first.preset_.vectors != PAPER or graph.table.mapped:
         for model in models:

@@ -33,7 +33,8 @@ class StoredRecord:
 class TrainingRecord:
     """How a training of this process went.
 
-    Its report is computed when it is first read, since it needs the vectors of the encoder and their spectrum.
+    Its report is computed when it is first read, since it needs the vectors of the encoder and
+    their spectrum.
     """
 
     course: Mapping[str, Any]
@@ -51,7 +52,7 @@ class TrainingRecord:
 
     @cached_property
     def report(self) -> dict[str, Any]:
-        """The report on the training, as JSON values; the spectrum in it is that of the encoder's vectors."""
+        """The report on the training, with the spectrum of the encoder's vectors, as JSON."""
         seen_graph = self.graph.seen()
         facts = self._vector_facts() | self._feature_facts(seen_graph)
         if self.course["epochs"]:
@@ -75,7 +76,7 @@ class TrainingRecord:
         return facts
 
     def _feature_facts(self, seen_graph: Graph) -> dict[str, Any]:
-        """What becomes of the features of the nodes. Positions are no features, and are always alike."""
+        """What becomes of the features of the nodes; structural features are left out."""
         if structural_features_named(seen_graph.feature_names):
             return {}
         facts: dict[str, Any] = {}
@@ -89,7 +90,7 @@ class TrainingRecord:
         return facts
 
     def _link_facts(self, seen_graph: Graph) -> dict[str, Any]:
-        """How well the encoder, and the same before training, know links that are hidden from them."""
+        """How well the encoder, trained and untrained, knows links that are hidden from it."""
         device = choose_device(self.device)
         weights_generator, _ = generators(self.seed, device)
         model = build(self.preset, self.graph.num_features, weights_generator)

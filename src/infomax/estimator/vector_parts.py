@@ -1,4 +1,4 @@
-"""Fit what vectors are made of beside the encoder: own features, pooled features, positions, and their lengths."""
+"""Fit the parts of vectors that no training makes: own, pooled, positions; and all lengths."""
 
 from __future__ import annotations
 
@@ -63,7 +63,8 @@ def fit_vector_parts(
         graph: the graph of the training.
         device: where parts are computed.
         shared_positions: the positions of this graph's nodes, where another model has them already.
-        position_count: how many columns positions must have, where the training of another model goes on.
+        position_count: how many columns positions must have, where the training of another model
+            goes on.
         settings: how positions are searched, and which graphs are large.
     """
     if preset.vectors == PAPER:
@@ -72,7 +73,8 @@ def fit_vector_parts(
     has_one_type = not graph.has_named_types
     recipe = replace(recipe, smooth=has_one_type, node_type=graph.node_type)
     part_names = _part_names(graph, recipe, preset)
-    # A graph that large may be on disk, where each row, and each row of its neighbours, is a page to read.
+    # A graph that large may be on disk, where each row, and each row of its neighbours, is a page
+    # to read.
     sample_size = MOST_SAMPLED_VECTORS if settings.is_large(graph.num_nodes) else MOST_FITTED_NODES
 
     projections, column_names = _fit_projections(
