@@ -43,12 +43,12 @@ def test_any_rows_are_those_of_the_dense_table(rows, precision):
     )
 
 
-def test_statistics_do_not_depend_on_how_rows_are_stored(monkeypatch):
-    monkeypatch.setattr("infomax.arrays.blocks.BLOCK_BYTES", 4 * 200 * 7)  # seven rows at a time
+def test_statistics_do_not_depend_on_how_rows_are_stored():
     x = bags()
+    seven_rows = 4 * 200 * 7
     found = [
-        Statistics.of(one)
-        for one in (
+        Statistics.of(features, seven_rows)
+        for features in (
             x,
             x.toarray(),
             FeatureTable(SparseRows(x.indptr, x.indices, x.data, x.shape[1]), mapped=True),

@@ -223,7 +223,7 @@ def test_found_keys_tell_how_many_values_are_missing(tmp_path: Path) -> None:
     path = folder(tmp_path / "csv", "csv", {"orders": orders, "customers": TABLES["customers"]})
     (key,) = read_tables(path, Columns()).tables["orders"].keys
     assert (key.origin, key.filled, key.lost) == ("found", 60, 1)
-    assert read_database(path).relations[0].edges.count == 59
+    assert read_database(path).relations[0].edges.num_edges == 59
     with pytest.raises(InputError, match="keys that refer to each other"):
         read_database(path, keys={"orders.customer_id": "none"})
 
@@ -277,15 +277,15 @@ def test_integers_that_pandas_has_made_floats_are_keys(tmp_path: Path, kind: str
     (edges,) = (
         one.edges for one in graph.relations if one.ends == ("orders", "customer_id", "customers")
     )
-    assert edges.count == 11
+    assert edges.num_edges == 11
     assert graph.nodes["customers"].ids[edges.receivers.indices[:3]].tolist() == [2, 3, 4]
 
 
 def test_frames_with_keys_are_a_database(tmp_path: Path) -> None:
     frames = {name: pa.table(columns) for name, columns in TABLES.items()}
     there, here = read_database(shop(tmp_path, "parquet")), Graph.from_frames(nodes=frames)
-    assert [(one.ends, one.edges.count) for one in there.relations] == [
-        (one.ends, one.edges.count) for one in here.relations
+    assert [(one.ends, one.edges.num_edges) for one in there.relations] == [
+        (one.ends, one.edges.num_edges) for one in here.relations
     ]
     frames["lines"] = frames["lines"].rename_columns(["order_id", "line", "what", "amount"])
     keyed = Graph.from_frames(nodes=frames, keys={"lines.what": "products"})
@@ -430,7 +430,7 @@ def test_empty_tables_and_keys_without_values_are_no_obstacle(tmp_path: Path, ki
     graph = read_database(path, tables=["v=facts"], keys=["v.customer_id=customers"])
     assert "visits" not in graph.types
     assert graph.target("v").num_nodes == 12
-    counts = {one.ends: one.edges.count for one in graph.relations}
+    counts = {one.ends: one.edges.num_edges for one in graph.relations}
     assert counts["staff", "parent_id", "staff"] == 0
 
 

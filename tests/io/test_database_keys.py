@@ -82,7 +82,7 @@ def test_a_key_of_two_columns_has_a_value_where_both_have_one(tmp_path: Path) ->
     assert (key.filled, key.lost) == (2, 0)
     graph = read_database(path, keys=["players.year+team=teams.year+team"])
     (relation,) = graph.relations
-    assert relation.edges.count == 2
+    assert relation.edges.num_edges == 2
     assert graph.nodes["teams"].ids.tolist() == ["1|1", "1|2", "2|1"], "the key that is referred to"
 
 
@@ -130,7 +130,7 @@ def test_text_and_numbers_are_compared_as_text(tmp_path: Path) -> None:
         )
         graph = read_database(path, keys=["lines.what=wares"])
         (relation,) = graph.relations
-        assert relation.edges.count == 2, name
+        assert relation.edges.num_edges == 2, name
 
 
 def test_a_key_of_several_columns_is_found_by_names_and_values(tmp_path: Path) -> None:

@@ -87,8 +87,8 @@ def run(server: str) -> Callable[..., list[Any]]:
 @pytest.mark.usefixtures("run")
 def test_a_server_gives_the_graph_of_a_file(server: str, tmp_path: Path) -> None:
     there, here = read_database(server), read_database(sqlite_file(tmp_path / "shop.db"))
-    assert [(one.ends, one.directed, one.edges.count) for one in there.relations] == [
-        (one.ends, one.directed, one.edges.count) for one in here.relations
+    assert [(one.ends, one.directed, one.edges.num_edges) for one in there.relations] == [
+        (one.ends, one.directed, one.edges.num_edges) for one in here.relations
     ]
     for kind, one in here.by_type().items():
         other = there.target(kind)

@@ -35,7 +35,7 @@ def same(stored: Graph, graph: Graph) -> None:
     assert stored.types == graph.types
     assert relations(stored) == relations(graph)
     for one, two in zip(stored.relations, graph.relations, strict=True):
-        assert (one.directed, one.edges.count) == (two.directed, two.edges.count)
+        assert (one.directed, one.edges.num_edges) == (two.directed, two.edges.num_edges)
         for side in ("receivers", "senders"):
             assert (
                 getattr(one.edges, side).indices.tolist()

@@ -20,6 +20,9 @@ the weight.
 
 ENTRIES_PER_BLOCK = 1 << 24
 """Entries of a mapped file that are counted at a time."""
+BYTES_PER_ENTRY = 20
+BYTES_PER_SELECTED_ENTRY = 40
+"""Bytes per entry that it takes to load all edges, and to load those of some nodes."""
 
 
 class Senders(NamedTuple):
@@ -48,13 +51,16 @@ class Senders(NamedTuple):
         shape = (len(self.indptr) - 1, width)
         return sparse.csr_array((weights, self.indices, self.indptr), shape=shape)
 
-    def sums(self) -> NDArray[np.float64]:
-        """The sum of the weights that each node receives, ``[N]``."""
+    def sums(self, bytes_per_block: int = BLOCK_BYTES) -> NDArray[np.float64]:
+        """The sum of the weights that each node receives, ``[N]``.
+
+        The nodes of a block take so many bytes of memory for their sums.
+        """
         counts = np.diff(self.indptr).astype(np.int64, copy=False)
         if self.data is None:
             return counts.astype(np.float64)
         sums = np.zeros(len(counts))
-        nodes_per_block = BLOCK_BYTES // 8
+        nodes_per_block = bytes_per_block // 8
         for first in range(0, len(counts), nodes_per_block):
             last = min(first + nodes_per_block, len(counts))
             receivers = np.repeat(np.arange(last - first), counts[first:last])
@@ -108,6 +114,7 @@ class Adjacency:
     @cached_property
     def senders(self) -> Senders:
         """Who sends to each of the T nodes, in memory or mapped."""
+        # A has a row per sender, and a symmetric A is its own transpose.
         received = sparse.csr_array(self.values.T) if self.directed else self.values
         return Senders.of_matrix(received)
 
@@ -132,7 +139,7 @@ class Adjacency:
         return int(self.values.nnz)
 
     @property
-    def count(self) -> int:
+    def num_edges(self) -> int:
         """The number of edges; an undirected edge counts once."""
         return self.nnz if self.directed else self.nnz // 2
 
@@ -151,6 +158,7 @@ class Adjacency:
 
     def strength(self, nodes: NDArray[np.int64]) -> NDArray[np.float64]:
         """The sum of the weights that some nodes receive, ``[n]``."""
+        # Without weights nothing but the starts is read from a file.
         if self.senders.data is None:
             counts = self.senders.indptr[nodes + 1] - self.senders.indptr[nodes]
             return np.asarray(counts).astype(np.float64)
@@ -160,6 +168,7 @@ class Adjacency:
     def degrees(self) -> NDArray[np.int64]:
         """The number of edges at each node, ``[N]``; outgoing and incoming edges both count."""
         degrees = np.diff(self.senders.indptr).astype(np.int64)
+        # Without directions an edge is stored at both of its ends already.
         if self.directed:
             for first in range(0, self.nnz, ENTRIES_PER_BLOCK):
                 senders = self.senders.indices[first : first + ENTRIES_PER_BLOCK]
@@ -179,9 +188,10 @@ class Adjacency:
         if self.in_memory:
             return 0
         if rows is None:
-            return 20 * self.nnz
+            return BYTES_PER_ENTRY * self.nnz
         first_entries = self.senders.indptr[rows].astype(np.int64)
-        return 40 * int((self.senders.indptr[rows + 1] - first_entries).sum())
+        num_entries = int((self.senders.indptr[rows + 1] - first_entries).sum())
+        return BYTES_PER_SELECTED_ENTRY * num_entries
 
     def loaded(self) -> Adjacency:
         """The same edges in memory."""
@@ -228,9 +238,11 @@ class MappedAdjacency(Adjacency):
 
     def part(self, rows: NDArray[np.int64]) -> Adjacency:
         """The edges among some nodes, read in blocks."""
+        # -1 for nodes that are not kept.
         new_row_of_node = np.full(self.n, -1, np.int32)
         new_row_of_node[rows] = np.arange(len(rows), dtype=np.int32)
 
+        # Blocks of rows with about as many entries each, whatever the degrees.
         entries_before = np.cumsum(self.senders.indptr[rows + 1] - self.senders.indptr[rows])
         block_of_row = entries_before // (BLOCK_BYTES // 8)
         block_bounds = np.flatnonzero(np.diff(block_of_row)) + 1
@@ -296,6 +308,7 @@ class GrownAdjacency(Adjacency):
     def values(self) -> sparse.csr_array:
         """A, read into memory and put together."""
         known = self.known.matrix()
+
         # New rows have no known entries, so they begin where the last known one ends.
         starts_of_new_rows = np.full(self.shape[0] - known.shape[0], known.indptr[-1])
         starts = np.append(known.indptr, starts_of_new_rows)
@@ -348,6 +361,7 @@ def _edges_at(
     weights: NDArray[np.float32],
 ) -> Entries:
     """Those of some edges ``[E]`` whose ``ends`` are among the nodes."""
+    # Edges sorted by their ends, so that those of a node follow each other.
     order = np.argsort(ends, kind="stable")
     sorted_ends = ends[order]
     first = np.searchsorted(sorted_ends, nodes, "left")

@@ -16,13 +16,13 @@ BLOCK_BYTES = 1 << 25
 """About as many bytes are read at once."""
 
 
-def row_blocks(table: Any) -> Iterator[Any]:
+def row_blocks(table: Any, bytes_per_block: int = BLOCK_BYTES) -> Iterator[Any]:
     """The rows of a table ``[N, F]``, an array or one on disk, some at a time."""
     # A column of parquet files is read from its beginning to its end.
     if hasattr(table, "blocks"):
         return table.blocks()  # type: ignore[no-any-return]
     num_rows, width = table.shape
-    rows_per_block = max(1, BLOCK_BYTES // (4 * width))
+    rows_per_block = max(1, bytes_per_block // (4 * width))
     return (table[first : first + rows_per_block] for first in range(0, num_rows, rows_per_block))
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from infomax.arrays.blocks import row_blocks
+from infomax.arrays.blocks import BLOCK_BYTES, row_blocks
 from infomax.errors import InputError
 
 NUMBERS_WITHOUT_TORCH = 1 << 20
@@ -36,16 +36,19 @@ class Statistics(NamedTuple):
     """Whether any entry is negative."""
 
     @classmethod
-    def of(cls, features: Any) -> Statistics:
+    def of(cls, features: Any, bytes_per_block: int = BLOCK_BYTES) -> Statistics:
         """The statistics of features ``[N, F]``, computed in two passes.
 
         Args:
             features: an array, a sparse matrix, or anything that gives rows when it is indexed.
+            bytes_per_block: bytes of dense rows that are read at a time.
         """
         num_rows, num_columns = features.shape
 
         def blocks() -> Iterable[Any]:
-            return [features] if sparse.issparse(features) else row_blocks(features)
+            if sparse.issparse(features):
+                return [features]
+            return row_blocks(features, bytes_per_block)
 
         sums = np.zeros(num_columns)
         stored_counts = np.zeros(num_columns, np.int64)

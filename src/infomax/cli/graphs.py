@@ -333,10 +333,10 @@ def _type_row(node_type: str, graph: Graph) -> tuple[str, ...]:
 def _show_relations(graph: Graph, most_relations: int = MOST_RELATIONS) -> None:
     """Print the relations of a graph, the largest first."""
     rows = []
-    for relation in sorted(graph.relations, key=lambda relation: -relation.edges.count):
+    for relation in sorted(graph.relations, key=lambda relation: -relation.edges.num_edges):
         arrowhead = ">" if relation.directed else "─"
         arrow = f"{relation.source} ─ {relation.name} ─{arrowhead} {relation.target}"
-        rows.append((arrow, f"{relation.edges.count:,}"))
+        rows.append((arrow, f"{relation.edges.num_edges:,}"))
     hidden_count = len(rows) - most_relations
     if hidden_count > 0:
         rows = [*rows[:most_relations], (f"{hidden_count} more", "")]

@@ -191,7 +191,7 @@ class Record:
     @property
     def num_edges(self) -> int:
         """The number of edges of all relations; an undirected edge counts once."""
-        return sum(relation.edges.count for relation in self.relations)
+        return sum(relation.edges.num_edges for relation in self.relations)
 
     @property
     def directed(self) -> bool:
