@@ -36,16 +36,14 @@ def meta(text):
 
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("block", [300, 100, 7])
-def test_neighbours_are_those_of_a_search_node_by_node(block, compiled, monkeypatch):
+def test_neighbours_are_those_of_a_search_node_by_node(block, compiled):
     """Whatever blocks they are compared in, also smaller ones than the neighbours asked for."""
-    monkeypatch.setattr(
-        f"infomax.neighbours.of_all.{'_Compiled' if compiled else '_Plain'}.block", block
-    )
-    monkeypatch.setattr("infomax.neighbours.of_all.LARGE", 0 if compiled else 301)
     vectors, _ = clusters(300)
     vectors[7] = 0
     vectors[11:14] = vectors[10]  # equal vectors: ties are told in input order
-    rows, cosines = nearest(vectors, 10)
+    rows, cosines = nearest(
+        vectors, 10, nodes_per_block=block, least_compiled_nodes=0 if compiled else 301
+    )
     embeddings = Embeddings(vectors, np.arange(300))
     for node in set(range(300)) - {7}:
         expected = embeddings.neighbours(node, 10)

@@ -6,35 +6,41 @@ import numpy as np
 
 from infomax.kernels.compiling import compiled
 
-CHUNK = 32
-"""Products that are compared at a time; most of them are below what is kept already."""
+COSINES_AT_ONCE = 32
+"""Cosines that are compared at a time; most of them are below what is kept already."""
 
 
 @compiled
-def _offer(value, row, best, found, worst):
-    """Put a row into the kept ones ``[c]`` in place of the least similar; return the place of the next such."""
-    best[worst], found[worst] = value, row
-    worst = 0
-    for at in range(1, len(best)):
-        if best[at] < best[worst]:
-            worst = at
-    return worst
+def _replace_lowest(cosine, row, kept_cosines, kept_rows, lowest):
+    """Keep a row in place of the least similar of the kept ones ``[s]``.
+
+    Returns the position of the row that is the least similar then.
+    """
+    kept_cosines[lowest] = cosine
+    kept_rows[lowest] = row
+    lowest = 0
+    for position in range(1, len(kept_cosines)):
+        if kept_cosines[position] < kept_cosines[lowest]:
+            lowest = position
+    return lowest
 
 
 @compiled
-def _some_above(values, rest, rests, level, levels):
-    """Whether a value of ``[c]``, with all it may gain, is above the level or above its own of the levels ``[c]``."""
+def _any_may_be_kept(partial_cosines, tail_length, other_tail_lengths, level, other_levels):
+    """Whether a pair of a node and one of others ``[c]`` may be among the nearest of either.
+
+    The tails of both can add no more to a cosine than the product of their lengths.
+    """
     count = 0
-    for at in range(
-        len(values)
-    ):  # over all, without an end at the first: so it becomes vector instructions
-        most = values[at] + rest * rests[at]
-        count += (most > level) | (most > levels[at])
+    # Over all pairs, without an end at the first, so that it becomes vector instructions.
+    for position in range(len(partial_cosines)):
+        bound = partial_cosines[position] + tail_length * other_tail_lengths[position]
+        count += (bound > level) | (bound > other_levels[position])
     return count > 0
 
 
 @compiled
-def _dot(x, y):
+def _inner_product(x, y):
     """The product of two vectors ``[t]``."""
     total = x.dtype.type(0)
     for k in range(len(x)):
@@ -43,50 +49,83 @@ def _dot(x, y):
 
 
 @compiled
-def keep_nearest(similar, first, second, tail, rest, best, found, worst, level):
-    """Keep the most similar rows of each node, as far as cosines ``[b, c]`` of two ranges of nodes tell.
+def keep_nearest(
+    partial_cosines,
+    first,
+    second,
+    tails,
+    tail_lengths,
+    kept_cosines,
+    kept_rows,
+    lowest,
+    level,
+):
+    """Keep the most similar nodes of each node, as far as a block of cosines tells.
 
-    The ranges begin with the nodes ``first`` and ``second``; where they are the same one, a node is not compared with
-    itself. To a cosine belongs the product of both rows of the tail, which is at most that of their lengths.
+    A vector has a head, whose products are the partial cosines, and a tail. The product of two tails
+    is computed only where the pair may be kept.
 
-    Shapes:
-        tail, rest: ``[N, t]`` and the lengths of its rows ``[N]``.
-        best, found: ``[N, s]``, the cosines that are kept of each node, in no order, and the rows.
-        worst, level: ``[N]``, the place of the lowest of these cosines, and that cosine.
+    Args:
+        partial_cosines: ``[b, c]``, of two ranges of nodes; changed.
+        first: the node where the first range begins.
+        second: the node where the second range begins. Where both are the same range, a node is not
+            compared with itself.
+        tails: ``[N, t]``.
+        tail_lengths: ``[N]``.
+        kept_cosines: ``[N, s]``, the cosines that are kept of each node, in no order; changed.
+        kept_rows: ``[N, s]``, the nodes that these belong to; changed.
+        lowest: ``[N]``, the position of the lowest of these cosines; changed.
+        level: ``[N]``, that cosine; changed.
     """
-    height, width = similar.shape
-    same = first == second
+    height, width = partial_cosines.shape
+    is_same_range = first == second
     for i in range(height):
-        node, row = first + i, similar[i]
-        if same:
+        node = first + i
+        row = partial_cosines[i]
+        if is_same_range:
             row[i] = -np.inf
-        for begin in range(0, width, CHUNK):
-            end = min(begin + CHUNK, width)
+        for begin in range(0, width, COSINES_AT_ONCE):
+            end = min(begin + COSINES_AT_ONCE, width)
             others = slice(second + begin, second + end)
-            if not _some_above(
-                row[begin:end], rest[node], rest[others], level[node], level[others]
+            if not _any_may_be_kept(
+                row[begin:end], tail_lengths[node], tail_lengths[others], level[node], level[others]
             ):
                 continue
             for j in range(begin, end):
                 other = second + j
-                least = level[node] if same else min(level[node], level[other])
-                if row[j] + rest[node] * rest[other] <= least:
+                # In one range a pair comes twice, once for each of its nodes.
+                least = level[node] if is_same_range else min(level[node], level[other])
+                if row[j] + tail_lengths[node] * tail_lengths[other] <= least:
                     continue
-                value = row[j] + _dot(tail[node], tail[other])
-                if value > level[node]:
-                    worst[node] = _offer(value, other, best[node], found[node], worst[node])
-                    level[node] = best[node, worst[node]]
-                if not same and value > level[other]:
-                    worst[other] = _offer(value, node, best[other], found[other], worst[other])
-                    level[other] = best[other, worst[other]]
+                cosine = row[j] + _inner_product(tails[node], tails[other])
+                if cosine > level[node]:
+                    lowest[node] = _replace_lowest(
+                        cosine, other, kept_cosines[node], kept_rows[node], lowest[node]
+                    )
+                    level[node] = kept_cosines[node, lowest[node]]
+                if not is_same_range and cosine > level[other]:
+                    lowest[other] = _replace_lowest(
+                        cosine, node, kept_cosines[other], kept_rows[other], lowest[other]
+                    )
+                    level[other] = kept_cosines[other, lowest[other]]
 
 
 @compiled
-def exact_cosines(units, candidates, out, begin, end):
-    """Multiply nodes begin to end of ``[N, d]`` with their candidates, rows ``[N, s]``, in double precision."""
+def exact_cosines(units, candidates, cosines, begin, end):
+    """Multiply unit vectors of some nodes with those of their candidates, in double precision.
+
+    Args:
+        units: ``[N, d]``.
+        candidates: ``[N, s]``, rows.
+        cosines: ``[N, s]``; changed.
+        begin: the first of the nodes.
+        end: the node after the last.
+    """
     for i in range(begin, end):
-        for at in range(candidates.shape[1]):
-            one, other, total = units[i], units[candidates[i, at]], 0.0
-            for k in range(len(one)):
-                total += np.float64(one[k]) * np.float64(other[k])
-            out[i, at] = total
+        for position in range(candidates.shape[1]):
+            unit = units[i]
+            candidate = units[candidates[i, position]]
+            total = 0.0
+            for k in range(len(unit)):
+                total += np.float64(unit[k]) * np.float64(candidate[k])
+            cosines[i, position] = total

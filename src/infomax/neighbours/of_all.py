@@ -15,9 +15,14 @@ from infomax.kernels.host import (
 )
 from infomax.progress import Progress, silent
 
-SPARE = 6
-LARGE = 8_000
+SPARE_CANDIDATES = 6
+"""Candidates beyond the neighbours that are asked for: float32 may rank the last ones wrongly."""
+LEAST_COMPILED_NODES = 8_000
 """Nodes from which compiled code is worth loading."""
+NODES_PER_BLOCK = 4000
+"""Nodes that are compared with others at a time; with a power of 2, transposing takes twice as long."""
+NODES_PER_COMPILED_BLOCK = 1500
+"""The same for compiled code: the cosines of two blocks stay in the cache."""
 
 
 @torch.no_grad()
@@ -27,133 +32,179 @@ def nearest(
     *,
     device: str | torch.device = "cpu",
     progress: Progress = silent,
+    nodes_per_block: int | None = None,
+    least_compiled_nodes: int = LEAST_COMPILED_NODES,
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """Rows and cosines ``[N, k]`` of the k nodes most similar to each node, without itself, the nearest first.
+    """The k nodes most similar to each node, without itself, the nearest first.
 
-    k is at most N - 1. All pairs are compared, each once, in blocks: float32 products select SPARE candidates more than
-    needed, which are then ranked in float64; ties are in input order. A vector of zeros has similarity 0 to all others.
-    `Embeddings.neighbours` gives the same for one node.
+    All pairs are compared, each once, in blocks: float32 products select some candidates more than
+    needed, which are then ranked in float64; ties are in input order. `Embeddings.neighbours` gives
+    the same for one node.
+
+    Args:
+        vectors: ``[N, d]``.
+        k: how many; at most N - 1.
+        device: where they are compared.
+        progress: is told the rounds that are done.
+        nodes_per_block: nodes that are compared with others at a time.
+        least_compiled_nodes: nodes from which compiled code compares them, on a CPU.
+
+    Returns:
+        the rows and the cosines ``[N, k]``
     """
     n = len(vectors)
-    k, spare = min(k, n - 1), min(k + SPARE, n - 1)
+    k = min(k, n - 1)
+    candidate_count = min(k + SPARE_CANDIDATES, n - 1)
     units = torch.nn.functional.normalize(torch.from_numpy(vectors).to(device))
-    select = _Compiled if n >= LARGE and units.device.type == "cpu" else _Plain
-    kept = select(units, spare)
-    count = -(-n // select.block)
-    for turn in range(count):  # in each turn every block is compared with one other, or with itself
-        pairs = [(one, (turn - one) % count) for one in range(count) if one >= (turn - one) % count]
-        kept.compare([(select.block * first, select.block * second) for first, second in pairs])
-        progress(turn + 1, "neighbours", count)
-    rows, cosines = kept.ordered(k)
+    candidates: _Candidates
+    if n >= least_compiled_nodes and units.device.type == "cpu":
+        block_size = nodes_per_block or NODES_PER_COMPILED_BLOCK
+        candidates = _CompiledCandidates(units, candidate_count, block_size)
+    else:
+        candidates = _Candidates(units, candidate_count, nodes_per_block or NODES_PER_BLOCK)
+
+    # In each round every block is compared with one other, or with itself. So no block is in two
+    # pairs of a round, and threads can compare the pairs at once.
+    block_count = -(-n // candidates.block_size)
+    for round_number in range(block_count):
+        pairs = []
+        for block in range(block_count):
+            other_block = (round_number - block) % block_count
+            if block >= other_block:
+                pairs.append((candidates.block_size * block, candidates.block_size * other_block))
+        candidates.compare(pairs)
+        progress(round_number + 1, "neighbours", block_count)
+    rows, cosines = candidates.rank(k)
     return rows.numpy(), cosines.numpy()
 
 
-class _Plain:
-    """The nodes that are most similar to each node, so far as was seen, on any device."""
+class _Candidates:
+    """The nodes that are most similar to each node, as far as they were compared, on any device.
 
-    block = 4000
-    """Rows that are compared with each other at a time; with a power of 2, transposing takes twice as long."""
-
-    def __init__(self, units: Tensor, count: int) -> None:
-        self.units, n = units, len(units)
-        self.best = units.new_full((n, count), -torch.inf)
-        self.found = torch.zeros(n, count, dtype=torch.int64, device=units.device)
-
-    def compare(self, pairs: list[tuple[int, int]]) -> None:
-        """Look at the cosines of pairs of blocks, which begin with these nodes; no block is in two pairs."""
-        for first, second in pairs:
-            similar = (
-                self.units[first : first + self.block] @ self.units[second : second + self.block].T
-            )
-            if first == second:
-                similar.fill_diagonal_(-torch.inf)
-            else:
-                self._keep(similar.T.contiguous(), second, first)
-            self._keep(similar, first, second)
-
-    def _keep(self, similar: Tensor, of: int, among: int) -> None:
-        """Keep the best of the rows from ``of`` on among those kept and the rows from ``among`` on."""
-        count, here = self.best.shape[1], slice(of, of + len(similar))
-        new = similar.topk(min(count, similar.shape[1]), dim=1)
-        self.best[here], places = torch.cat([self.best[here], new.values], dim=1).topk(count, dim=1)
-        self.found[here] = torch.cat([self.found[here], new.indices + among], dim=1).gather(
-            1, places
-        )
-
-    def ordered(self, k: int) -> tuple[Tensor, Tensor]:
-        """The rows and the cosines ``[N, k]`` of the nearest nodes, ranked in double precision."""
-        parts = [
-            _ordered(each, self.units, found, k)
-            for each, found in zip(
-                self.units.split(self.block), self.found.split(self.block), strict=True
-            )
-        ]
-        rows, cosines = (
-            torch.cat([part.cpu() for part in each]) for each in zip(*parts, strict=True)
-        )
-        return rows, cosines
-
-
-class _Compiled(_Plain):
-    """As `_Plain`, in main memory, in one pass over the products along half of the axes of the vectors, the main ones.
-
-    Along the others a product is at most that of both lengths there, so that most pairs need no further look.
+    Attributes:
+        units: ``[N, d]``, the vectors, each of length 1 or 0.
+        block_size: nodes that are compared with others at a time.
+        cosines: ``[N, c]``, those of the candidates of each node, in float32.
+        rows: ``[N, c]``, the candidates.
     """
 
-    block = 1500
-    """Their cosines stay in the cache."""
+    def __init__(self, units: Tensor, count: int, block_size: int) -> None:
+        n = len(units)
+        self.units = units
+        self.block_size = block_size
+        self.cosines = units.new_full((n, count), -torch.inf)
+        self.rows = torch.zeros(n, count, dtype=torch.int64, device=units.device)
 
-    def __init__(self, units: Tensor, count: int) -> None:
-        super().__init__(units, count)
-        self.worst, self.level = (
-            np.zeros(len(units), np.int64),
-            np.full(len(units), -np.inf, np.float32),
+    def compare(self, pairs: list[tuple[int, int]]) -> None:
+        """Look at the cosines of pairs of blocks, by the nodes where these begin.
+
+        No block is in two pairs.
+        """
+        for first, second in pairs:
+            block = self.units[first : first + self.block_size]
+            other_block = self.units[second : second + self.block_size]
+            cosines = block @ other_block.T
+            if first == second:
+                cosines.fill_diagonal_(-torch.inf)
+            else:
+                self._keep(cosines.T.contiguous(), second, first)
+            self._keep(cosines, first, second)
+
+    def _keep(self, cosines: Tensor, first: int, first_other: int) -> None:
+        """Keep the best of the candidates and of other nodes, by their cosines ``[b, m]``.
+
+        Args:
+            cosines: those of b nodes from ``first`` on, and of m others from ``first_other`` on.
+            first: the first of the nodes.
+            first_other: the first of the others.
+        """
+        count = self.cosines.shape[1]
+        nodes = slice(first, first + len(cosines))
+        # Only the best of the others can be among the best of all.
+        best_others = cosines.topk(min(count, cosines.shape[1]), dim=1)
+        all_cosines = torch.cat([self.cosines[nodes], best_others.values], dim=1)
+        all_rows = torch.cat([self.rows[nodes], best_others.indices + first_other], dim=1)
+        self.cosines[nodes], positions = all_cosines.topk(count, dim=1)
+        self.rows[nodes] = all_rows.gather(1, positions)
+
+    def rank(self, k: int) -> tuple[Tensor, Tensor]:
+        """The rows and the cosines ``[N, k]`` of the nearest nodes, ranked in double precision."""
+        rows, cosines = [], []
+        blocks = zip(
+            self.units.split(self.block_size), self.rows.split(self.block_size), strict=True
         )
-        turned = units @ torch.from_numpy(
-            leading_eigenvectors((units.T @ units).numpy(), units.shape[1])
-        )
-        head, tail = (
-            part.contiguous() for part in turned.tensor_split([-(-units.shape[1] // 2)], dim=1)
-        )
-        self.halves = head, tail.numpy(), tail.norm(dim=1).numpy()
-        none = np.zeros((len(units), 0), np.float32)
-        self.factors = (
-            units,
-            none,
-            np.zeros(len(units), np.float32),
-        )  # in the first turn, before any cosine is known
+        for units, candidates in blocks:
+            # In the order of rows, ties are in input order.
+            candidates = candidates.sort(dim=1).values
+            candidate_units = self.units[candidates].double()
+            exact = torch.einsum("bd,bcd->bc", units.double(), candidate_units).float()
+            best_rows, best_cosines = _best(candidates, exact, k)
+            rows.append(best_rows.cpu())
+            cosines.append(best_cosines.cpu())
+        return torch.cat(rows), torch.cat(cosines)
+
+
+class _CompiledCandidates(_Candidates):
+    """The same in main memory, where most pairs are told by half of the entries of their vectors.
+
+    Vectors are turned so that their first entries, the head, vary most. The product of two tails is
+    at most that of their lengths, so that most pairs need no further look.
+
+    Attributes:
+        lowest: ``[N]``, the position of the lowest of the cosines of each node.
+        level: ``[N]``, that cosine.
+    """
+
+    def __init__(self, units: Tensor, count: int, block_size: int) -> None:
+        super().__init__(units, count, block_size)
+        n, width = units.shape
+        self.lowest = np.zeros(n, np.int64)
+        self.level = np.full(n, -np.inf, np.float32)
+
+        # In the first round no cosine is known that a bound could be compared with: the head is all.
+        no_tails = np.zeros((n, 0), np.float32)
+        self._parts = units, no_tails, np.zeros(n, np.float32)
+        main_axes = leading_eigenvectors((units.T @ units).numpy(), width)
+        turned_units = units @ torch.from_numpy(main_axes)
+        head_width = -(-width // 2)
+        heads = turned_units[:, :head_width].contiguous()
+        tails = turned_units[:, head_width:].contiguous()
+        self._parts_of_later_rounds = heads, tails.numpy(), tails.norm(dim=1).numpy()
 
     def compare(self, pairs: list[tuple[int, int]]) -> None:
         run_on_threads(self._compare, pairs)
-        self.factors = self.halves
+        self._parts = self._parts_of_later_rounds
 
     def _compare(self, first: int, second: int) -> None:
         from infomax.neighbours.compiled import keep_nearest
 
-        head, *beside = self.factors
-        similar = head[first : first + self.block] @ head[second : second + self.block].T
-        kept = self.best.numpy(), self.found.numpy(), self.worst, self.level
-        keep_nearest(similar.numpy(), first, second, *beside, *kept)
+        heads, tails, tail_lengths = self._parts
+        block = heads[first : first + self.block_size]
+        other_block = heads[second : second + self.block_size]
+        keep_nearest(
+            (block @ other_block.T).numpy(),
+            first,
+            second,
+            tails,
+            tail_lengths,
+            self.cosines.numpy(),
+            self.rows.numpy(),
+            self.lowest,
+            self.level,
+        )
 
-    def ordered(self, k: int) -> tuple[Tensor, Tensor]:
+    def rank(self, k: int) -> tuple[Tensor, Tensor]:
         from infomax.neighbours.compiled import exact_cosines
 
-        candidates, exact = self.found.sort(dim=1).values, torch.empty_like(self.best)
-        run_in_ranges(
-            exact_cosines,
-            (equal_ranges(len(exact)), *(each.numpy() for each in (self.units, candidates, exact))),
-        )
+        candidates = self.rows.sort(dim=1).values
+        exact = torch.empty_like(self.cosines)
+        arrays = self.units.numpy(), candidates.numpy(), exact.numpy()
+        run_in_ranges(exact_cosines, (equal_ranges(len(exact)), *arrays))
         return _best(candidates, exact, k)
 
 
-def _ordered(here: Tensor, there: Tensor, candidates: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """The nearest k of the candidates ``[b, c]``, rows of ``there [m, d]``, to ``here [b, d]``, and the cosines."""
-    candidates = candidates.sort(dim=1).values
-    exact = torch.einsum("bd,bcd->bc", here.double(), there[candidates].double()).float()
-    return _best(candidates, exact, k)
-
-
 def _best(candidates: Tensor, cosines: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """The k of the candidates ``[b, c]`` with the highest cosines, and these; ties in the order of the candidates."""
-    best = cosines.argsort(dim=1, descending=True, stable=True)[:, :k]
-    return candidates.gather(1, best), cosines.gather(1, best).clamp(-1, 1)
+    """The k candidates ``[b, c]`` of the highest cosines, and these; ties in the order of candidates."""
+    positions = cosines.argsort(dim=1, descending=True, stable=True)[:, :k]
+    # Rounding may leave a cosine above 1.
+    return candidates.gather(1, positions), cosines.gather(1, positions).clamp(-1, 1)
