@@ -146,7 +146,7 @@ def generate(folder: Path, n: int, edges: int, device: str = "cuda", seed: int =
                 pa.table([rows.cpu().numpy() * 7 + 3], schema=schema), row_group_size=ROWS_PER_GROUP
             )
     mean = (total / n).cpu().numpy()
-    known = Statistics(mean, (squares / n).cpu().numpy() - mean**2, n * FEATURES, negative=True)
+    known = Statistics(mean, (squares / n).cpu().numpy() - mean**2, n * FEATURES, has_negative=True)
     about = {
         "nodes": n,
         "edges": entries // 2,

@@ -245,7 +245,12 @@ class SearchableVectors:
     def standing(
         self, similarity: Sequence[float], sampled_nodes: int = SAMPLED_NODES
     ) -> NDArray[np.float64]:
-        """The share ``[k]`` of random pairs of nodes that are less similar than cosines ``[k]``."""
+        """The share ``[k]`` of random pairs of nodes that are less similar than cosines ``[k]``.
+
+        Args:
+            similarity: the cosines ``[k]``.
+            sampled_nodes: the nodes whose pairs are the random ones.
+        """
         random_cosines = self.random_cosines(sampled_nodes)
         less_similar = np.searchsorted(random_cosines, np.asarray(similarity, np.float32))
         return less_similar / max(len(random_cosines), 1)

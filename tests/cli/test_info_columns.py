@@ -46,7 +46,7 @@ def test_info_tells_what_columns_become(tables: str) -> None:
 def test_what_looks_wrong_is_told_once(tmp_path: Path) -> None:
     rows = [f"n{k},{10**12 + 10**9 * k},{k % 4 + 1},50 €,x" for k in range(30)]
     for text in (True, False):  # and of numbers alone
-        head = "id,sku,rating,price,same" if text else "id,sku,rating"
+        head = "id,reading,rating,price,same" if text else "id,reading,rating"
         lines = [head, *(row if text else ",".join(row.split(",")[:3]) for row in rows)]
         (tmp_path / "nodes.csv").write_text("\n".join(lines), encoding="utf-8")
         (tmp_path / "edges.csv").write_text("source,target\nn0,n1\nn1,n2\n")

@@ -159,7 +159,7 @@ def test_new_nodes_of_a_graph_folder_have_the_vectors_they_have_in_memory(
         ("recipe", 9),
         ("recipe", 0),
     ):  # by what is around them, or all
-        monkeypatch.setattr(engine, "SHARE", share)
+        monkeypatch.setattr(engine, "MOST_NODES_AROUND", share)
         expected = model.transform(theirs, vectors=vectors).part(theirs.splits["new"])
         found = model.transform(mine, vectors=vectors, rows=rows)
         assert found.ids.tolist() == expected.ids.tolist()
