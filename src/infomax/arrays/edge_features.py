@@ -74,6 +74,8 @@ class EdgeFeatures:
             # Messages run both ways, so each edge is listed in both directions.
             senders, receivers = np.concatenate([ends, ends[::-1]], axis=1)
             numbers = np.concatenate([numbers, numbers])
+
+        # Rows of one message become one row, their mean.
         keys = receivers.astype(np.int64) * num_nodes + senders
         message_keys, message_of_row = np.unique(keys, return_inverse=True)
         means = _mean_by_group(numbers, message_of_row.reshape(-1), len(message_keys))
@@ -92,6 +94,7 @@ class EdgeFeatures:
         if len(self.message_keys) == 0:
             return features
         keys = receivers * self.num_senders + senders
+        # A key that is not there is found at the place where it would be; it is told by comparing.
         rows = np.searchsorted(self.message_keys, keys)
         rows = np.minimum(rows, len(self.message_keys) - 1)
         # Nodes that were added later have no keys; theirs would be mistaken for those of others.

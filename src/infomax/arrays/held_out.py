@@ -48,6 +48,7 @@ def draw_edges(
 
     generator = np.random.default_rng(seed)
     drawn = np.sort(generator.choice(num_candidates, num_drawn, replace=False))
+    # Numbers below the number of pairs are edges; those above are rows that join others.
     keys = pairs[drawn[drawn < len(pairs)]]
     if joining is not None:
         rows = joining_rows[drawn[drawn >= len(pairs)] - len(pairs)]

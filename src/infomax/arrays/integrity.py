@@ -55,6 +55,7 @@ def check_once(
     file_states = {name: file_state(folder / name) for name in files}
     state = json.dumps([description_hash, file_states], sort_keys=True)
     with suppress(OSError):
+        # A process that has checked the folder does not even read the file.
         if state in _checked_states or (folder / CHECKED).read_bytes() == state.encode():
             return
     for arrays, width in matrices:

@@ -116,6 +116,7 @@ def find_references(relations: Sequence[Relation]) -> list[Reference]:
     for relation in relations:
         if relation.within_one_type or not relation.edges.nnz:
             continue
+        # Rows of the source refer, where each has at most one edge; else rows of the target may.
         forward = _referred_rows(relation.edges.receivers)
         if forward is not None:
             references.append(Reference(relation.source, relation.target, relation, forward))
@@ -129,6 +130,7 @@ def find_references(relations: Sequence[Relation]) -> list[Reference]:
 def _referred_rows(neighbours: Senders) -> NDArray[np.int64] | None:
     """The one neighbour ``[S]`` of each row, -1 for none; None where a row has several."""
     counts = np.diff(neighbours.indptr)
+    # A row with several neighbours lists them; it does not refer to one.
     if int(counts.max(initial=0)) != 1:
         return None
     rows = np.full(len(counts), -1, np.int64)
@@ -148,6 +150,7 @@ def find_chains(
     chains: list[Chain] = []
     for _ in range(longest):
         chains += longest_chains
+        # A type that was reached already is reached by a shorter chain.
         passed_types = {node_type} | {chain.node_type for chain in chains}
         longer_chains = []
         for chain in longest_chains:
@@ -174,6 +177,8 @@ def find_links(relations: Sequence[Relation], node_type: str) -> list[Links]:
     # Facts are rows that join others and to which none refers. An edge between a fact and what it
     # refers to is half of a link, except where the fact itself is looked at.
     halves = [reference.relation for reference in references if reference.source in facts]
+
+    # Links by edges.
     all_links: list[Links] = []
     for relation in relations:
         is_half = relation in halves and node_type not in facts
@@ -181,7 +186,7 @@ def find_links(relations: Sequence[Relation], node_type: str) -> list[Links]:
             links = links_of(relation)
             all_links.append(links if relation.source == node_type else links.reversed())
 
-    # Rows join all pairs of what they refer to.
+    # Links by rows: a row joins each pair of rows that it refers to.
     for row_type in dict.fromkeys(reference.source for reference in references):
         if row_type == node_type:
             continue
@@ -189,7 +194,7 @@ def find_links(relations: Sequence[Relation], node_type: str) -> list[Links]:
             if node_type not in (first.node_type, second.node_type):
                 continue
             if second.passes(first) or first.passes(second):
-                # Then each row that the longer chain reaches says which the shorter one does.
+                # A customer of an order and that order are no link: the longer chain says both.
                 continue
             links = _joined_by_rows(row_type, first, second)
             all_links.append(links if first.node_type == node_type else links.reversed())
@@ -261,6 +266,8 @@ def hidden_links(
     starts = sorted((start, name) for name, start in first_rows.items())
     type_names = [name for _, name in starts]
     type_starts = np.array([start for start, _ in starts])
+
+    # The type and the row in its type of each end of a hidden edge.
     types = np.searchsorted(type_starts, held_out, side="right") - 1
     rows = held_out - type_starts[types]
 

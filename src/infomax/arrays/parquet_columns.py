@@ -121,6 +121,7 @@ class StoredRows:
                 reader = parquet.ParquetFile(path, metadata=metadata, **_CHECKED)
                 groups = [group for _, group in groups_of_file]
                 chunks += reader.read_row_groups(groups, columns=[self.column])[self.column].chunks
+        # Whole row groups were read; what was asked for is a part of them.
         values = pa.chunked_array(chunks, self.type)
         first_row = self._group_starts[first_group]
         return values.slice(start - first_row, stop - start).combine_chunks()

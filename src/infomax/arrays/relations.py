@@ -142,6 +142,7 @@ def find_paths(
 ) -> dict[str, list[Step]]:
     """The paths of up to so many steps from a type to one of the ``ends``, by name."""
     path_by_name: dict[str, list[Step]] = {}
+    # The paths of one step more than in the round before; they begin with the empty path.
     longest_paths: list[list[Step]] = [[]]
     for _ in range(hops):
         longer_paths = []
@@ -152,6 +153,7 @@ def find_paths(
             if path[-1].sender in ends:
                 path_by_name[path_name(path, relations)] = path
         longest_paths = longer_paths
+        # Looked at in every round, since the number of paths may grow fast.
         if len(path_by_name) > MOST_PATHS:
             found = f"{len(path_by_name)} of {hops} steps"
             remedy = "Name those that matter (--paths), or take fewer steps (--hops)."

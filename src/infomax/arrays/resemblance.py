@@ -80,6 +80,8 @@ def _resemblance_in_sample(
         drawn = np.arange(edges.nnz)
     else:
         drawn = np.sort(np.random.default_rng(seed).integers(edges.nnz, size=sample_size))
+
+    # The ends of the drawn entries: an entry belongs to the last node that starts at or before it.
     receivers = np.searchsorted(edges.senders.indptr, drawn, side="right") - 1
     senders = np.asarray(edges.senders.indices[drawn], np.int64)
 
@@ -89,6 +91,7 @@ def _resemblance_in_sample(
     unit_vector_sums = np.zeros((2, table.shape[1]))
     for block in _blocks(len(drawn), table, cells_per_block):
         both_ends = np.concatenate([receivers[block], senders[block]])
+        # Each node is read once, however many edges it has.
         nodes, positions = np.unique(both_ends, return_inverse=True)
         rows = table[nodes]
         ends = positions.reshape(2, -1)
@@ -101,6 +104,7 @@ def _resemblance_in_sample(
         unit_vector_sums += [centred_rows.total(positions_of_end) for positions_of_end in ends]
     if num_edges == 0:
         return None
+    # The mean over all pairs of ends is the product of two means.
     cosine_of_random_pairs = float(unit_vector_sums[0] @ unit_vector_sums[1]) / num_edges**2
     return cosine_sum / num_edges - cosine_of_random_pairs
 

@@ -50,6 +50,7 @@ class Statistics(NamedTuple):
                 return [features]
             return row_blocks(features, bytes_per_block)
 
+        # A first pass for the means.
         sums = np.zeros(num_columns)
         stored_counts = np.zeros(num_columns, np.int64)
         nonzero_count = 0
@@ -159,6 +160,7 @@ class Scaler:
     def transform(self, features: Any) -> Any:
         """Scaled features ``[N, F]``; sparse features stay sparse."""
         if self.scale == "rows":
+            # Rows that sum to zero are all zero, and stay so.
             row_sums = np.asarray(features.sum(axis=1)).reshape(-1, 1)
             factors = np.divide(1, row_sums, out=np.zeros_like(row_sums), where=row_sums != 0)
             return _multiply(features, factors.astype(np.float32))

@@ -60,6 +60,7 @@ class FeatureTable:
             numbers = stored_rows.data
         else:
             block = numbers = np.asarray(dense(stored_rows), dtype=np.float32)
+        # A mapped file is not read before, so damage shows only here; the message names the file.
         if not np.isfinite(numbers).all():
             refuse_not_finite(self.values)
         return block if self.scaler is None else self.scaler.transform(block)
@@ -160,6 +161,7 @@ class SparseRows:
             stored_starts = self.starts[row_numbers]
             lengths = self.starts[row_numbers + 1] - stored_starts
             starts = np.concatenate([[0], np.cumsum(lengths)])
+            # The numbers of all entries of the rows, row by row.
             offsets = np.repeat(stored_starts - starts[:-1], lengths)
             entry_numbers = offsets + np.arange(starts[-1])
         entries = self.entries[entry_numbers].astype(np.float32)
@@ -218,6 +220,8 @@ class AppendedRows:
             rows = np.flatnonzero(rows)
         num_known = self.known.shape[0]
         is_new = rows >= num_known
+
+        # Known and new rows are read separately, and put in the order that was asked for.
         known_rows = self.known[rows[~is_new]]
         new_rows = self.new[rows[is_new] - num_known]
 
@@ -225,6 +229,7 @@ class AppendedRows:
             known_first = sparse.csr_array(sparse.vstack([known_rows, new_rows]))
             if not is_new.any():
                 return known_first
+            # CSR rows cannot be assigned, so they are stacked and then put in order.
             order_of_known_first = np.argsort(is_new, kind="stable")
             return known_first[np.argsort(order_of_known_first)]
 

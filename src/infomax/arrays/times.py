@@ -44,6 +44,7 @@ def parse_time(time: Any, where: str = "time") -> int:
         return int(time)
     text = time.isoformat() if hasattr(time, "isoformat") else str(time)
     try:
+        # `fromisoformat` also reads weeks, and days without hyphens, which may be other numbers.
         if not re.match(r"\d{4}-\d\d-\d\d", text):
             raise ValueError(text)
         moment = datetime.datetime.fromisoformat(text)

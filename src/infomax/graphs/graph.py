@@ -384,6 +384,7 @@ class Graph(Record):
             )
         types = [self.node_type]
         types += [node_type for node_type in self.nodes if node_type != self.node_type]
+        # The type in view comes first.
         descriptions = []
         for node_type in types:
             nodes = self.nodes[node_type]

@@ -29,6 +29,7 @@ def replacing(path: Path) -> Iterator[Path]:
             yield temporary
             # A library may have created the file anew, readable by its owner alone.
             temporary.chmod(mode)
+            # On the disk before it is renamed, so that a crash leaves the old file or the new one.
             with temporary.open("rb+") as file:
                 os.fsync(file.fileno())
             temporary.replace(path)

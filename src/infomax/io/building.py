@@ -169,6 +169,7 @@ def from_relations(
         **about,
     )
 
+    # Groups and held-out edges are checked against all edges.
     checked_held_out = None
     if graph.groups is not None or held_out is not None:
         adjacency = adjacency_of_all_types(checked_nodes, relations)
@@ -179,6 +180,7 @@ def from_relations(
 
     if structural_features is None:
         structural_features = default_structural_features(graph.groups is not None)
+    # Nodes without features get some that are made of the edges.
     requests = {
         node_type: structural_features
         for node_type, type_nodes in checked_nodes.items()

@@ -85,6 +85,7 @@ class Changes:
         """
         is_reached = self.features[self.node_type].copy()
         for path in paths:
+            # What is at the end of the path may have changed; what may reach nodes from there, too.
             is_changed = self.features[path[-1].sender]
             if senders_weigh:
                 is_changed = is_changed | self.senders[path[-1]]
@@ -133,6 +134,7 @@ def _changed_relations(
         target_rows = before[relation.target]
         matrix = relation.edges.matrix()
         old_edges = earlier_edges.get(relation.ends)
+        # A relation that is new changes what all of its nodes receive.
         if old_edges is None:
             sources_changed = np.ones(len(source_rows), bool)
             targets_changed = np.ones(len(target_rows), bool)
@@ -169,6 +171,7 @@ def _changed_edges(
     # An empty last row and an empty last column stand for new ones, which have the number -1.
     widened = old.copy()
     widened.resize(old.shape[0] + 1, old.shape[1] + 1)
+    # The earlier matrix, with rows and columns in the order of the later one.
     moved = widened[sources][:, targets]
     moved.sort_indices()
     differences = moved != new

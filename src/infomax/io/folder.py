@@ -61,6 +61,7 @@ def write_folder(graph: Record, folder: Path) -> None:
         type_folder = folder / "nodes" / node_type
         type_folder.mkdir(parents=True)
         shape = (nodes.num_nodes, nodes.num_nodes)
+        # The folder of a type is one of a graph of one type, but its edges are in other folders.
         no_edges = Adjacency(sparse.csr_array(shape, dtype=np.float32))
         nodes_alone = Record.of_one_type(nodes, no_edges)
         finish(type_folder, write_arrays(nodes_alone, type_folder))
@@ -227,10 +228,12 @@ def _open_one_type(path: Path) -> Record:
             raise ValueError(f"entries for {', '.join(sorted(files))}")
 
         num_nodes, width = description["nodes"], len(description["feature_names"])
+        # An undirected edge is stored at both of its ends.
         entries_per_edge = 1 if description["directed"] else 2
         num_entries = description["edges"] * entries_per_edge
         edge_arrays = layout.map_files(path, files, layout.senders_layout(num_nodes, num_entries))
         features, feature_arrays = layout.map_features(path, files, (num_nodes, width))
+        # Compiled code will read these arrays without looking.
         matrices = [(edge_arrays, num_nodes)]
         if feature_arrays:
             matrices.append((feature_arrays, width))
@@ -347,6 +350,7 @@ def _open_relation(
     ends = (described["source"], described["name"], described["target"])
     source, name, target = ends
     types_of_side = {"to_target": (target, source), "to_source": (source, target)}
+    # In each direction nodes of one type receive, and those of the other send.
     sides: dict[str, Senders] = {}
     for side, files in described["files"].items():
         num_receivers, num_senders = (sizes[node_type] for node_type in types_of_side[side])

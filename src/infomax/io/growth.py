@@ -66,6 +66,7 @@ def grow(known: Record, new: Mapping[str, NewNodes], edges: Mapping[Ends, NewEdg
     num_duplicates = 0
     for relation in known.relations:
         shape = (sizes[relation.source], sizes[relation.target])
+        # Relations without new edges grow as well: their types may have new nodes.
         no_edges = NewEdges(sparse.coo_array(shape, dtype=np.float32))
         new_edges = edges.get(relation.ends, no_edges)
         grown_edges = GrownAdjacency(relation.edges, new_edges.matrix, new_edges.binary)
@@ -79,6 +80,7 @@ def grow(known: Record, new: Mapping[str, NewNodes], edges: Mapping[Ends, NewEdg
     for node_type, known_nodes in known.nodes.items():
         new_nodes = new.get(node_type)
         new_features = None if new_nodes is None else new_nodes.features
+        # New nodes without features get positions, where known nodes have them.
         if new_features is None:
             new_features = new_positions.get(node_type)
         if new_features is not None:
@@ -117,6 +119,7 @@ def degrees(relations: Sequence[Relation], node_type: str, rows: Rows) -> Rows:
             group = step.sender if node_type else "sent"
             ends_by_group.setdefault(group, []).append((positions, receivers))
 
+    # Each pair of a node and a neighbour counts once in its group.
     totals = np.zeros(len(rows), np.int64)
     for ends in ends_by_group.values():
         positions, neighbours = map(np.concatenate, zip(*ends, strict=True))
@@ -155,6 +158,7 @@ def _appended(known: Nodes, new: NewNodes | None, table: FeatureTable) -> Nodes:
     """The nodes of a type with its new ones, if any."""
     if new is None:
         return dataclasses.replace(known, table=table, labels={}, splits={})
+    # Ids of known and new nodes must be of one type: where either is text, all are.
     is_text = known.ids.dtype == object or any(isinstance(node_id, str) for node_id in new.ids[:1])
     if is_text:
         new_ids = np.array(list(map(str, new.ids)), dtype=object)
@@ -167,6 +171,7 @@ def _appended(known: Nodes, new: NewNodes | None, table: FeatureTable) -> Nodes:
         names = AppendedRows(names, new_names)
     times: Any = known.times
     if times is not None:
+        # A new node without a time is always there.
         new_times = np.full(len(new_ids), UNKNOWN) if new.times is None else new.times
         times = AppendedRows(times, new_times)
     ids: Any = AppendedRows(known.ids, new_ids)

@@ -186,6 +186,7 @@ def _take_features(path: Path, section: Arrays) -> NDArray[Any] | sparse.csr_arr
     indices = parts["indices"]
     if indices is None:
         return section.pop("features", None)
+    # Data that are all 1 are left out of the file.
     data = parts["data"]
     if data is None:
         data = np.ones(len(indices), np.float32)
@@ -225,6 +226,7 @@ def _edge_arrays(relation: Relation) -> Arrays:
     targets = matrix.indices.astype(row_type)
     weights = matrix.data
     if not relation.edges.directed:
+        # The matrix is symmetric.
         is_once = np.flatnonzero(sources < targets)
         sources, targets, weights = (part.take(is_once) for part in (sources, targets, weights))
     arrays: Arrays = {"edges": np.stack([sources, targets])}

@@ -65,6 +65,7 @@ def parquet_files(path: Path) -> list[Path]:
     Of parts that ``infomax embed`` wrote none may be missing, or be of other vectors.
     """
     paths = sorted(path.glob(PARTS)) if path.is_dir() else [path]
+    # The file says which parts there must be; without it, the parts say so of each other.
     if (path / ABOUT).is_file():
         described = _read_about(path)
         run = json_hash(described)
@@ -120,6 +121,7 @@ def damage(path: Path, expected: Note, *, reads_all_pages: bool = False) -> str:
                     pass
     except InputError as error:
         return error.found
+    # A part of another run must not be mixed in, whatever its state.
     if note is None or note.run != expected.run:
         raise _other(path)
     return "" if note == expected else f"vectors of the nodes from {note.first:,} to {note.stop:,}"

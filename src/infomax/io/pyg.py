@@ -105,6 +105,7 @@ def _read_nodes(store: Any, num_nodes: int, split: int | None) -> dict[str, Any]
     features = None if x is None else _array(x.float())
     if isinstance(features, np.ndarray) and features.ndim == 2:
         features = pack(features)
+    # One label per node may be a column.
     if y is not None and y.dim() == 2 and y.shape[1] == 1:
         y = y[:, 0]
     return {

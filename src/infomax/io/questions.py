@@ -147,6 +147,7 @@ def read_questions(
     other_columns = [name for name in source.names if name != time_column]
     ids_column = id or _column_of_ids(other_columns, graph) or time_column
 
+    # Read ids and times by the same rules as a node table; other columns are kept as they are.
     source.columns = Columns(id=ids_column, time=time_column, features=(), learns=False)
     blocks = list(source.nodes())
     if not blocks or not sum(len(block.numbers) for block in blocks):

@@ -249,6 +249,7 @@ class Record:
         if adjacency is not None or directed is not None:
             matrix = self.adjacency if adjacency is None else adjacency
             fields["edges"] = Adjacency(matrix, self.directed if directed is None else directed)
+        # `edges` is short for the edges of the only relation.
         if "edges" in fields:
             relation = dataclasses.replace(self.relations[0], edges=fields.pop("edges"))
             fields["relations"] = (relation,)

@@ -38,12 +38,14 @@ def structural_features_of_types(
     else:
         edges = Adjacency(adjacency_of_all_types(nodes, relations))
     ids = TypedIds({node_type: nodes[node_type].ids for node_type in sorted(nodes)})
+    # Training sees the split "seen" of each type, and all nodes of a type without it.
     masks = [
         nodes[node_type].splits.get("seen", np.ones(nodes[node_type].num_nodes, bool))
         for node_type in ids.rows
     ]
     is_seen = np.concatenate(masks)
     seen = None if is_seen.all() else is_seen
+    # They are made of all nodes at once, and cut by type.
     features_of_all_types = {
         structural_features: make_structural_features(structural_features, edges, ids, seen)
         for structural_features in set(requests.values())

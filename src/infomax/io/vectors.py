@@ -179,6 +179,7 @@ def write_blocks(
         columns["vector"] = parquet.arrow_column(vectors)
         return pyarrow.table(columns)
 
+    # The footer ties the vectors to the model that made them.
     footer: dict[Any, Any] = dict(metadata or {})
     if model:
         footer[MODEL_KEY] = model
@@ -309,6 +310,7 @@ def _read_kv(path: Path) -> tuple[Any, NDArray[Any], None]:
             raise InputError(format_location(path, 1), expected, shorten(" ".join(header)))
         count, width = map(int, header)
         for line, row in enumerate(file, 2):
+            # An empty line, such as one at the end, is no vector.
             if row.isspace():
                 continue
             identifier, *cells = row.split()

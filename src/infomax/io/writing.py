@@ -54,6 +54,7 @@ def write_graph(graph: Record, path: str | Path, progress: Progress = silent) ->
     suffix = text.extension(target)
     graph = graph.loaded()
     _refuse_format(graph, target, name, suffix)
+    # Tables have no structural features: they are made again when the tables are read.
     if suffix not in (".npz", ".graph"):
         graph = without_structural_features(graph)
     if name.count(",") == 1:
@@ -101,6 +102,7 @@ def _write_in_folder(graph: Record, folder: Path, progress: Progress) -> None:
         for other_table in set(folder.glob(f"{stem}.*")) - set(files):
             expected = "a folder without other tables of a graph"
             raise InputError(str(folder), expected, other_table.name, "Choose another one.")
+    # A folder that was made for this graph is removed again where the graph cannot be written.
     is_new = not folder.exists()
     refuse_unwritable(graph, str(folder), "text")
     make_folder(folder)
@@ -123,6 +125,7 @@ def how_to_read(graph: Record, path: str | Path) -> str:
 def _write_new_folder(target: Path, write: Callable[[Path], None]) -> None:
     """Write a new folder, which appears when it is whole."""
     refuse_existing(target)
+    # The folder is written beside its place, and renamed when it is whole.
     work = target.with_name(f".{target.name}-write")
     make_folder(work)
     with writable(target, "a place where a folder can be written"):
