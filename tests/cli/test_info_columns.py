@@ -87,7 +87,7 @@ def test_all_bad_columns_are_told_at_once(tables: str) -> None:
     parts = (
         'line 2, column "name": "Member 0"',
         'line 2, column "city": "Rome"',
-        "--column NAME=KIND",
+        "--column NAME=USE",
     )
     refused(outcome, "nodes.csv: expected columns that become features", *parts)
 

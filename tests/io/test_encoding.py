@@ -367,7 +367,7 @@ def test_what_a_person_says_goes_first(tmp_path: Path) -> None:
         graph, read_graph(edges, nodes, columns=[f"{name}={kind}" for name, kind in said.items()])
     )
     told(
-        ["columns: ", "NAME=KIND", '"x=numeric", "y=what"'],
+        ["columns: ", "NAME=USE", '"x=numeric", "y=what"'],
         read_graph,
         edges,
         nodes,

@@ -60,7 +60,7 @@ TEXT_FAULTS: dict[str, tuple[str | bytes, str | bytes | None, list[str]]] = {
             "nodes.csv: ",
             'line 3, column "x": "-inf"',
             'line 3, column "y": "1e39"',
-            "--column NAME=KIND",
+            "--column NAME=USE",
         ],
     ),
     "text weight": (

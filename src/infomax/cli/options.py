@@ -186,7 +186,7 @@ TABLE_OPTIONS = {
     ),
     "columns": _column(
         list[str],
-        "NAME=KIND",
+        "NAME=USE",
         "What a column, of several types TYPE.NAME, is: number, boolean, category, date, text, "
         "tokens, name, label, ignore, id, time; source, target, weight or relation of edges; type "
         "or group of nodes. May be repeated.  [default: found from its name and values]",

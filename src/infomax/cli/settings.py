@@ -200,22 +200,32 @@ def _parts(preset: str, user_choices: Mapping[str, Any]) -> dict[str, Any]:
             parts[name] = PARTS[part_names[user_choices[name]]]
     if user_choices["batch"] is not None:
         parts["views"] = partial(PRESETS[preset].views, batch=user_choices["batch"])
-
-    layers = user_choices["layers"]
-    if layers is not None:
-        if user_choices["encoder"] == "two-hops":
-            raise InputError("--layers", "none with --encoder two-hops", str(layers))
-        default_encoder: Any = PRESETS["whole-graph" if preset == "auto" else preset].encoder
-        encoder: Any = parts.get("encoder") or partial(default_encoder).func
-        parts["encoder"] = partial(encoder, layers=layers)
+    if user_choices["layers"] is not None:
+        parts["encoder"] = _encoder_of_layers(preset, parts.get("encoder"), user_choices)
 
     rho = user_choices["rho"]
     if user_choices["corruption"] in ("flip", "both"):
         rate = DEFAULT_FLIP_RATE if rho is None else rho
         parts["corruption"] = partial(parts["corruption"], rho=rate)
     elif rho is not None:
-        raise InputError("--rho", "--corruption flip or both", user_choices["corruption"] or "none")
+        found = user_choices["corruption"] or "none"
+        raise InputError("--rho", "--corruption flip or both", found)
     return parts
+
+
+def _encoder_of_layers(preset: str, named_encoder: Any, user_choices: Mapping[str, Any]) -> Any:
+    """An encoder with so many layers: the one that a person named, else that of the preset."""
+    from infomax.training.presets import PRESETS
+
+    layers = user_choices["layers"]
+    if user_choices["encoder"] == "two-hops":
+        raise InputError("--layers", "none with --encoder two-hops", str(layers))
+    encoder = named_encoder
+    if encoder is None:
+        preset_encoder: Any = PRESETS["whole-graph" if preset == "auto" else preset].encoder
+        # A preset may have fixed its own number of layers.
+        encoder = partial(preset_encoder).func
+    return partial(encoder, layers=layers)
 
 
 def _encoder_along_paths(

@@ -127,7 +127,7 @@ class Columns:
     ) -> Self:
         """The columns of these names; one name stands for a list of one, and one file for all features.
 
-        ``columns`` says what a column is, as a mapping or as NAME=KIND; of one of several types as TYPE.NAME.
+        ``columns`` says what a column is, as a mapping or as NAME=USE; of one of several types as TYPE.NAME.
         """
         ends = tuple(types.split(",") if isinstance(types, str) else types) if types else ()
         if len(ends) not in (0, 2):

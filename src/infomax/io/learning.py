@@ -29,7 +29,7 @@ def _refuse(path: str, faults: Sequence[Fault], columns: Columns) -> None:
     remedy = (
         "Correct it, or leave the cell empty where nothing is known; or say what the column is: "
     )
-    remedy += "--column NAME=KIND (in Python: columns={NAME: KIND}). "
+    remedy += "--column NAME=USE (in Python: columns={NAME: USE}). "
     remedy += "Numbers are written as 1200.50, dates as 2025-12-31; of codes the kind is category."
     if all(expected == EXPECTED_CELLS["type"] for _, expected, _ in faults):
         remedy = "Turn it into one of these, or leave it out: --column NAME=ignore (in Python: ignore=NAME)."
@@ -74,7 +74,7 @@ def learnt(columns: Columns, survey: Survey, path: Path, names: Sequence[str]) -
             for one in lost
         )
         warn(
-            f"{path}: no column becomes features: {told}. To say what a column is: --column NAME=KIND."
+            f"{path}: no column becomes features: {told}. To say what a column is: --column NAME=USE."
         )
     if columns.features and not used and not columns.obeys_schema:
         # Without features the other columns would be taken, which the person did not name.

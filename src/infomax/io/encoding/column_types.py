@@ -48,7 +48,7 @@ def parse_column_choices(columns: Mapping[str, str] | str | Sequence[str]) -> di
     """What a person said that columns are, by the name of the column.
 
     Args:
-        columns: a mapping, or texts NAME=KIND. All choices that are unknown are in one message.
+        columns: a mapping, or texts NAME=USE. All choices that are unknown are in one message.
     """
     choices: dict[str, str] = {}
     if isinstance(columns, Mapping):
@@ -64,6 +64,6 @@ def parse_column_choices(columns: Mapping[str, str] | str | Sequence[str]) -> di
     if unknown:
         shown = [shorten(f"{name}={choice}".removeprefix("=")) for name, choice in unknown.items()]
         remedy = suggest(next(iter(unknown.values())), CHOICES)
-        expected = f"NAME=KIND, with one of {', '.join(CHOICES)}"
+        expected = f"NAME=USE, with one of {', '.join(CHOICES)}"
         raise InputError("columns", expected, ", ".join(shown), remedy)
     return choices
