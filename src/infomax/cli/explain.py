@@ -59,6 +59,9 @@ def explain(
     _show_cells(explanation, has_one_column=column is not None or number is not None)
     _show_paths(explanation)
     _show_parts(explanation)
+    if column is not None or number is not None:
+        show.out.print("functions that make these steps")
+        _print_rows(list(explanation.functions.items()), most_characters=80)
 
 
 def _show_cells(explanation: Explanation, *, has_one_column: bool) -> None:
@@ -143,9 +146,9 @@ def _sum_of_terms(number: ExplainedNumber) -> str:
     return f"{number.raw:.4g} = {' + '.join(terms)}"
 
 
-def _print_rows(rows: Sequence[Sequence[str]]) -> None:
-    """Print cells below each other, none wider than `CELL_WIDTH`."""
-    cells = [[_cut(cell) for cell in row] for row in rows]
+def _print_rows(rows: Sequence[Sequence[str]], most_characters: int = CELL_WIDTH) -> None:
+    """Print cells below each other, none of more characters than the limit."""
+    cells = [[_cut(cell, most_characters) for cell in row] for row in rows]
     column_count = max(map(len, cells), default=0)
     widths = [
         max(len(row[column]) for row in cells if len(row) > column)
@@ -156,5 +159,7 @@ def _print_rows(rows: Sequence[Sequence[str]]) -> None:
         show.out.print("  " + "  ".join(padded).rstrip())
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= CELL_WIDTH else f"{text[: CELL_WIDTH - 1]}…"
+def _cut(text: str, most_characters: int) -> str:
+    if len(text) <= most_characters:
+        return text
+    return f"{text[: most_characters - 1]}…"

@@ -1,21 +1,7 @@
 """Trace the vector of a node back to cells, edges and parts, with the numbers at each step.
 
-Every number of a vector is made in the steps below. Where a number is wrong, `explain_node` shows
-at which step it went wrong, and the table says which function to read then.
-
-=============================  ==================================================================
-step                           function
-=============================  ==================================================================
-cell to features               ``transform`` of the column's type, a file in `infomax.io.encoding`
-features to scaled features    `infomax.arrays.scaling.Scaler.transform`
-scaled features to own part    `own_projection` (the weights) and `project` in
-                               `infomax.training.own_features`
-own parts to pooled part       `infomax.training.embed.Embedder`; with half-lives
-                               `infomax.training.decay.Decayed`
-scaled features to encoder     ``layer`` of the encoder, in `infomax.parts.encoders`
-edges to positions             `infomax.training.spectral_positions.fit_spectral_positions`
-raw number to number           `infomax.training.recipe.balance`, for centre and factor
-=============================  ==================================================================
+Whoever looks for the cause of a wrong number follows that number: `explain_node` shows at which
+step it went wrong, and `functions_of_steps` names the function that makes each step.
 """
 
 from __future__ import annotations
@@ -26,10 +12,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from infomax.arrays.scaling import Scaler
 from infomax.arrays.sparsity import dense
 from infomax.embeddings import Embeddings, rows_of, slices
 from infomax.errors import InputError, check_whole_number, shorten, suggest
-from infomax.training.recipe import Recipe
+from infomax.training.decay import Decayed
+from infomax.training.embed import Embedder
+from infomax.training.own_features import own_projection
+from infomax.training.recipe import Recipe, balance, part_family
+from infomax.training.spectral_positions import fit_spectral_positions
 from infomax.training.vectors import embed
 from infomax.views.propagation import Normalisation
 from infomax.views.steps import paths_of
@@ -152,7 +143,11 @@ class ExplainedPart:
 
 @dataclass(frozen=True)
 class Explanation:
-    """What `explain_node` returns; ``columns`` are in the order of the features."""
+    """What `explain_node` returns; ``columns`` are in the order of the features.
+
+    Attributes:
+        functions: the functions that make the steps, by step; see `functions_of_steps`.
+    """
 
     node_type: str
     id: Any
@@ -164,6 +159,7 @@ class Explanation:
     is_rotated: bool
     length: float
     vector: list[float]
+    functions: dict[str, str]
 
     def to_json(self) -> dict[str, Any]:
         """The explanation as JSON values; dates are text."""
@@ -207,8 +203,6 @@ def explain_node(
     most_terms: int = 3,
 ) -> Explanation:
     """Follow the cells and edges of a node to its vector.
-
-    The docstring of this module names the function of each step.
 
     Args:
         fitted: the model.
@@ -255,7 +249,50 @@ def explain_node(
         is_rotated=recipe.rotation is not None,
         length=float(np.linalg.norm(vector)),
         vector=vector.tolist(),
+        functions=functions_of_steps(graph, recipe, columns, parts),
     )
+
+
+def functions_of_steps(
+    graph: Graph, recipe: Recipe, columns: list[ExplainedColumn], parts: list[ExplainedPart]
+) -> dict[str, str]:
+    """The function that makes each step, from the cells that are shown to the numbers.
+
+    A number is ``(raw - centre) * factor``, where the raw number is made by the function of its
+    part.
+    """
+    functions: dict[str, str] = {}
+    explained_names = {column.name for column in columns}
+    if graph.encoding is not None:
+        for column in graph.encoding.feature_columns:
+            if column.name in explained_names:
+                step = f"cell of {column.column_type} to features"
+                functions[step] = f"{_path_of(type(column))}.encode"
+    functions["features to scaled features"] = _path_of(Scaler.transform)
+
+    pools_along_paths = isinstance(recipe.encoder.rule, tuple)
+    pooling = Embedder._along_paths if pools_along_paths else Embedder._over_two_hops
+    function_of_part = {
+        "encoder": _path_of(type(recipe.encoder).layer),
+        "own": _path_of(own_projection),
+        "pooled": _path_of(pooling),
+        "positions": _path_of(fit_spectral_positions),
+    }
+    for part in parts:
+        if not part.numbers:
+            continue
+        if part_family(part.name) == "pooled":
+            functions["own parts that are pooled"] = function_of_part["own"]
+        # A part that is called after a half-life is pooled with decaying weights.
+        function = function_of_part.get(part.name, _path_of(Decayed))
+        functions[f"raw numbers of {part.name}"] = function
+    functions["centre and factor"] = _path_of(balance)
+    return functions
+
+
+def _path_of(function: Any) -> str:
+    """The module and the name of a function, for a reader to find it."""
+    return f"{function.__module__}.{function.__qualname__}"
 
 
 def _check_followed(column: str | None, number: int | None, width: int) -> Followed:
