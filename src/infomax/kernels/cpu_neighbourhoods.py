@@ -321,8 +321,8 @@ def pool_rows(
         starts,
         graph.senders.numpy(),
         nothing if graph.weights is None else graph.weights.numpy(),
-        graph.left.numpy(),
-        nothing if graph.right is None else graph.right.numpy(),
+        graph.receiver_factors.numpy(),
+        nothing if graph.sender_factors is None else graph.sender_factors.numpy(),
         graph.cap,
         int(graph.loops),
     )

@@ -119,7 +119,7 @@ class BatchSource:
             table = self.features[self.end_types[path]]
             for number, step in reversed(list(enumerate(further_steps))):
                 rows = partial(_mean_rows, table, step)
-                table = keep(f"{path}-{number}", len(step.left), rows)
+                table = keep(f"{path}-{number}", len(step.receiver_factors), rows)
             tables[path] = table
 
         def view_of(start: int, stop: int) -> RowsView:
@@ -330,4 +330,4 @@ def _room_for_means(
 
 def _mean_rows(table: Any, step: Neighbourhoods, start: int, stop: int) -> Tensor:
     """Rows start to stop of the means of a step, of a table ``[n, d]``."""
-    return step.pool(torch.arange(start, stop, device=step.left.device), None, table)
+    return step.pool(torch.arange(start, stop, device=step.receiver_factors.device), None, table)

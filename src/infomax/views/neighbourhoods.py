@@ -45,9 +45,10 @@ class KnownRows(NamedTuple):
 
 @dataclass(frozen=True)
 class Neighbourhoods:
-    """Any rows of the normalised adjacency P = diag(left) (A + I) diag(right).
+    """Any rows of the normalised adjacency P = diag(l) (A + I) diag(r).
 
-    Without self-loops it has A alone. Of a node with more than ``cap`` neighbours, ``cap`` are
+    The diagonals l and r are the receiver and the sender factors. Without self-loops P has A alone
+    in place of A + I. Of a node with more than ``cap`` neighbours, ``cap`` are
     sampled, each with equal probability and none twice, and weighted by degree / cap: the
     expectation of P X is unchanged.
 
@@ -55,14 +56,15 @@ class Neighbourhoods:
         starts: ``[N + 1]``, node i receives from ``senders[starts[i] : starts[i + 1]]``
         senders: ``[E]`` int32 or int64
         weights: ``[E]``; None if all are 1
-        left, right: ``[N]``; no right one if all are 1
+        receiver_factors: ``[N]``
+        sender_factors: ``[M]``, of the nodes that may send; None if all are 1
     """
 
     starts: Tensor
     senders: Tensor
     weights: Tensor | None
-    left: Tensor
-    right: Tensor | None
+    receiver_factors: Tensor
+    sender_factors: Tensor | None
     cap: int
     capped: bool
     """Whether any node has more neighbours than the cap."""
@@ -72,7 +74,7 @@ class Neighbourhoods:
 
     def entries(self, count: int) -> int:
         """Return about how many entries the rows of so many nodes have."""
-        return count * (1 + min(len(self.senders) // len(self.left), self.cap))
+        return count * (1 + min(len(self.senders) // len(self.receiver_factors), self.cap))
 
     def offsets(self, nodes: Tensor, seed: Tensor) -> Tensor:
         """Return a number from 0 to 1 for each node ``[B]``, by which `rows` samples.
@@ -115,13 +117,13 @@ class Neighbourhoods:
 
         neighbours = _look_up(self.senders, entries).long()
         senders = torch.where(is_itself, nodes[row_of_entry], neighbours)
-        weights = interval.to(self.left.dtype)
+        weights = interval.to(self.receiver_factors.dtype)
         if self.weights is not None:
             weights = weights * _look_up(self.weights, entries)
         weights = torch.where(is_itself, 1, weights)
-        values = self.left[nodes][row_of_entry] * weights
-        if self.right is not None:
-            values = values * self.right[senders]
+        values = self.receiver_factors[nodes][row_of_entry] * weights
+        if self.sender_factors is not None:
+            values = values * self.sender_factors[senders]
         return starts, senders, values
 
     def pool(
@@ -168,7 +170,7 @@ class Neighbourhoods:
             per_sample_weights=values.to(table.dtype),
             include_last_offset=True,
         )
-        return pooled.to(self.left.dtype)
+        return pooled.to(self.receiver_factors.dtype)
 
 
 def _look_up(column: Tensor, entries: Tensor) -> Tensor:
@@ -251,7 +253,7 @@ class Hops:
             nodes = self.levels[level]
             for step, next_step in pairwise(self.chains[path]):
                 starts, senders, values = step.rows(nodes, step.offsets(nodes, self.seed))
-                nodes, columns = distinct(senders, len(next_step.left))
+                nodes, columns = distinct(senders, len(next_step.receiver_factors))
                 factors.append(as_matrix(starts, columns, values, len(nodes), step.backend))
             self._along[path, level] = factors, nodes
         return self._along[path, level]
