@@ -31,7 +31,13 @@ from infomax.training.part_names import (
     restore_part,
     show_setting,
 )
-from infomax.training.schedule import USUAL_EPOCHS, ConstantRate, Schedule, WarmUpCosine
+from infomax.training.schedule import (
+    EPOCHS_OF_TYPES,
+    USUAL_EPOCHS,
+    ConstantRate,
+    Schedule,
+    WarmUpCosine,
+)
 from infomax.views import Batches, ManyGraphs, Sizes, Views, WholeGraph
 
 MOST_DIMENSIONS = 2**24
@@ -333,7 +339,7 @@ _NAMED_PRESETS = (
     # The same with mean pooling: an encoder that also suits graphs with other degrees.
     Preset(name="mean-pool", encoder=MeanPool),
     # A graph of several types of nodes, one of them after the other.
-    Preset(name="types", encoder=PathMean),
+    Preset(name="types", encoder=PathMean, epochs=EPOCHS_OF_TYPES),
     Preset(name="type-batches", views=partial(Batches, batch=2048), encoder=PathMean),
     # PPI. The paper does not give its dropout rate; at 0.2 the loss stays near 0.69.
     Preset(

@@ -1,21 +1,7 @@
 """Schedules: the learning rate of every step of a training.
 
-Evidence, in points of a validated probe on validation nodes against the paper's protocol (constant
-rate of 0.001, early stopping), means of five seeds on one H200; ``recipes/schedules.py`` measures
-such rows anew:
-
-| graph, width 512 | 200 epochs, peak 0.002 | 120 epochs, peak 0.004 |
-|---|---|---|
-| Cora | +0.11 | |
-| Pubmed | -0.24 | -0.96 |
-| DBLP | +0.07 | |
-| actor | +0.03 | |
-| debian | 0.0 | |
-| ACM | +0.16 (160 epochs) | |
-| PPI, 20 epochs | +0.25 (peak 0.001) | -4.6 |
-
-A narrow encoder needs a higher rate. At width 64 on Pubmed, 160 epochs at 0.002 lose 1.0, 160 at
-0.004 lose 0.28, 200 at 0.003 lose 0.38, and 240 at 0.004 gain 0.13.
+The lengths and peaks below were chosen on validation nodes; the figures are in
+docs/explanation/evidence.md, and ``recipes/schedules.py`` measures them anew.
 """
 
 from __future__ import annotations
@@ -24,6 +10,8 @@ import math
 
 USUAL_EPOCHS = 200
 """Epochs of a training with a schedule of known length, and steps of one in batches."""
+EPOCHS_OF_TYPES = 120
+"""Epochs where nodes have types: more of them lower the scores of ACM."""
 USUAL_WIDTH = 512
 USUAL_PEAK = 0.002
 """The highest rate for an encoder of the usual width."""
