@@ -16,8 +16,8 @@ from infomax.arrays.scaling import Scaler
 from infomax.arrays.sparsity import dense
 from infomax.embeddings import Embeddings, rows_of, slices
 from infomax.errors import InputError, check_whole_number, shorten, suggest
-from infomax.training.decay import Decayed
 from infomax.training.embed import Embedder
+from infomax.training.half_lives import HalfLifeMeans
 from infomax.training.own_features import own_projection
 from infomax.training.recipe import Recipe, balance, part_family
 from infomax.training.spectral_positions import fit_spectral_positions
@@ -284,7 +284,7 @@ def functions_of_steps(
         if part_family(part.name) == "pooled":
             functions["own parts that are pooled"] = function_of_part["own"]
         # A part that is called after a half-life is pooled with decaying weights.
-        function = function_of_part.get(part.name, _path_of(Decayed))
+        function = function_of_part.get(part.name, _path_of(HalfLifeMeans))
         functions[f"raw numbers of {part.name}"] = function
     functions["centre and factor"] = _path_of(balance)
     return functions

@@ -23,7 +23,7 @@ from infomax.io.encoding.encoding import Encoding
 from infomax.io.growth import NewEdges, NewNodes, grow
 from infomax.kernels import Backend
 from infomax.kernels.device import choose_device
-from infomax.training.decay import Decayed
+from infomax.training.half_lives import HalfLifeMeans
 from infomax.training.spectral_positions import received
 from infomax.training.vectors import embed_near
 
@@ -52,7 +52,7 @@ def vectors_of_new_nodes(
         new_rows = np.arange(later.num_nodes - new_count, later.num_nodes)
         outside_parts: dict[str, Any] = {}
         if recipe.half_lives:
-            outside_parts["pooled"] = Decayed(later, recipe)[new_rows]
+            outside_parts["pooled"] = HalfLifeMeans(later, recipe)[new_rows]
         if fitted.positions is not None:
             near_neighbours = fitted.positions.rows_from_links(received(later, new_rows), new_count)
             outside_parts["positions"] = near_neighbours[:, 1:]

@@ -19,7 +19,7 @@ from infomax.kernels.ranks import Ranks
 from infomax.memory import format_size
 from infomax.parts.corruptions import shuffle_features
 from infomax.parts.vectors import PAPER
-from infomax.training.decay import check_half_life
+from infomax.training.half_lives import check_half_life
 from infomax.training.presets import PAPER_PRESETS, PRESETS, Preset
 from infomax.training.recipe import parts_for
 from infomax.training.resuming import preset_begun

@@ -12,7 +12,7 @@ from infomax.graphs.graph import Graph
 from infomax.kernels import Backend
 from infomax.kernels.device import choose_device
 from infomax.parts.vectors import PAPER, POOLED
-from infomax.training.decay import Decayed, has_ages
+from infomax.training.half_lives import HalfLifeMeans, has_ages
 from infomax.training.health import MOST_SAMPLED_VECTORS, spread
 from infomax.training.own_features import MOST_OWN_COLUMNS, own_projection, with_features
 from infomax.training.presets import Preset
@@ -110,7 +110,7 @@ def parts_outside_embedder(
     """
     parts: dict[str, object] = {}
     if recipe.half_lives:
-        parts["pooled"] = Decayed(graph, recipe)
+        parts["pooled"] = HalfLifeMeans(graph, recipe)
     if positions is not None and "positions" in recipe.parts:
         parts["positions"] = positions.for_later_graph(known_graph, graph).of_type(graph.node_type)
     return parts

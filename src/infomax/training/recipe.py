@@ -5,7 +5,7 @@ own        the node's scaled features, standardised where they are few; of many,
            vectors; see `infomax.training.own_features`
 pooled     P^2 of the own part; of several types, the means along paths of the own parts at their
            ends. Where rows have times, there is one such part for each half-life in the settings,
-           such as "pooled 60d"; see `infomax.training.decay`
+           such as "pooled 60d"; see `infomax.training.half_lives`
 positions  singular vectors of the graph of all types, see `infomax.training.spectral_positions`
 
 Each part is centred, and has a certain mean length on the nodes that training saw. Parts that are

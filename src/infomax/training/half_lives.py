@@ -33,7 +33,7 @@ SHORTEST_HALF_LIFE = 1e-12
 """The half-life, in days, that stands for ``latest``."""
 
 
-class Decayed:
+class HalfLifeMeans:
     """The pooled parts ``[N, H * K]`` of the nodes of a graph for H half-lives.
 
     They are computed when rows are asked for.
