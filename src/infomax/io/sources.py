@@ -20,6 +20,7 @@ from infomax.io import parquet, text
 from infomax.io.blocks import FILE, FILL_IN, Block, NotNumbersError, are_integers
 from infomax.io.column_names import EdgeColumns, NodeColumns, is_called_code, is_called_number
 from infomax.io.columns import Columns
+from infomax.io.encoding import cells
 from infomax.io.encoding.cells import UnreadableError, is_list
 from infomax.io.encoding.moments import too_fine
 from infomax.io.encoding.survey import Survey
@@ -197,6 +198,8 @@ class Source:
         begun = 0 if self.columns.encoding is None else LEARNING
         self.range = np.empty((2, 0))
         self.classes, self.unlike = {}, {}
+        if self._first_row_has_other_cells():
+            raise NotNumbersError(str(self.path), "numbers", "columns of other kinds", FILL_IN)
         for block in self._blocks(self._node_columns):
             with self.readable(block.path):
                 nodes = self._nodes(block)
@@ -210,6 +213,26 @@ class Source:
             raise NotNumbersError(
                 str(self.path), "numbers that float32 tells apart", "others", FILL_IN
             )
+
+    def _first_row_has_other_cells(self) -> bool:
+        """Whether the first row of text tells already that features are to be learnt.
+
+        It is looked at by itself, since parsing a piece of a wide table takes long. A row that may be
+        left out tells nothing.
+        """
+        columns = self.columns
+        may_learn = columns.learns and columns.encoding is None
+        reads_all_rows = self.only is None and columns.as_of is None
+        if not (self.lines and may_learn and reads_all_rows):
+            return False
+        row = text.first_row(self.path, self.text_format)
+        if len(row) != len(self.names):
+            return False
+        cell_of_column = dict(zip(self.names, row, strict=True))
+        _, features = self._node_columns()
+        texts = cells.text_array([cell_of_column[name] for name in features])
+        numbers, _ = cells.numbers(cells.plain(texts))
+        return bool(np.isnan(numbers).any())
 
     def _nodes(self, block: Block) -> NodeTable:
         chosen = self.chosen

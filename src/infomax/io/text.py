@@ -294,6 +294,16 @@ def _rows(
             line = reader.line_num + 1
 
 
+def first_row(path: Path, text_format: TextFormat = AS_THE_EXTENSION_SAYS) -> list[str]:
+    """The cells of the first row below the header; empty where there is none that can be read."""
+    header_rows = 1 if text_format.has_header else 0
+    with suppress(InputError, csv.Error):
+        for position, (_, row) in enumerate(_rows(path, text_format)):
+            if position == header_rows:
+                return row
+    return []
+
+
 def is_text(path: Path, text_format: TextFormat = AS_THE_EXTENSION_SAYS) -> bool:
     """Whether a table is one of text, whose rows have lines, and whose cells have no types."""
     if text_format.takes_any_extension:
