@@ -102,14 +102,18 @@ def fit_model(request: FitRequest, progress: bool | Pause = False) -> FittedMode
         raise InputError("graph", "nodes of one type", f"types {', '.join(graph.types)}", remedy)
     check_whole_number("seed", request.seed, 0)
 
+    # Only the first rank shows a bar and locks the run folder.
     ranks = Ranks.current()
-    shown = progress if callable(progress) else progress and ranks.rank == 0
+    if not callable(progress):
+        progress = progress and ranks.rank == 0
     device = choose_device(request.device)
-    with training_callback(shown) as follow, seeded(request.seed, device), ExitStack() as run_lock:
+    with ExitStack() as contexts:
+        callback = contexts.enter_context(training_callback(progress))
+        contexts.enter_context(seeded(request.seed, device))
         with ranks.together():
             if request.run_folder is not None and ranks.rank == 0:
-                run_lock.enter_context(runs.locked(request.run_folder))
-        return _fit_in_locked_folder(request, follow, ranks)
+                contexts.enter_context(runs.locked(request.run_folder))
+        return _fit_in_locked_folder(request, callback, ranks)
 
 
 def _fit_in_locked_folder(request: FitRequest, progress: Pause, ranks: Ranks) -> FittedModel:
@@ -143,11 +147,11 @@ def _fit_in_locked_folder(request: FitRequest, progress: Pause, ranks: Ranks) ->
             config = runs.begin(folder, graph, settings, request.seed, request.device)
 
     # Train, then fit what vectors are made of.
-    # Train, then fit what vectors are made of.
     training.run(pausing(progress, folder, fingerprint, preset.name))
     trained = trained_model(training, preset, scaler, request.seed)
     del training  # its views hold the features; what follows computes vectors
 
+    # The model file is written last: it marks the run as finished.
     with ranks.together():
         fitted = fit_vectors(request, trained)
         if folder is not None:

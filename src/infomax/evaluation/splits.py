@@ -23,10 +23,8 @@ RANDOM_SPLITS = 10
 NODES_PER_CLASS = 200
 """Labelled nodes per class, in the mean, from which random splits 10/10/80 are taken.
 
-Below, a tenth of them is too few to train on. Of Cora's vectors (84.7 % on all nodes), with 40
-nodes per class drawn, random splits find 76.9 % and five folds 83.9; with 160 random splits find
-82.9. How far the default is above the untrained encoder is found with an error of 14.5 and 1.7
-points with 40 nodes (`python -m benchmarks.folds`).
+Of fewer, a tenth is too few to train on, and five folds find scores that are nearer to those on all
+nodes (docs/explanation/evidence.md).
 """
 FEW_CLASSES = 10
 """Numbers with at most so many different values are classes, whatever else they are."""

@@ -15,11 +15,7 @@ from infomax.progress import Progress, silent
 LAYOUT_NEIGHBOURS = 15
 """Nearest neighbours that attract a node."""
 EARLY_STEPS, LATE_STEPS = 100, 250
-"""Steps of gradient descent.
-
-With 150 and 400 the map of 12,000 nodes has the same trustworthiness, 0.85, and keeps 25.1 % of the
-nearest neighbours nearest, not 24.5.
-"""
+"""Steps of gradient descent; more change little (docs/explanation/evidence.md)."""
 NOISE = 1e-3
 """Deviation of the noise that lets equal vectors separate."""
 SMALLEST_SIDE = 0.1
