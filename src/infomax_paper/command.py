@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from infomax.graphs.graph import Graph
     from infomax.training.presets import Preset
 
-    Given: TypeAlias = tuple[Graph, Preset, NDArray[Any], list[Splits]]
+    StudyInput: TypeAlias = tuple[Graph, Preset, NDArray[Any], list[Splits]]
+    """Graph, settings, class codes and splits, as `corruption_study` takes them."""
 
 app = typer.Typer(
     name="reproduce",
@@ -65,36 +66,38 @@ def table(
     from infomax_paper.table import DATASETS, METHODS, make_table
     from infomax_paper.table.page import TITLES
 
-    names = split_list(datasets) or DATASETS
+    dataset_names = split_list(datasets) or DATASETS
+    requested_methods = split_list(methods)
     with show.Steps("table", None, AGAIN) as steps:
-        chosen = split_list(methods) or tuple(METHODS)
         result = make_table(
             out,
-            datasets=names,
-            methods=chosen,
+            datasets=dataset_names,
+            methods=requested_methods or tuple(METHODS),
             runs=runs,
             probe=probe,
             device=device,
             progress=steps.update,
         )
+
     for name in dict.fromkeys(row["dataset"] for row in result["rows"]):
-        rows = [
-            row | {"method": row["method"] + (" *" if row["differs"] else "")}
-            for row in result["rows"]
-        ]
-        show.scores(
-            f"{TITLES[name]}: {probe} probe", [row for row in rows if row["dataset"] == name]
-        )
+        rows = []
+        for row in result["rows"]:
+            if row["dataset"] == name:
+                mark = " *" if row["differs"] else ""
+                rows.append(row | {"method": row["method"] + mark})
+        show.scores(f"{TITLES[name]}: {probe} probe", rows)
     if any(row["differs"] for row in result["rows"]):
         show.out.print(
-            "* differs from the paper's figure by more than two standard deviations (the larger of the two) and by "
-            "more than 1.5 points"
+            "* differs from the paper's figure by more than two standard deviations (the larger of "
+            "the two) and by more than 1.5 points"
         )
     for name, reason in result["absent"].items():
         show.out.print(f"{name} is left out. {reason}")
-    made = {(row["dataset"], row["method"].lower()) for row in result["rows"]}
-    for name, method in product(names, split_list(methods)):
-        if name.lower() not in result["absent"] and (name.lower(), method.lower()) not in made:
+
+    cells = {(row["dataset"], row["method"].lower()) for row in result["rows"]}
+    for name, method in product(dataset_names, requested_methods):
+        is_absent = name.lower() in result["absent"]
+        if not is_absent and (name.lower(), method.lower()) not in cells:
             show.out.print(f"{method} does not run on {name}.")
     show.wrote(f"{out}/table.json, .md and .html")
     show.write_result(json, result)
@@ -102,9 +105,10 @@ def table(
 
 def _add_rows_command(dataset: str) -> None:
     """Add the command ``infomax reproduce DATASET``."""
-    scored, title = "DGI, Random-Init and raw features", EXPERIMENTS[dataset].title
+    methods = "DGI, Random-Init and raw features"
+    title = EXPERIMENTS[dataset].title
 
-    @app.command(dataset, help=f"Score {scored} on {title}.", short_help=f"{title}: {scored}.")
+    @app.command(dataset, help=f"Score {methods} on {title}.", short_help=f"{title}: {methods}.")
     def rows(
         runs: Runs = 50, probe: ProbeName = "paper", json: Json = None, device: Device = "auto"
     ) -> None:
@@ -147,8 +151,9 @@ def corruption(
     """
     from infomax_paper.corruption import corruption
 
-    given = _citation_graph(dataset) if run is None else _own_run(run, labels)
-    _show_chapter(corruption(_study(out, given, runs, points, device)), out, json)
+    study_input = _citation_graph(dataset) if run is None else _graph_of_run(run, labels)
+    study = _corruption_study(out, study_input, runs, points, device)
+    _show_chapter(corruption(study), out, json)
 
 
 @app.command()
@@ -177,20 +182,20 @@ def depth(
     if not names or set(names) - set(CITATION):
         raise InputError("--datasets", f"some of {', '.join(CITATION)}", datasets)
     try:
-        sizes = [int(word) for word in split_list(widths)]
-        if not sizes or min(sizes) < 1:
+        width_list = [int(text) for text in split_list(widths)]
+        if not width_list or min(width_list) < 1:
             raise ValueError
     except ValueError:
         raise InputError("--widths", "numbers from 1, as in 64,512", widths) from None
     make_folder(out)
-    depths, studies = range(1, layers + 1), {}
+    studies = {}
     for name in names:
         with show.Steps(name, None, AGAIN) as steps:
             studies[EXPERIMENTS[name].title] = depth.depth_study(
                 name,
                 out,
-                layers=depths,
-                widths=sizes,
+                layers=range(1, layers + 1),
+                widths=width_list,
                 runs=runs,
                 device=device,
                 progress=steps.update,
@@ -207,21 +212,20 @@ def heterogeneous(runs: Runs = 10, json: Json = None, device: Device = "auto") -
     results = {}
     for name in PATHS:
         with show.Steps(name, METHODS * runs) as steps:
-            result = results[name] = score_types(
-                name, runs=runs, device=device, progress=steps.update
-            )
+            result = score_types(name, runs=runs, device=device, progress=steps.update)
+        results[name] = result
+
         title = f"{name}: macro-F1 in %, C chosen on validation nodes, ± over encoders ({runs})"
-        rows = [*result["rows"], {"method": "HeCo, published", "mean": PUBLISHED[name]}]
-        cells = (
-            (
-                row["method"],
-                *map(score_text, row["mean"], row.get("std", [0] * 3), ["accuracy"] * 3),
-            )
-            for row in rows
-        )
-        show.table(
-            title, ("method", *(f"{count} labels per class" for count in result["labels"])), cells
-        )
+        heading = ("method", *(f"{count} labels per class" for count in result["labels"]))
+        lines = []
+        for row in [*result["rows"], {"method": "HeCo, published", "mean": PUBLISHED[name]}]:
+            deviations = row.get("std", [0] * len(row["mean"]))
+            scores = [
+                score_text(mean, deviation, "accuracy")
+                for mean, deviation in zip(row["mean"], deviations, strict=True)
+            ]
+            lines.append((row["method"], *scores))
+        show.table(title, heading, lines)
         show.out.print(f"paths: {', '.join(result['paths'])}")
     show.write_result(json, results)
 
@@ -236,7 +240,7 @@ def theory(
     """Check lemma and theorems on all graphs with four nodes."""
     from infomax_paper.theory import theory
 
-    _show_chapter(theory(), out, json, told=slice(None))
+    _show_chapter(theory(), out, json, printed_paragraphs=slice(None))
 
 
 @app.command()
@@ -259,7 +263,8 @@ def figures(
 ) -> None:
     """Draw all figures of the paper on Cora.
 
-    Given a RUN, it draws t-SNE of raw features, Random-Init and DGI, and the vectors with extreme scores.
+    Given a RUN, it draws t-SNE of raw features, Random-Init and DGI, and the vectors with extreme
+    scores.
     """
     from infomax.estimator import DGI
     from infomax.io.atomic import make_folder
@@ -283,7 +288,8 @@ def figures(
 
 
 def _cora_figures(out: Path, runs: int, points: int, device: str) -> dict[str, Any]:
-    """Draw all figures on Cora, with an encoder that is trained unless it is there; their numbers by chapter."""
+    """Draw all figures on Cora, with an encoder that is trained unless it is there; their numbers
+    by chapter."""
     import numpy as np
 
     from infomax.datasets import load_dataset
@@ -296,33 +302,39 @@ def _cora_figures(out: Path, runs: int, points: int, device: str) -> dict[str, A
     from infomax_paper.printed import PAPER, SUPERVISED, TOPICS, beside_paper
     from infomax_paper.theory import theory
 
-    graph, run = load_dataset("cora"), out / "run"
+    graph = load_dataset("cora")
+    run = out / "run"
     if (run / MODEL).exists():
         model = DGI.load(run, device=device)
     else:
         model = DGI(**EXPERIMENTS["cora"].settings, device=device)
         with show.training_progress("epochs", AGAIN) as progress:
             model.fit(graph, run=run, progress=progress)
-    study = (
-        [corruption(_study(out, _citation_graph("cora"), runs, points, device))] if points else []
-    )
+    study_chapters = []
+    if points:
+        study = _corruption_study(out, _citation_graph("cora"), runs, points, device)
+        study_chapters.append(corruption(study))
+
     codes, splits = labelled(graph)
     topics = np.array(TOPICS, dtype=object)[codes]
     floors = {SUPERVISED: PAPER["cora", "GCN"][0] / 100}
     with show.Steps("analysis", None) as steps:
         chapters = [*figures(model, topics, progress=steps.update)]
-        own = analyse(model, topics, [splits], floors=floors, probe="paper", progress=steps.update)
-        chapters += [chapter for chapter in own if chapter.name != chapters[0].name]
+        # A chapter of the first name is there already, with Random-Init and raw features beside.
+        for chapter in analyse(
+            model, topics, [splits], floors=floors, probe="paper", progress=steps.update
+        ):
+            if chapter.name != chapters[0].name:
+                chapters.append(chapter)
+        chapters += [*study_chapters, theory()]
         title = "What Deep Graph Infomax learns about Cora"
-        numbers = write_analysis(
-            model, out, [*chapters, *study, theory()], title=title, progress=steps.update
-        )
+        numbers = write_analysis(model, out, chapters, title=title, progress=steps.update)
     show.table("Cora: ours beside the paper's", ("", "ours", "paper"), beside_paper(numbers))
     return numbers
 
 
-def _citation_graph(dataset: str) -> Given:
-    """What `corruption_study` needs of a citation graph: graph, settings, codes and splits."""
+def _citation_graph(dataset: str) -> StudyInput:
+    """A citation graph as a corruption study takes it."""
     from infomax.datasets import load_dataset
     from infomax.estimator import DGI
     from infomax.reports.comparison import labelled
@@ -332,8 +344,8 @@ def _citation_graph(dataset: str) -> Given:
     return graph, DGI(**EXPERIMENTS[dataset].settings).settings(), codes, [splits]
 
 
-def _own_run(run: Path, labels: str | None) -> Given:
-    """The same of a run."""
+def _graph_of_run(run: Path, labels: str | None) -> StudyInput:
+    """The graph of a run as a corruption study takes it."""
     from infomax.estimator import DGI
     from infomax.evaluation.splits import encode_labels, splits_for
 
@@ -342,10 +354,13 @@ def _own_run(run: Path, labels: str | None) -> Given:
     if column is None:
         raise InputError("--labels", "the classes of the nodes", "none in the run")
     codes = encode_labels(column)[0]
-    return model.graph_, model.preset_, codes, splits_for(codes, model.graph_.splits, count=3)[0]
+    splits = splits_for(codes, model.graph_.splits, count=3)[0]
+    return model.graph_, model.preset_, codes, splits
 
 
-def _study(out: Path, given: Given, runs: int, points: int, device: str) -> dict[str, Any]:
+def _corruption_study(
+    out: Path, study_input: StudyInput, runs: int, points: int, device: str
+) -> dict[str, Any]:
     """Run a corruption study, or continue it; its numbers."""
     from infomax.io.atomic import make_folder
     from infomax_paper import corruption
@@ -354,19 +369,23 @@ def _study(out: Path, given: Given, runs: int, points: int, device: str) -> dict
     rates = corruption.rates(points)
     with show.Steps("corruption", None, AGAIN) as steps:
         return corruption.corruption_study(
-            *given, out, rates=rates, runs=runs, device=device, progress=steps.update
+            *study_input, out, rates=rates, runs=runs, device=device, progress=steps.update
         )
 
 
 def _show_chapter(
-    chapter: Chapter, out: Path | None, json: Path | None, told: slice = slice(-1, None)
+    chapter: Chapter,
+    out: Path | None,
+    json: Path | None,
+    printed_paragraphs: slice = slice(-1, None),
 ) -> None:
-    """Print the table of a chapter and some of its text; write its files, and its numbers where --json asks."""
+    """Print the table of a chapter and some of its text; write its files, and its numbers where
+    --json asks."""
     from infomax.analysis.report import write_chapter
     from infomax.io.atomic import make_folder
 
     show.table(chapter.title, chapter.facts[0], chapter.facts[1:])
-    for paragraph in chapter.story[told]:
+    for paragraph in chapter.story[printed_paragraphs]:
         show.out.print(paragraph)
     if out is not None:
         make_folder(out)

@@ -1,4 +1,5 @@
-"""The depth study: encoders of several depths and widths on a citation graph, beside the same ones untrained."""
+"""The depth study: encoders of several depths and widths on a citation graph, beside the same ones
+untrained."""
 
 from __future__ import annotations
 
@@ -35,71 +36,69 @@ def depth_study(
     device: str = "auto",
     progress: Progress = silent,
 ) -> dict[str, Any]:
-    """Measure accuracy against width and number of layers, with the data set's other settings; as JSON values.
+    """Measure accuracy against width and number of layers, with the data set's other settings; as
+    JSON values.
 
-    One encoder is made per method, depth, width and seed (0 to runs - 1), and scored by the paper's probe. Results are
-    stored in ``folder``, in depth-DATASET.json; a study that was interrupted continues from there.
+    One encoder is made per method, depth, width and seed (0 to runs - 1), and scored by the paper's
+    probe. Results are stored in ``folder``, in depth-DATASET.json; a study that was interrupted
+    continues from there.
     """
     graph = load_dataset(dataset)
     codes, splits = labelled(graph)
-    begun: dict[str, Any] = {"dataset": dataset, "sha256": graph_fingerprint(graph)}
+    identity: dict[str, Any] = {"dataset": dataset, "sha256": graph_fingerprint(graph)}
 
-    def make(method: str, layers: int, width: int, seed: int) -> DGI:
-        change = {"dim": width, "encoder": partial(GCN, layers=layers)} | (
-            {"epochs": 0} if method == RANDOM else {}
-        )
-        return DGI(**EXPERIMENTS[dataset].settings | change, seed=seed, device=device)
+    def make_model(method: str, layers: int, width: int, seed: int) -> DGI:
+        settings = EXPERIMENTS[dataset].settings | {
+            "dim": width,
+            "encoder": partial(GCN, layers=layers),
+        }
+        if method == RANDOM:
+            settings["epochs"] = 0
+        return DGI(**settings, seed=seed, device=device)
 
     # Seeds are the outer loop, so that an interrupted study holds complete curves.
-    points = [
-        (
-            f"{dataset}, {method}, layers {depth}, width {width}",
-            {"method": method, "layers": depth, "width": width, "seed": seed},
-        )
-        for seed, width, depth, method in product(range(runs), widths, layers, (RANDOM, TRAINED))
-    ]
-    path, data = folder / f"depth-{dataset}.json", (graph, codes, [splits])
-    return run_study(path, begun, data, points, make, progress)
+    points = []
+    for seed, width, depth, method in product(range(runs), widths, layers, (RANDOM, TRAINED)):
+        name = f"{dataset}, {method}, layers {depth}, width {width}"
+        arguments = {"method": method, "layers": depth, "width": width, "seed": seed}
+        points.append((name, arguments))
+    path = folder / f"depth-{dataset}.json"
+    return run_study(path, identity, (graph, codes, [splits]), points, make_model, progress)
 
 
 def depth(studies: Mapping[str, dict[str, Any]]) -> Chapter:
     """The chapter about depth studies, by the titles of their data sets."""
     story = [
-        "The paper says that DGI gains more from wider than from deeper encoders: every layer mixes the neighbourhoods "
-        "of the nodes, and their vectors become alike. Here are encoders of graph convolutions with one to four layers "
-        "of several widths, trained as in the paper, beside the same encoders untrained (Random-Init). Accuracy is "
-        "measured by the paper's probe on the test nodes.",
+        "The paper says that DGI gains more from wider than from deeper encoders: every layer "
+        "mixes the neighbourhoods of the nodes, and their vectors become alike. Here are encoders "
+        "of graph convolutions with one to four layers of several widths, trained as in the paper, "
+        "beside the same encoders untrained (Random-Init). Accuracy is measured by the paper's "
+        "probe on the test nodes.",
     ]
-    facts, best = [["data set", "method", "layers", "width", "accuracy"]], []
+    facts = [["data set", "method", "layers", "width", "accuracy"]]
+    best_by_dataset = []
     for title, study in studies.items():
-        tops = []
+        best_of_depths = []
         for (method, layers), curve in _curves(study).items():
-            facts += [
-                [title, method, str(layers), f"{width:,}", percent(scores)]
-                for width, scores in curve.items()
-            ]
+            for width, scores in curve.items():
+                facts.append([title, method, str(layers), f"{width:,}", percent(scores)])
             if method == TRAINED and curve:
                 width, scores = max(curve.items(), key=lambda point: float(point[1].mean()))
-                tops.append(f"{_count(layers)} {percent(scores)} (width {width:,})")
-        best.append(f"{title}: {', '.join(tops)}")
-    story.append(f"The best width of each depth, for DGI. {'. '.join(best)}.")
-    return Chapter(
-        "depth",
-        "Wider against deeper",
-        story,
-        {"studies": dict(studies)},
-        partial(_draw, studies),
-        facts,
-    )
+                best_of_depths.append(f"{_count(layers)} {percent(scores)} (width {width:,})")
+        best_by_dataset.append(f"{title}: {', '.join(best_of_depths)}")
+    story.append(f"The best width of each depth, for DGI. {'. '.join(best_by_dataset)}.")
+    numbers = {"studies": dict(studies)}
+    draw = partial(_draw, studies)
+    return Chapter("depth", "Wider against deeper", story, numbers, draw, facts)
 
 
 def _curves(study: dict[str, Any]) -> dict[tuple[str, int], dict[int, NDArray[np.float64]]]:
-    """Method and number of layers -> width -> accuracies; DGI first."""
+    """By method and number of layers, the accuracies for each width; DGI first."""
     rows = study["rows"]
-    kinds = product((TRAINED, RANDOM), sorted({row["layers"] for row in rows}))
+    depths = sorted({row["layers"] for row in rows})
     return {
-        (name, layers): accuracies(rows, "width", method=name, layers=layers)
-        for name, layers in kinds
+        (method, layers): accuracies(rows, "width", method=method, layers=layers)
+        for method, layers in product((TRAINED, RANDOM), depths)
     }
 
 

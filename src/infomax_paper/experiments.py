@@ -15,8 +15,8 @@ class Experiment:
         arguments: the arguments of `DGI`; vectors are always the paper's, the encoder's output.
         in_patches: whether it trains on sampled patches, as on Reddit.
         tests: ending of a row's name -> the split that this row is scored on.
-        metric: the unit of the scores, as in the paper. Where each node has one label, accuracy and micro-F1 are the
-            same number; accuracy is printed in percent, micro-F1 as a fraction.
+        metric: the unit of the scores, as in the paper. Where each node has one label, accuracy and
+            micro-F1 are the same number; accuracy is printed in percent, micro-F1 as a fraction.
         several_labels: whether a node may have more than one label.
     """
 

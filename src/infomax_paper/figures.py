@@ -1,4 +1,5 @@
-"""Figures 3 and 5 of the paper, for any trained model; the others are chapters of `infomax.reports.analysis`."""
+"""Figures 3 and 5 of the paper, for any trained model; the others are chapters of
+`infomax.reports.analysis`."""
 
 from __future__ import annotations
 
@@ -27,72 +28,90 @@ EXAMPLES = 100
 def figures(
     model: DGI, labels: NDArray[Any] | None = None, *, progress: Progress = silent
 ) -> Iterator[Chapter]:
-    """Yield t-SNE of raw features, Random-Init and DGI side by side, then the vectors with extreme scores.
+    """Yield t-SNE of raw features, Random-Init and DGI side by side, then the vectors with extreme
+    scores.
 
     Labels are ``[N]``.
     """
-    graph, pairs = model.graph_, draw_pairs(model)
+    graph = model.graph_
+    pairs = draw_pairs(model)
     # Untrained vectors are of the graph that training has seen, as those of DGI are.
-    rows = np.searchsorted(
-        np.flatnonzero(graph.splits.get("seen", np.ones(graph.num_nodes))), pairs.nodes
-    )
-    before = untrained(model).transform(graph.seen(), vectors="paper").vectors[rows]
-    sources = {"Random-Init": before, "DGI": pairs.positives}
+    is_seen = graph.splits.get("seen", np.ones(graph.num_nodes))
+    rows = np.searchsorted(np.flatnonzero(is_seen), pairs.nodes)
+    untrained_vectors = untrained(model).transform(graph.seen(), vectors="paper").vectors[rows]
+    vectors_by_source = {"Random-Init": untrained_vectors, "DGI": pairs.positives}
     if graph.num_features > 1:  # one feature lies on a line, not in a plane
-        sources = {"Raw features": model.scaler_.transform(graph.table[:])[pairs.nodes], **sources}
+        raw_features = model.scaler_.transform(graph.table[:])[pairs.nodes]
+        vectors_by_source = {"Raw features": raw_features, **vectors_by_source}
+
     points = {}
-    for done, (name, vectors) in enumerate(sources.items()):
-        progress(done, f"t-SNE of {name}", len(sources))
+    for done, (name, vectors) in enumerate(vectors_by_source.items()):
+        progress(done, f"t-SNE of {name}", len(vectors_by_source))
         points[name] = tsne(vectors, seed=0)
-    yield projections(points, None if labels is None else named_groups(labels)[1][pairs.nodes])
+    groups = None if labels is None else named_groups(labels)[1][pairs.nodes]
+    yield projections(points, groups)
     yield activations(pairs)
 
 
 def activations(pairs: ScoredVectors) -> Chapter:
-    """The chapter about vectors with extreme scores. Dimensions are sorted by mean: biased ones are at the ends."""
+    """The chapter about vectors with extreme scores. Dimensions are sorted by mean: biased ones are
+    at the ends."""
     highest = np.argsort(-pairs.positive_scores, kind="stable")[:EXAMPLES]
     lowest = np.argsort(pairs.negative_scores, kind="stable")[:EXAMPLES]
-    biased = biased_dimensions(pairs)
-    order = np.argsort(pairs.positives.mean(axis=0) + pairs.negatives.mean(axis=0), kind="stable")
+    is_biased = biased_dimensions(pairs)
+    means = pairs.positives.mean(axis=0) + pairs.negatives.mean(axis=0)
+    order = np.argsort(means, kind="stable")
+
+    # A score is a sum over dimensions: what the biased ones add to it, and what the others do.
     terms = {"positives": pairs.positive_terms, "negatives": pairs.negative_terms}
-    push = {who: float(rows[:, biased].sum(axis=1).mean()) for who, rows in terms.items()}
-    rest = {who: float(rows[:, ~biased].sum(axis=1).mean()) for who, rows in terms.items()}
+    from_biased, from_others = {}, {}
+    for name, rows in terms.items():
+        from_biased[name] = float(rows[:, is_biased].sum(axis=1).mean())
+        from_others[name] = float(rows[:, ~is_biased].sum(axis=1).mean())
+
     numbers = {
         "dimensions": len(order),
-        "biased": np.flatnonzero(biased).tolist(),
-        "score_from_biased": push,
-        "score_from_others": rest,
+        "biased": np.flatnonzero(is_biased).tolist(),
+        "score_from_biased": from_biased,
+        "score_from_others": from_others,
         "highest_positives": pairs.nodes[highest].tolist(),
         "order": order.tolist(),
     }
     story = [
-        f"Each row is the vector of one patch: above, the {len(highest)} patches of the graph with the highest scores; "
-        f"below, the {len(lowest)} patches of the negative sample with the lowest. Each column is one of {len(order)} "
-        "dimensions, ordered by its mean over all patches.",
+        f"Each row is the vector of one patch: above, the {len(highest)} patches of the graph with "
+        f"the highest scores; below, the {len(lowest)} patches of the negative sample with the "
+        f"lowest. Each column is one of {len(order)} dimensions, ordered by its mean over all "
+        "patches.",
     ]
-    if biased.any():
+    if is_biased.any():
+        biased_count = format_count(int(is_biased.sum()), "dimension")
         story.append(
-            f"Biased, with the same sign in nearly all patches, real or corrupted: "
-            f"{format_count(int(biased.sum()), 'dimension')}. On average that adds {push['positives']:+.1f} to the score "
-            f"of a positive and {push['negatives']:+.1f} to that of a negative; all other dimensions together add "
-            f"{rest['positives']:+.1f} and {rest['negatives']:+.1f}."
+            "Biased, with the same sign in nearly all patches, real or corrupted: "
+            f"{biased_count}. On average that adds {from_biased['positives']:+.1f} to the score of "
+            f"a positive and {from_biased['negatives']:+.1f} to that of a negative; all other "
+            f"dimensions together add {from_others['positives']:+.1f} and "
+            f"{from_others['negatives']:+.1f}."
         )
     else:
         story.append("No dimension is biased: none has the same sign in nearly all patches.")
-    rows = np.concatenate([pairs.positives[highest], pairs.negatives[lowest]])[:, order]
-    draw = partial(_draw, rows, len(highest), np.flatnonzero(biased[order]))
+
+    shown_vectors = np.concatenate([pairs.positives[highest], pairs.negatives[lowest]])
+    biased_columns = np.flatnonzero(is_biased[order])
+    draw = partial(_draw, shown_vectors[:, order], len(highest), biased_columns)
     return Chapter("activations", "What the vectors look like", story, numbers, draw)
 
 
 def biased_dimensions(pairs: ScoredVectors) -> NDArray[np.bool_]:
-    """Which dimensions ``[d]`` have a mean two deviations from 0, on the same side in positives and negatives."""
-    leans = []
+    """Which dimensions ``[d]`` have a mean two deviations from 0, on the same side in positives and
+    negatives."""
+    means_in_deviations = []
     for vectors in (pairs.positives, pairs.negatives):
-        spread = vectors.std(axis=0)
-        leans.append(
-            np.divide(vectors.mean(axis=0), spread, out=np.zeros_like(spread), where=spread > 0)
-        )
-    return np.asarray((np.minimum(*leans) >= 2) | (np.maximum(*leans) <= -2))
+        mean, deviation = vectors.mean(axis=0), vectors.std(axis=0)
+        zeros = np.zeros_like(deviation)
+        means_in_deviations.append(np.divide(mean, deviation, out=zeros, where=deviation > 0))
+    is_positive = np.minimum(*means_in_deviations) >= 2
+    is_negative = np.maximum(*means_in_deviations) <= -2
+    return np.asarray(is_positive | is_negative)
 
 
 def _draw(rows: NDArray[Any], positives: int, biased: NDArray[np.int64], stacked: bool) -> Any:

@@ -37,11 +37,14 @@ from infomax.views.propagation import Normalisation
 from infomax.views.view import Corruption, Sizes, View, Views
 from infomax_paper.trees import Tree, gather_tree, permutations, pool_tree
 
-FAN_OUT, BATCH = (10, 10, 25), 256
-"""The paper's, for Reddit."""
+FAN_OUT = (10, 10, 25)
+"""The paper's numbers of neighbours that are drawn on each level, for Reddit."""
+BATCH = 256
+"""The paper's number of patches per step, for Reddit."""
 
 Weighting = Literal["sample", "degree"]
-"""How a node with k sampled neighbours and the degree d is weighted in its mean: by 1 / (k + 1) or by 1 / (d + 1)."""
+"""The weight of a node in its mean, with k sampled neighbours and the degree d: 1 / (k + 1) for
+"sample", 1 / (d + 1) for "degree"."""
 
 
 @dataclass(frozen=True)
@@ -51,55 +54,56 @@ class Neighbours:
     Shapes:
         starts: ``[N + 1]``, node i receives from ``senders[starts[i] : starts[i + 1]]``
         senders: ``[E]``
-        reach: ``[E]`` float64, cumulative sum of the weights; None if all are 1
-        share: ``[N]``, the neighbours' share of a node's mean, d / (d + 1) for the sum d of their weights
+        weight_sums: ``[E]`` float64, cumulative sum of the weights; None if all are 1
+        share: ``[N]``, the neighbours' share of a node's mean, d / (d + 1) for the sum d of their
+            weights
     """
 
     starts: Tensor
     senders: Tensor
-    reach: Tensor | None
+    weight_sums: Tensor | None
     share: Tensor
 
     @classmethod
     def of(cls, graph: Record, device: torch.device) -> Neighbours:
         """Put the neighbours in a graph on the device; in a directed graph, the in-neighbours."""
         received = graph.edges.senders.matrix(graph.num_nodes)
+        starts = torch.from_numpy(received.indptr).long()
+        senders = torch.from_numpy(received.indices)
         degree = torch.from_numpy(received.sum(axis=1))
-        return cls(
-            torch.from_numpy(received.indptr).long().to(device),
-            torch.from_numpy(received.indices).to(device),
-            torch.from_numpy(received.data).double().cumsum(0).to(device)
-            if graph.weighted
-            else None,
-            (degree / (degree + 1)).float().to(device),
-        )
+        share = (degree / (degree + 1)).float()
+        weight_sums = None
+        if graph.weighted:
+            weight_sums = torch.from_numpy(received.data).double().cumsum(0).to(device)
+        return cls(starts.to(device), senders.to(device), weight_sums, share.to(device))
 
     def draw(self, nodes: Tensor, count: int, generator: torch.Generator) -> Tensor:
-        """Draw neighbours by weight, with replacement, ``[n] -> [n, count]``; an isolated node draws itself."""
-        return self.pick(
-            nodes, torch.rand(len(nodes), count, generator=generator, device=nodes.device)
-        )
+        """Draw neighbours by weight, with replacement, ``[n] -> [n, count]``; an isolated node
+        draws itself."""
+        chance = torch.rand(len(nodes), count, generator=generator, device=nodes.device)
+        return self.pick(nodes, chance)
 
     def pick(self, nodes: Tensor, chance: Tensor) -> Tensor:
-        """As `draw`, with random numbers from 0 to 1, ``[n, count]``."""
-        first, last = self.starts[nodes], self.starts[nodes + 1]
-        if self.reach is None:
+        """As `draw`, with random numbers ``chance`` from 0 to 1, ``[n, count]``."""
+        first = self.starts[nodes]
+        last = self.starts[nodes + 1]
+        if self.weight_sums is None:
             degree = (last - first)[:, None]
-            drawn = first[:, None] + (chance * degree).long().clamp_(max=degree - 1)
+            entries = first[:, None] + (chance * degree).long().clamp_(max=degree - 1)
         else:
-            below = torch.where(first > 0, self.reach[first - 1], 0)[:, None]
-            above = self.reach[(last - 1).clamp(min=0)][:, None]
-            drawn = torch.searchsorted(
-                self.reach, below + chance.double() * (above - below), right=True
-            )
-            drawn = torch.minimum(torch.maximum(drawn, first[:, None]), last[:, None] - 1)
-        alone = (first == last)[:, None]
-        drawn = (
-            self.senders[drawn.clamp_(min=0, max=max(len(self.senders) - 1, 0))]
-            if len(self.senders)
-            else drawn
-        )
-        return torch.where(alone, nodes[:, None], drawn.long())
+            # Where the random share of a node's weights is reached in the sums over all nodes.
+            sum_before = torch.where(first > 0, self.weight_sums[first - 1], 0)[:, None]
+            sum_after = self.weight_sums[(last - 1).clamp(min=0)][:, None]
+            threshold = sum_before + chance.double() * (sum_after - sum_before)
+            entries = torch.searchsorted(self.weight_sums, threshold, right=True)
+            # Rounding may lead to an entry of another node.
+            entries = torch.minimum(torch.maximum(entries, first[:, None]), last[:, None] - 1)
+
+        neighbours = entries
+        if len(self.senders) > 0:
+            neighbours = self.senders[entries.clamp_(min=0, max=len(self.senders) - 1)]
+        is_isolated = (first == last)[:, None]
+        return torch.where(is_isolated, nodes[:, None], neighbours.long())
 
 
 def check_fan_out(fan_out: Any) -> tuple[int, ...]:
@@ -119,24 +123,26 @@ def sample_patches(
     generator: torch.Generator,
     rows: slice = slice(None),
 ) -> Tensor:
-    """Draw the nodes of the patches around B centres, ``[B, 1 + k_1 + k_1 k_2 + ...]``, level by level.
+    """Draw the nodes of the patches around B centres, ``[B, 1 + k_1 + k_1 k_2 + ...]``, level by
+    level.
 
-    ``rows`` returns some of the patches, from the random numbers of all.
+    With ``rows`` some of the patches are returned, from the random numbers of all: several
+    processes then draw the same batch.
     """
     widths = level_sizes(1, fan_out)
     device = centres.device
     levels = [centres[rows]]
     for width, count in zip(widths, fan_out, strict=False):
         chance = torch.rand(len(centres) * width, count, generator=generator, device=device)
-        mine = chance.view(len(centres), width, count)[rows].reshape(-1, count)
-        levels.append(neighbours.pick(levels[-1], mine).view(-1))
-    return torch.cat(
-        [level.view(-1, width) for level, width in zip(levels, widths, strict=True)], dim=1
-    )
+        chance_of_rows = chance.view(len(centres), width, count)[rows].reshape(-1, count)
+        levels.append(neighbours.pick(levels[-1], chance_of_rows).view(-1))
+    levels_by_patch = [level.view(-1, width) for level, width in zip(levels, widths, strict=True)]
+    return torch.cat(levels_by_patch, dim=1)
 
 
 def by_level(rows: Tensor, fan_out: tuple[int, ...]) -> list[Tensor]:
-    """Split patches ``[B, P]`` into flat levels: a node's children are contiguous, in the order of their parents."""
+    """Split patches ``[B, P]`` into flat levels: a node's children are contiguous, in the order of
+    their parents."""
     return [level.reshape(-1) for level in rows.split(level_sizes(1, fan_out), dim=1)]
 
 
@@ -144,13 +150,14 @@ def by_level(rows: Tensor, fan_out: tuple[int, ...]) -> list[Tensor]:
 class PatchView:
     """A batch of patches: trees of sampled neighbours around B centres.
 
-    Level 0 has the centres, level l + 1 the ``fan_out[l]`` neighbours drawn for each node of level l. H is stored level
-    by level, and every layer drops the outermost level.
+    Level 0 has the centres, level l + 1 the ``fan_out[l]`` neighbours drawn for each node of level
+    l. H is stored level by level, and every layer drops the outermost level.
 
     Shapes:
         features: ``[T, F]``, the table of all nodes' features
         rows: ``[B, P]``, the row of the table for each node of each patch; see `sample_patches`
-        share: ``[m]``, the neighbours' share of the mean, for every node but the outermost level, level by level
+        share: ``[m]``, the neighbours' share of the mean, for every node but the outermost level,
+            level by level
     """
 
     features: Operand
@@ -162,8 +169,9 @@ class PatchView:
     """Trees by the sizes of their levels; all batches share them."""
     portion: Portion
     """Which part of a batch these patches are."""
-    received: Tensor | None
-    """Without self-loops, ``[m]``: 1 for a node that has neighbours, 0 for one that pools nothing."""
+    has_neighbours: Tensor | None
+    """Without self-loops, ``[m]``: 1 for a node that has neighbours, 0 for one that pools
+    nothing."""
 
     def shuffled(self, generator: torch.Generator) -> PatchView:
         """The same patches with the features shuffled among the nodes of each patch."""
@@ -181,9 +189,13 @@ class PatchLayer:
     """The first levels of a batch of patches; a layer computes all of them but the outermost."""
 
     def __init__(self, view: PatchView, levels: int) -> None:
-        self.view, self.levels, self.backend = view, levels, view.backend
+        self.view = view
+        self.levels = levels
+        self.backend = view.backend
         self.sizes = tuple(level_sizes(len(view.rows), view.fan_out)[:levels])
         self._last: tuple[Any, tuple[Tensor, Tensor]] | None = None
+        """The last input H, and what `own` and `pooled` multiply of it: both are asked for in
+        turn."""
 
     def carry(self, h: Tensor) -> Tensor:
         """H without the outermost level."""
@@ -194,35 +206,41 @@ class PatchLayer:
         return self._side(0, h, weight)
 
     def pooled(self, h: Tensor | None, weight: Tensor, path: str = "") -> Tensor:
-        """P H Θ without the outermost level; P is that of the sampled tree, or an estimate of the graph's."""
+        """P H Θ without the outermost level; P is that of the sampled tree, or an estimate of the
+        graph's."""
         return self._side(1, h, weight)
 
     def _side(self, side: int, h: Tensor | None, weight: Tensor) -> Tensor:
-        # Dense features are averaged before the product, so the outermost level is never stored. Sparse ones are
-        # multiplied first: that costs little, and gives dense rows to gather.
+        """The product of the nodes' own rows (side 0) or of their means (side 1) with a weight."""
+        # Sparse features are multiplied first: that costs little, and gives dense rows to gather.
         x = self.view.features
         if h is None and not isinstance(x, Tensor):
-            return self._received(*self._gather(x @ weight))[side]
-        if (
-            self._last is None or self._last[0] is not h
-        ):  # both sides of a layer need the same two tensors
+            return self._gather(x @ weight)[side]
+
+        # Dense ones are averaged before the product, so the outermost level is never stored.
+        if self._last is None or self._last[0] is not h:
             if h is None:
                 sides = self._gather(x)
             else:
-                sides = pool_tree(self.backend, h, *self._tree())
-            self._last = h, self._received(*sides)
+                own_rows, means = pool_tree(self.backend, h, *self._tree())
+                sides = own_rows, self._without_isolated(means)
+            self._last = h, sides
         return multiply(self._last[1][side], weight, self.backend)
 
-    def _received(self, own: Tensor, mean: Tensor) -> tuple[Tensor, Tensor]:
-        """Clear the mean of nodes that receive nothing: they drew themselves."""
-        received = self.view.received
-        return own, mean if received is None else mean * received[: len(mean), None]
-
     def _gather(self, table: Any) -> tuple[Tensor, Tensor]:
+        """The nodes' own rows of a table, and their means."""
         rows = torch.cat(by_level(self.view.rows, self.view.fan_out)[: self.levels])
-        return gather_tree(self.backend, table, rows, *self._tree())
+        own_rows, means = gather_tree(self.backend, table, rows, *self._tree())
+        return own_rows, self._without_isolated(means)
+
+    def _without_isolated(self, means: Tensor) -> Tensor:
+        """Clear the mean of nodes that receive nothing: they drew themselves."""
+        if self.view.has_neighbours is None:
+            return means
+        return means * self.view.has_neighbours[: len(means), None]
 
     def _tree(self) -> tuple[Tree, Tensor]:
+        """The trees of these levels, and the neighbours' share of the mean at each inner node."""
         trees = self.view.trees
         if self.sizes not in trees:
             trees[self.sizes] = Tree.of(self.sizes, self.view.rows.device)
@@ -232,9 +250,9 @@ class PatchLayer:
 class Patches(Views):
     """Pairs of a batch of sampled patches and a corruption of it; one summary per batch.
 
-    With the weighting "sample", the paper's, a patch is a graph of its own: a node with k sampled neighbours has the
-    weight 1 / (k + 1) in its mean. With "degree" it has 1 / (d + 1), as in the whole graph, and the sampled P has the
-    graph's P as its expectation.
+    With the weighting "sample", the paper's, a patch is a graph of its own: a node with k sampled
+    neighbours has the weight 1 / (k + 1) in its mean. With "degree" it has 1 / (d + 1), as in the
+    whole graph, and the sampled P has the graph's P as its expectation.
     """
 
     uniform = True
@@ -256,14 +274,16 @@ class Patches(Views):
         weighting: Weighting = "sample",
     ) -> None:
         if (rule.left, rule.right) != (1, 0):
-            raise InputError(
-                "patches", "an encoder that pools by the mean", f"one that asks for {rule}"
-            )
+            expected = "an encoder that pools by the mean"
+            raise InputError("patches", expected, f"one that asks for {rule}")
         if weighting not in get_args(Weighting):
             raise InputError("weighting", " or ".join(get_args(Weighting)), repr(weighting))
-        self.weighting, self.loops = weighting, rule.loops
-        self.fan_out, self.trees = check_fan_out(fan_out), dict[tuple[int, ...], Tree]()
-        self.batch, self.corruption = check_whole_number("batch", batch, 1), corruption
+        self.weighting = weighting
+        self.loops = rule.loops
+        self.fan_out = check_fan_out(fan_out)
+        self.trees: dict[tuple[int, ...], Tree] = {}
+        self.batch = check_whole_number("batch", batch, 1)
+        self.corruption = corruption
         self.backend = backend
         self.neighbours = Neighbours.of(graph, self.backend.device)
         self.features = to_gather(graph.table, self.backend)
@@ -282,18 +302,23 @@ class Patches(Views):
         **bound: Any,
     ) -> int:
         """Estimate the peak bytes of a training."""
-        fan_out, batch = check_fan_out(fan_out), check_whole_number("batch", batch, 1)
-        rows, inner = sum(level_sizes(batch, fan_out)), sum(level_sizes(batch, fan_out[:-1]))
+        fan_out = check_fan_out(fan_out)
+        batch = check_whole_number("batch", batch, 1)
+        node_count = sum(level_sizes(batch, fan_out))
+        inner_count = sum(level_sizes(batch, fan_out[:-1]))
         # Includes half as much again, for gaps between the allocator's freed blocks.
-        activations = 24 * rows + 12 * inner * (2 * graph.num_features + 8 * sizes.dim)
-        held = memory.gathered_bytes(graph, device) + memory.edges_bytes(graph, 24)
-        return held + activations + memory.weights_bytes(graph, sizes.dim)
+        numbers_per_inner_node = 2 * graph.num_features + 8 * sizes.dim
+        activations = 24 * node_count + 12 * inner_count * numbers_per_inner_node
+        graph_bytes = memory.gathered_bytes(graph, device) + memory.edges_bytes(graph, 24)
+        return graph_bytes + activations + memory.weights_bytes(graph, sizes.dim)
 
     def prepare(self, layers: int) -> None:
-        """Raise InputError unless the encoder has one layer per number of the fan-out, so that only centres remain."""
+        """Raise InputError unless the encoder has one layer per number of the fan-out, so that only
+        centres remain."""
         if layers != len(self.fan_out):
             levels = ",".join(map(str, self.fan_out))
-            expected = f"{format_count(len(self.fan_out), 'layer')}, one for each number of the fan-out {levels}"
+            layer_count = format_count(len(self.fan_out), "layer")
+            expected = f"{layer_count}, one for each number of the fan-out {levels}"
             remedy = f"Give a fan-out of {format_count(layers, 'number')}: fan_out=."
             raise InputError("encoder", expected, str(layers), remedy)
 
@@ -316,19 +341,32 @@ class Patches(Views):
         """Patches around B centres, or this rank's part of them."""
         portion = Portion.of(len(centres), self.ranks)
         rows = sample_patches(self.neighbours, centres, self.fan_out, generator, portion.rows)
-        inner, received = by_level(rows, self.fan_out)[:-1], None
+        inner_levels = by_level(rows, self.fan_out)[:-1]
+        has_neighbours = None
         if not self.loops:
-            nodes = torch.cat(inner)
+            nodes = torch.cat(inner_levels)
             share = torch.ones(len(nodes), device=rows.device)
-            received = (self.neighbours.starts[nodes + 1] > self.neighbours.starts[nodes]).float()
+            starts = self.neighbours.starts
+            has_neighbours = (starts[nodes + 1] > starts[nodes]).float()
         elif self.weighting == "degree":
-            share = self.neighbours.share[torch.cat(inner)]
+            share = self.neighbours.share[torch.cat(inner_levels)]
         else:
-            full = partial(torch.full, dtype=torch.float32, device=rows.device)
-            counts = zip(inner, self.fan_out, strict=True)
-            share = torch.cat([full((len(level),), count / (count + 1)) for level, count in counts])
+            shares = []
+            for level, count in zip(inner_levels, self.fan_out, strict=True):
+                share_of_level = torch.full(
+                    (len(level),), count / (count + 1), dtype=torch.float32, device=rows.device
+                )
+                shares.append(share_of_level)
+            share = torch.cat(shares)
         return PatchView(
-            self.features, rows, share, self.fan_out, self.backend, self.trees, portion, received
+            self.features,
+            rows,
+            share,
+            self.fan_out,
+            self.backend,
+            self.trees,
+            portion,
+            has_neighbours,
         )
 
 

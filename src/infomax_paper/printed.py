@@ -1,4 +1,5 @@
-"""What the paper prints: its table, in the units of `infomax.evaluation.results`, and its figures of Cora."""
+"""What the paper prints: its table, in the units of `infomax.evaluation.results`, and its figures
+of Cora."""
 
 from __future__ import annotations
 
@@ -62,26 +63,30 @@ SUPERVISED = "supervised GCN (paper)"
 
 
 def beside_paper(numbers: dict[str, dict[str, Any]]) -> list[tuple[str, str, str]]:
-    """Rows (what, ours, the paper's) from the numbers of an analysis of Cora, chapter by chapter."""
+    """Rows (quantity, ours, the paper's) from the numbers of an analysis of Cora, by chapter."""
     dimensions = numbers["dimensions"]
-    removed = dimensions["removable"][SUPERVISED]["least"]
-    least, d = dimensions["curves"]["least"], len(dimensions["t"])
-    half = dimensions["removed"].index(d // 2)
+    dimension_count = len(dimensions["t"])
+    least_first = dimensions["curves"]["least"]
+    removable_count = dimensions["removable"][SUPERVISED]["least"]
+    removable = "none"
+    if removable_count is not None:
+        removable = f"{100 * removable_count / dimension_count:.0f} %"
+
+    silhouette = numbers["projections"]["silhouette"]["DGI"]
+    half = dimensions["removed"].index(dimension_count // 2)
+    wrong_share = least_first["bad_positives"][half] / dimensions["examples"]["positives"]
+    accuracy = 100 * least_first["accuracy"][0]
     return [
-        (
-            "silhouette of DGI's t-SNE",
-            f"{numbers['projections']['silhouette']['DGI']:.3f}",
-            "0.234",
-        ),
-        ("accuracy of this encoder", f"{100 * least['accuracy'][0]:.1f} %", "82.3 ± 0.6 %"),
+        ("silhouette of DGI's t-SNE", f"{silhouette:.3f}", "0.234"),
+        ("accuracy of this encoder", f"{accuracy:.1f} %", "82.3 ± 0.6 %"),
         (
             "dimensions that can be removed before the accuracy falls below the GCN's 81.5 %",
-            "none" if removed is None else f"{100 * removed / d:.0f} %",
+            removable,
             "over half",
         ),
         (
             "positives classified correctly with half of the dimensions",
-            f"{100 * (1 - least['bad_positives'][half] / dimensions['examples']['positives']):.1f} %",
+            f"{100 * (1 - wrong_share):.1f} %",
             "mostly",
         ),
     ]

@@ -1,4 +1,5 @@
-"""The paper's protocol on one data set: DGI beside Random-Init and raw features, over many encoders."""
+"""The paper's protocol on one data set: DGI beside Random-Init and raw features, over many
+encoders."""
 
 from __future__ import annotations
 
@@ -36,51 +37,60 @@ def score_dataset(
     device: str = "auto",
     progress: Progress = silent,
 ) -> dict[str, Any]:
-    """Score DGI, Random-Init and raw features on a data set; with the validated probe also the majority class.
+    """Score DGI, Random-Init and raw features on a data set, as JSON values.
 
-    The result is JSON values. A run is one encoder, with seeds 0 to runs - 1; the deviation is over encoders. Raw
-    features have no encoder: theirs is over the initialisations of the probe. Nothing is chosen on test nodes.
+    With the validated probe the majority class is scored, too. A run is one encoder, with seeds 0
+    to runs - 1; the deviation is over encoders. Raw features have no encoder: theirs is over the
+    initialisations of the probe. Nothing is chosen on test nodes.
     """
-    measures = {"": probe_for(probe, [dataset])}
-    graph, experiment = load_dataset(dataset), EXPERIMENTS[dataset]
+    probes = {"": probe_for(probe, [dataset])}
+    graph = load_dataset(dataset)
+    experiment = EXPERIMENTS[dataset]
     codes, splits = labelled(graph)
-    if codes.ndim == 2 and probe != "converged":  # where untrained encoders are ahead: show it
-        measures[", converged probe"] = choose_probe("converged")
-    tests = {name: {**splits, "test": splits[part]} for name, part in experiment.tests.items()}
-    place = choose_device(device)
+    # With several labels per node untrained encoders are ahead by a probe that converges: show it.
+    if codes.ndim == 2 and probe != "converged":
+        probes[", converged probe"] = choose_probe("converged")
+    splits_by_test = {
+        name: {**splits, "test": splits[part]} for name, part in experiment.tests.items()
+    }
+    torch_device = choose_device(device)
+
     rows: list[Row] = []
-    for number, (method, change) in enumerate({"DGI": {}, "Random-Init": {"epochs": 0}}.items()):
+    methods: dict[str, dict[str, Any]] = {"DGI": {}, "Random-Init": {"epochs": 0}}
+    for method_number, (method, changed_settings) in enumerate(methods.items()):
         began = time.perf_counter()
-        scores: dict[str, list[Score]] = {}
-        for seed, vectors in _encoders(graph, experiment.settings | change, runs, device):
-            for (name, split), (suffix, measure) in product(tests.items(), measures.items()):
-                score = measure(vectors, codes, split, seed=seed, device=place)
-                scores.setdefault(method + name + suffix, []).append(score)
-            mean = np.mean([score.value for score in next(iter(scores.values()))])
-            progress(number * runs + seed + 1, f"{method} {mean:.4f}")
+        scores_by_row: dict[str, list[Score]] = {}
+        settings = experiment.settings | changed_settings
+        for seed, vectors in _encoders(graph, settings, runs, device):
+            for (test_name, split), (suffix, score_by) in product(
+                splits_by_test.items(), probes.items()
+            ):
+                score = score_by(vectors, codes, split, seed=seed, device=torch_device)
+                scores_by_row.setdefault(method + test_name + suffix, []).append(score)
+            first_scores = next(iter(scores_by_row.values()))
+            mean = np.mean([score.value for score in first_scores])
+            progress(method_number * runs + seed + 1, f"{method} {mean:.4f}")
         seconds = time.perf_counter() - began
-        rows += [
-            dataclasses.replace(
-                summarise(
-                    name,
-                    [score.value for score in found],
-                    seconds,
-                    PAPER.get((dataset, name)),
-                    experiment.metric,
-                ),
-                costs=chosen_costs(found),
-            )
-            for name, found in scores.items()
-        ]
-    features = scaled_features(graph, experiment.settings)
-    printed: dict[str, Any] = {"paper": PAPER.get((dataset, RAW)), "metric": experiment.metric}
-    rows.append(
-        vectors_row(
-            RAW, features, codes, [splits], measures[""], fixed=True, device=place, **printed
-        )
+        for name, scores in scores_by_row.items():
+            values = [score.value for score in scores]
+            row = summarise(name, values, seconds, PAPER.get((dataset, name)), experiment.metric)
+            rows.append(dataclasses.replace(row, costs=chosen_costs(scores)))
+
+    raw_features = vectors_row(
+        RAW,
+        scaled_features(graph, experiment.settings),
+        codes,
+        [splits],
+        probes[""],
+        fixed=True,
+        device=torch_device,
+        paper=PAPER.get((dataset, RAW)),
+        metric=experiment.metric,
     )
+    rows.append(raw_features)
     if probe == "validated":
-        rows += [majority(codes, [split], f"Majority class{name}") for name, split in tests.items()]
+        for name, split in splits_by_test.items():
+            rows.append(majority(codes, [split], f"Majority class{name}"))
     return {"dataset": dataset, "probe": probe, "rows": [row.to_dict() for row in rows]}
 
 
@@ -92,7 +102,8 @@ def scaled_features(graph: Graph, settings: dict[str, Any]) -> Any:
 def _encoders(
     graph: Graph, settings: dict[str, Any], runs: int, device: str
 ) -> Iterator[tuple[int, Any]]:
-    """The seed and the vectors ``[N, d]`` of each encoder; a GPU trains `SIDE_BY_SIDE` of them at a time."""
+    """The seed and the vectors ``[N, d]`` of each encoder; a GPU trains `SIDE_BY_SIDE` of them at a
+    time."""
     together = SIDE_BY_SIDE if choose_device(device).type == "cuda" else 1
     for start in range(0, runs, together):
         seeds = range(start, min(start + together, runs))
@@ -102,14 +113,12 @@ def _encoders(
 
 
 def probe_for(name: str, datasets: Iterable[str]) -> Probe:
-    """Look up a probe by name; refuse one that cannot score the named data sets."""
-    probe, several = (
-        choose_probe(name),
-        ", ".join(one for one in datasets if EXPERIMENTS[one].several_labels),
-    )
-    if name == "validated" and several:
+    """Look up a probe by name; refuse a probe that cannot score the named data sets."""
+    probe = choose_probe(name)
+    several_labels = [dataset for dataset in datasets if EXPERIMENTS[dataset].several_labels]
+    if name == "validated" and several_labels:
+        names = ", ".join(several_labels)
+        expected = f"paper or converged for {names}, with several labels per node"
         remedy = "Choose one of these, or other data sets."
-        raise InputError(
-            "probe", f"paper or converged for {several}, with several labels per node", name, remedy
-        )
+        raise InputError("probe", expected, name, remedy)
     return probe

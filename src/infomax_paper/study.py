@@ -1,4 +1,5 @@
-"""A study: an encoder for each of many points, trained, scored and stored, so that it can go on after a stop."""
+"""A study: an encoder for each of many points, trained, scored and stored, so that it can go on
+after a stop."""
 
 from __future__ import annotations
 
@@ -29,39 +30,52 @@ RESTARTS = 20
 
 def run_study(
     path: Path,
-    begun: dict[str, Any],
+    identity: dict[str, Any],
     data: tuple[Graph, NDArray[np.int64], Sequence[Splits]],
     points: Sequence[tuple[str, dict[str, Any]]],
-    make: Callable[..., DGI],
+    make_model: Callable[..., DGI],
     progress: Progress,
 ) -> dict[str, Any]:
-    """Train and score the encoders that a study lacks; return ``begun`` with a row for each, as JSON values.
+    """Train and score the encoders that a study lacks, and return the whole study as JSON values.
 
-    The study is stored in a file; one that was begun with something else is refused. The ``data`` are a graph, class
-    codes ``[N]`` and splits; ``points`` the name of each encoder, and the arguments of ``make`` for it.
+    The study is ``identity`` with ``rows``, one for each encoder. It is stored in a file after
+    each.
+
+    Args:
+        path: the file; an interrupted study continues from there, and a study with another identity
+            is refused.
+        identity: what the study is of, as JSON values.
+        data: the graph, class codes ``[N]`` and splits.
+        points: the name of each encoder, and the arguments of ``make_model`` for it.
+        make_model: makes an untrained model.
+        progress: is told the number of encoders.
     """
-    numbers = read_json(path) if path.exists() else begun | {"rows": []}
-    if {name: numbers.get(name) for name in begun} != begun:
+    study = read_json(path) if path.exists() else identity | {"rows": []}
+    if {name: study.get(name) for name in identity} != identity:
         expected = "a study of this graph, these labels, splits and settings"
-        raise InputError(
-            str(path), expected, "another", "Choose another folder, or remove the file."
-        )
+        remedy = "Choose another folder, or remove the file."
+        raise InputError(str(path), expected, "another", remedy)
+
     graph, codes, splits = data
-    for at, (name, point) in enumerate(points):
-        if not any(point.items() <= row.items() for row in numbers["rows"]):
-            model = make(**point).fit(
-                graph, progress=partial(_tell, progress, at, name, len(points))
-            )
+    for number, (name, arguments) in enumerate(points):
+        is_stored = any(arguments.items() <= row.items() for row in study["rows"])
+        if not is_stored:
+            report = partial(_report_epoch, progress, number, name, len(points))
+            model = make_model(**arguments).fit(graph, progress=report)
             vectors = model.transform(graph).vectors
-            score = accuracy(vectors, codes, splits, choose_device(model.device), point["seed"])
-            numbers["rows"].append(point | {"accuracy": score, "epochs": model.health_["epochs"]})
-            write_json(path, numbers)
-        progress(at + 1, name, len(points))
-    return numbers
+            device = choose_device(model.device)
+            score = accuracy(vectors, codes, splits, device, arguments["seed"])
+            result = {"accuracy": score, "epochs": model.health_["epochs"]}
+            study["rows"].append(arguments | result)
+            write_json(path, study)
+        progress(number + 1, name, len(points))
+    return study
 
 
-def _tell(progress: Progress, at: int, name: str, total: int, training: Training) -> None:
-    progress(at, f"{name}, epoch {len(training.history)}", total)
+def _report_epoch(
+    progress: Progress, number: int, name: str, total: int, training: Training
+) -> None:
+    progress(number, f"{name}, epoch {len(training.history)}", total)
 
 
 def accuracy(
@@ -71,7 +85,8 @@ def accuracy(
     device: torch.device,
     seed: int = 0,
 ) -> float:
-    """Accuracy of the paper's probe, the mean over splits and, over all splits together, `RESTARTS` initialisations."""
+    """Accuracy of the paper's probe, the mean over splits and, over all splits together, `RESTARTS`
+    initialisations."""
     probe = partial(
         paper_probe, restarts=math.ceil(RESTARTS / len(splits)), seed=seed, device=device
     )
@@ -81,11 +96,18 @@ def accuracy(
 def accuracies(
     rows: Sequence[dict[str, Any]], by: str, **where: Any
 ) -> dict[Any, NDArray[np.float64]]:
-    """Value of a column (ascending, None first) -> accuracies ``[runs]`` of those rows where other columns are so."""
-    found = [row for row in rows if where.items() <= row.items()]
-    values = sorted({row[by] for row in found}, key=lambda value: value or 0)
+    """The accuracies ``[runs]`` for each value of a column, ascending with None first.
+
+    Args:
+        rows: the rows of a study.
+        by: the name of the column.
+        where: values of other columns, which a row must have.
+    """
+    matching_rows = [row for row in rows if where.items() <= row.items()]
+    values = sorted({row[by] for row in matching_rows}, key=lambda value: value or 0)
     return {
-        value: np.array([row["accuracy"] for row in found if row[by] == value]) for value in values
+        value: np.array([row["accuracy"] for row in matching_rows if row[by] == value])
+        for value in values
     }
 
 
@@ -102,11 +124,13 @@ def draw_curve(
     label: str | None = None,
     band: str | None = None,
 ) -> None:
-    """Draw mean accuracies in % against what they are by, in a band of one standard deviation."""
+    """Draw mean accuracies in % against the values of `accuracies`, in a band of one standard
+    deviation."""
     means = np.array([100 * scores.mean() for scores in curve.values()])
-    spread = np.array(
-        [100 * scores.std(ddof=1) if len(scores) > 1 else 0 for scores in curve.values()]
-    )
+    deviations = []
+    for scores in curve.values():
+        deviations.append(100 * scores.std(ddof=1) if len(scores) > 1 else 0)
+    spread = np.array(deviations)
     if spread.any():
         bounds = means - spread, means + spread
         axes.fill_between(list(curve), *bounds, color=colour, alpha=0.18, linewidth=0, label=band)

@@ -1,4 +1,5 @@
-"""Lemma 1, Corollary 1 and both theorems of the paper checked on all graphs with four nodes, by exact enumeration."""
+"""Lemma 1, Corollary 1 and both theorems of the paper checked on all graphs with four nodes, by
+exact enumeration."""
 
 from __future__ import annotations
 
@@ -22,23 +23,26 @@ NODES = 4
 
 def small_graphs(nodes: int = NODES) -> list[SmallGraph]:
     """All graphs with this many nodes up to isomorphism, fewest edges first."""
+
+    def crossing_edges(edges: tuple[tuple[int, int], ...]) -> int:
+        return sum(j - i == nodes // 2 for i, j in edges)
+
     pairs = list(combinations(range(nodes), 2))
-    chosen: dict[tuple[tuple[int, ...], ...], SmallGraph] = {}
+    graph_by_form: dict[tuple[tuple[int, ...], ...], SmallGraph] = {}
     for size in range(len(pairs) + 1):
         # Of isomorphic graphs, take the one that is drawn with the fewest crossing edges.
-        for edges in sorted(
-            combinations(pairs, size), key=lambda edges: sum(j - i == nodes // 2 for i, j in edges)
-        ):
-            chosen.setdefault(_shape(edges, nodes), frozenset(edges))
-    return list(chosen.values())
+        for edges in sorted(combinations(pairs, size), key=crossing_edges):
+            graph_by_form.setdefault(_canonical_form(edges, nodes), frozenset(edges))
+    return list(graph_by_form.values())
 
 
-def _shape(edges: Iterable[tuple[int, int]], nodes: int) -> tuple[tuple[int, ...], ...]:
-    """A canonical form: the smallest edge list over all renamings of the nodes."""
-    renamings = permutations(range(nodes))
-    return min(
-        tuple(sorted(tuple(sorted((name[i], name[j]))) for i, j in edges)) for name in renamings
-    )
+def _canonical_form(edges: Iterable[tuple[int, int]], nodes: int) -> tuple[tuple[int, ...], ...]:
+    """The smallest edge list over all renamings of the nodes; isomorphic graphs have the same."""
+    forms = []
+    for new_names in permutations(range(nodes)):
+        renamed = [tuple(sorted((new_names[i], new_names[j]))) for i, j in edges]
+        forms.append(tuple(sorted(renamed)))
+    return min(forms)
 
 
 def degrees(graph: SmallGraph) -> tuple[int, ...]:
@@ -62,53 +66,79 @@ READOUTS: dict[str, Callable[[SmallGraph], Hashable]] = {
     "mean degree": lambda graph: Fraction(sum(degrees(graph)), NODES),
     "all degrees": degrees,
 }
-"""Deterministic readouts, from constant to injective. "mean degree" is the paper's mean, with degrees as features."""
+"""Deterministic readouts, from constant to injective. "mean degree" is the paper's mean, with
+degrees as features."""
 
 
 def patch(graph: SmallGraph) -> SmallGraph:
-    """The patch of a two-layer encoder: all edges within two hops of a node with most neighbours, renamed node 0."""
-    joined = {node: {i + j - node for i, j in graph if node in (i, j)} for node in range(NODES)}
-    centre = max(joined, key=lambda node: len(joined[node]))
-    reached = {centre} | joined[centre] | {far for near in joined[centre] for far in joined[near]}
-    names = {node: place for place, node in enumerate([centre, *sorted(reached - {centre})])}
-    edges = [tuple(sorted((names[i], names[j]))) for i, j in graph if {i, j} <= reached]
-    # Of patches that differ only in the names of the nodes around the centre, the smallest edge list.
-    others = permutations(range(1, NODES))
-    renamed = [
-        sorted(tuple(sorted((0, *other)[k] for k in edge)) for edge in edges) for other in others
-    ]
-    return frozenset((i, j) for i, j in min(renamed))
+    """The patch of a two-layer encoder: all edges within two hops of a node with most neighbours,
+    renamed node 0."""
+    # The other end of an edge (i, j) of a node is i + j - node.
+    neighbours = {node: {i + j - node for i, j in graph if node in (i, j)} for node in range(NODES)}
+    centre = max(neighbours, key=lambda node: len(neighbours[node]))
+    second_neighbours = {far for near in neighbours[centre] for far in neighbours[near]}
+    reached = {centre} | neighbours[centre] | second_neighbours
+    order = [centre, *sorted(reached - {centre})]
+    names = {node: name for name, node in enumerate(order)}
+    edges = [(names[i], names[j]) for i, j in graph if {i, j} <= reached]
+
+    # Of patches that differ only in the names of the nodes around the centre, the smallest edge
+    # list.
+    renamed_patches = []
+    for other_names in permutations(range(1, NODES)):
+        new_names = (0, *other_names)
+        renamed = [tuple(sorted((new_names[i], new_names[j]))) for i, j in edges]
+        renamed_patches.append(sorted(renamed))
+    return frozenset((i, j) for i, j in min(renamed_patches))
 
 
-def _around(patch: SmallGraph, node: int = 0) -> list[int]:
+def _degrees_around(patch: SmallGraph, node: int = 0) -> list[int]:
     """The degrees of a node of a patch and of its neighbours, the node's own first."""
-    near = [i + j - node for i, j in patch if node in (i, j)]
-    return [sum(other in edge for edge in patch) for other in (node, *near)]
+    neighbours = [i + j - node for i, j in patch if node in (i, j)]
+    return [sum(member in edge for edge in patch) for member in (node, *neighbours)]
+
+
+def _mean_pooling(patch: SmallGraph) -> Fraction:
+    node_degrees = _degrees_around(patch)
+    return Fraction(sum(node_degrees), len(node_degrees))
 
 
 ENCODERS: dict[str, Callable[[SmallGraph], Hashable]] = {
     "constant": lambda patch: 0,
-    "degree of the node": lambda patch: len(_around(patch)) - 1,
+    "degree of the node": lambda patch: len(_degrees_around(patch)) - 1,
     "has a triangle?": lambda patch: triangles(patch) > 0,
-    "mean pooling": lambda patch: Fraction(sum(_around(patch)), len(_around(patch))),
+    "mean pooling": _mean_pooling,
     "all degrees": degrees,
 }
-"""Deterministic encoders of a patch, from constant to injective. "mean pooling" is one layer, with degrees as input."""
+"""Deterministic encoders of a patch, from constant to injective. "mean pooling" is one layer, with
+degrees as input."""
 
 
 def optimal_error(
-    summaries: Sequence[Hashable], others: Sequence[Hashable] | None = None
+    summaries: Sequence[Hashable], inputs: Sequence[Hashable] | None = None
 ) -> Fraction:
-    """Error of the best classifier that separates joint from product pairs (X, s), both classes equally likely.
+    """Error of the best classifier that separates joint from product pairs (X, s), both classes
+    equally likely.
 
-    All pairs are enumerated: for each, the best classifier errs with the smaller of its two probabilities.
-    ``summaries`` are those of equally likely graphs. ``others`` replace X by a function of it, as h in (h, s).
+    All pairs are enumerated: for each, the best classifier errs with the smaller of its two
+    probabilities.
+
+    Args:
+        summaries: the summary of each of some equally likely graphs.
+        inputs: a function of each graph, as h in (h, s); None: the graph itself, X.
     """
-    n, counts = len(summaries), Counter(summaries)
-    inputs = list(range(n) if others is None else others)
-    joint, weights = Counter(zip(inputs, summaries, strict=True)), Counter(inputs)
-    # In units of 1/n²: the joint probability of a pair, and the product of the probabilities of its two parts.
-    smaller = sum(min(n * joint[x, s], weights[x] * counts[s]) for x in weights for s in counts)
+    n = len(summaries)
+    if inputs is None:
+        inputs = range(n)
+    summary_counts = Counter(summaries)
+    input_counts = Counter(inputs)
+    joint_counts = Counter(zip(inputs, summaries, strict=True))
+
+    # In units of 1/n²: the joint probability of a pair, and the product of those of its two parts.
+    smaller = 0
+    for x, x_count in input_counts.items():
+        for s, s_count in summary_counts.items():
+            smaller += min(n * joint_counts[x, s], x_count * s_count)
     return Fraction(smaller, 2 * n * n)
 
 
@@ -125,16 +155,18 @@ def mutual_information(summaries: Sequence[Hashable]) -> float:
 
 
 def partitions(total: int, largest: int | None = None) -> Iterator[tuple[int, ...]]:
-    """All ways to write a number as a sum: the sizes of the groups into which a readout can divide the graphs."""
+    """All ways to write a number as a sum: the sizes of the groups into which a readout can divide
+    the graphs."""
     if total == 0:
         yield ()
     for first in range(min(total, largest or total), 0, -1):
-        for rest in partitions(total - first, first):
-            yield (first, *rest)
+        for further in partitions(total - first, first):
+            yield (first, *further)
 
 
 def groupings(count: int) -> list[list[int]]:
-    """The group of each of so many things, for all ways to divide them into groups, up to the order of the things."""
+    """The group of each of so many things, for all ways to divide them into groups, up to the order
+    of the things."""
     return [
         [group for group, size in enumerate(sizes) for _ in range(size)]
         for sizes in partitions(count)
@@ -143,91 +175,106 @@ def groupings(count: int) -> list[list[int]]:
 
 def theory() -> Chapter:
     """The chapter about the paper's theory: named readouts and encoders, and all possible ones."""
+    # Readouts of all graphs.
     graphs = small_graphs()
-    named = {
+    readouts = {
         name: _measure([readout(graph) for graph in graphs]) for name, readout in READOUTS.items()
     }
-    every = [_measure(summaries) for summaries in groupings(len(graphs))]
-    counts = range(1, len(graphs) + 1)
-    least = {
-        count: min(row["error"] for row in every if row["summaries"] == count) for count in counts
-    }
-    # A graph with four nodes is connected if two hops from a node with most neighbours reach all of them.
-    reached = {one: {node for edge in one for node in edge} for one in map(patch, graphs)}
-    patches = sorted(
-        (one for one in reached if len(reached[one]) == NODES),
-        key=lambda edges: (len(edges), *edges),
-    )
+    every_readout = [_measure(summaries) for summaries in groupings(len(graphs))]
+    least_errors = {}
+    for count in range(1, len(graphs) + 1):
+        least_errors[count] = min(
+            row["error"] for row in every_readout if row["summaries"] == count
+        )
+
+    # Encoders of the patches of connected graphs. A graph with four nodes is connected if two hops
+    # from a node with most neighbours reach all of them.
+    connected_patches = set()
+    for graph in graphs:
+        edges = patch(graph)
+        reached = {node for edge in edges for node in edge}
+        if len(reached) == NODES:
+            connected_patches.add(edges)
+    patches = sorted(connected_patches, key=lambda edges: (len(edges), *edges))
     encoders = {
-        name: _encode([encoder(one) for one in patches]) for name, encoder in ENCODERS.items()
+        name: _measure_encoder([encoder(edges) for edges in patches])
+        for name, encoder in ENCODERS.items()
     }
-    every_encoder = [_encode(vectors) for vectors in groupings(len(patches))]
-    head = ["readout, or encoder of a patch", "states", "information", "error", "bound, as printed"]
+    every_encoder = [_measure_encoder(vectors) for vectors in groupings(len(patches))]
+
     facts = [
-        [
+        ["readout, or encoder of a patch", "states", "information", "error", "bound, as printed"]
+    ]
+    for name, row in {
+        **readouts,
+        **{f"patch: {name}": row for name, row in encoders.items()},
+    }.items():
+        cells = [
             name,
             str(row["summaries"]),
             f"{row['information']:.2f} bits",
             f"{row['error_exact']} = {row['error']:.3f}",
             f"{row['bound']:.3f}",
         ]
-        for name, row in {
-            **named,
-            **{f"patch: {name}": row for name, row in encoders.items()},
-        }.items()
-    ]
+        facts.append(cells)
     numbers = {
         "graphs": [sorted(graph) for graph in graphs],
-        "readouts": named,
-        "every_readout": every,
-        "least_errors": least,
-        "patches": [sorted(one) for one in patches],
+        "readouts": readouts,
+        "every_readout": every_readout,
+        "least_errors": least_errors,
+        "patches": [sorted(edges) for edges in patches],
         "encoders": encoders,
         "every_encoder": every_encoder,
     }
-    story = _story(named, least, encoders, len(graphs), len(patches))
-    draw = partial(_draw, graphs, named, every, encoders)
-    return Chapter(
-        "theory", "The paper's theory on eleven graphs", story, numbers, draw, [head, *facts]
-    )
+    story = _story(readouts, least_errors, encoders, len(graphs), len(patches))
+    draw = partial(_draw, graphs, readouts, every_readout, encoders)
+    return Chapter("theory", "The paper's theory on eleven graphs", story, numbers, draw, facts)
 
 
 def _story(
-    named: dict[str, dict[str, Any]],
-    least: dict[int, float],
+    readouts: dict[str, dict[str, Any]],
+    least_errors: dict[int, float],
     encoders: dict[str, dict[str, Any]],
-    graphs: int,
-    patches: int,
+    graph_count: int,
+    patch_count: int,
 ) -> tuple[str, ...]:
-    best, finest = named["all degrees"], list(encoders.values())[-1]
+    injective_readout = readouts["all degrees"]
+    injective_encoder = list(encoders.values())[-1]
+    some_least_errors = ", ".join(
+        f"{format_count(count, 'state')} is {least_errors[count]:.3f}"
+        for count in (1, 2, 5, graph_count - 1)
+    )
     return (
-        f"Take the {graphs} graphs with {NODES} nodes, all equally likely, and a readout that maps each to a "
-        "summary. A classifier is given a graph and a summary and must say whether they belong together. Its smallest "
-        "possible error is found by enumerating all pairs; no network, no sampling.",
-        f"Theorem 1: an injective readout keeps all {best['information']:.2f} bits and errs {best['error_exact']} of "
-        "the time; a constant one keeps none and errs half of the time. The smallest error and the largest mutual "
-        "information are reached by the same readout, and refining a readout never increases the error. Otherwise the "
-        "two orders agree mostly but not always: of two readouts that group the graphs differently, the one with more "
-        "information can have the larger error.",
-        "Lemma 1: the injective readout meets the bound exactly. As printed, the bound sums over graphs: a summary "
-        "is counted once for each graph that has it: for the constant readout the bound is "
-        f"{named['constant']['bound']:g}, more than chance. Summed over summaries, it equals the error.",
-        "Corollary 1: the best summary has as many states as there are graphs. The least error of all readouts with "
-        + ", ".join(
-            f"{format_count(count, 'state')} is {least[count]:.3f}"
-            for count in (1, 2, 5, graphs - 1)
-        )
-        + f", and only {graphs} states reach {least[graphs]:.3f}.",
-        "Theorem 2: now the classifier is given the vector of one node, computed from the node's patch (all within two "
-        f"hops), and the summary of the graph. In the {patches} connected graphs the patch of a node with most "
-        "neighbours determines the graph, as the theorem assumes. Of all encoders of these patches the one with the "
-        f"smallest error, {finest['error_exact']}, also keeps the most of the patch, all {finest['information']:.2f} "
-        "bits: it gives different patches different vectors.",
+        f"Take the {graph_count} graphs with {NODES} nodes, all equally likely, and a readout that "
+        "maps each to a summary. A classifier is given a graph and a summary and must say whether "
+        "they belong together. Its smallest possible error is found by enumerating all pairs; no "
+        "network, no sampling.",
+        f"Theorem 1: an injective readout keeps all {injective_readout['information']:.2f} bits "
+        f"and errs {injective_readout['error_exact']} of the time; a constant one keeps none and "
+        "errs half of the time. The smallest error and the largest mutual information are reached "
+        "by the same readout, and refining a readout never increases the error. Otherwise the two "
+        "orders agree mostly but not always: of two readouts that group the graphs differently, "
+        "the one with more information can have the larger error.",
+        "Lemma 1: the injective readout meets the bound exactly. As printed, the bound sums over "
+        "graphs: a summary is counted once for each graph that has it: for the constant readout "
+        f"the bound is {readouts['constant']['bound']:g}, more than chance. Summed over summaries, "
+        "it equals the error.",
+        "Corollary 1: the best summary has as many states as there are graphs. The least error of "
+        f"all readouts with {some_least_errors}, and only {graph_count} states reach "
+        f"{least_errors[graph_count]:.3f}.",
+        "Theorem 2: now the classifier is given the vector of one node, computed from the node's "
+        "patch (all within two hops), and the summary of the graph. In the "
+        f"{patch_count} connected graphs the patch of a node with most neighbours determines the "
+        "graph, as the theorem assumes. Of all encoders of these patches the one with the smallest "
+        f"error, {injective_encoder['error_exact']}, also keeps the most of the patch, all "
+        f"{injective_encoder['information']:.2f} bits: it gives different patches different "
+        "vectors.",
     )
 
 
-def _encode(vectors: Sequence[Hashable]) -> dict[str, Any]:
-    """The numbers of an encoder of patches, given the vector of each patch; the summaries are injective."""
+def _measure_encoder(vectors: Sequence[Hashable]) -> dict[str, Any]:
+    """The numbers of an encoder of patches, given the vector of each patch; the summaries are
+    injective."""
     error = optimal_error(range(len(vectors)), vectors)
     return _measure(vectors) | {"error": float(error), "error_exact": str(error)}
 
@@ -245,15 +292,15 @@ def _measure(summaries: Sequence[Hashable]) -> dict[str, Any]:
 
 def _draw(
     graphs: list[SmallGraph],
-    named: dict[str, dict[str, Any]],
-    every: list[dict[str, Any]],
+    readouts: dict[str, dict[str, Any]],
+    every_readout: list[dict[str, Any]],
     encoders: dict[str, dict[str, Any]],
     stacked: bool,
 ) -> Any:
     figure, (left, middle, right) = panels(3, stacked, ratios=(0.75, 1.1, 1.1))
     _draw_graphs(left, graphs)
-    _draw_bounds(middle, named)
-    _draw_information(right, named, every, encoders)
+    _draw_bounds(middle, readouts)
+    _draw_information(right, readouts, every_readout, encoders)
     return figure
 
 
@@ -263,17 +310,17 @@ def _draw_graphs(axes: Any, graphs: list[SmallGraph]) -> None:
     axes.set_aspect("equal")
     axes.set_anchor("N")
     axes.axis("off")
-    corners = [
-        (0.32 * cos(pi / 4 + k * pi / 2), 0.32 * sin(pi / 4 + k * pi / 2)) for k in range(NODES)
-    ]
-    for place, graph in enumerate(graphs):
-        spots = [(place % 3 + x, y - place // 3) for x, y in corners]
+    angles = [pi / 4 + node * pi / 2 for node in range(NODES)]
+    corners = [(0.32 * cos(angle), 0.32 * sin(angle)) for angle in angles]
+    for number, graph in enumerate(graphs):
+        column, row = number % 3, number // 3
+        points = [(column + x, y - row) for x, y in corners]
         for i, j in graph:
-            axes.plot(*zip(spots[i], spots[j], strict=True), color=INK, linewidth=1.8)
-        axes.scatter(*zip(*spots, strict=True), s=36, color=COLOURS[0], zorder=3)
+            axes.plot(*zip(points[i], points[j], strict=True), color=INK, linewidth=1.8)
+        axes.scatter(*zip(*points, strict=True), s=36, color=COLOURS[0], zorder=3)
 
 
-def _draw_bounds(axes: Any, named: dict[str, dict[str, Any]]) -> None:
+def _draw_bounds(axes: Any, readouts: dict[str, dict[str, Any]]) -> None:
     """Draw the error and the printed bound of each readout, joined by a line."""
     axes.set_title("Error against the bound")
     axes.set_xscale("log")
@@ -281,16 +328,15 @@ def _draw_bounds(axes: Any, named: dict[str, dict[str, Any]]) -> None:
     axes.annotate(
         "chance", (0.5, -0.7), (5, 0), textcoords="offset points", color=BASELINE, va="center"
     )
-    places, errors, bounds = (
-        range(len(named)),
-        *([row[key] for row in named.values()] for key in ("error", "bound")),
-    )
-    axes.hlines(places, errors, bounds, color=BASELINE, linewidth=1.4, zorder=1)
+    heights = range(len(readouts))
+    errors = [row["error"] for row in readouts.values()]
+    bounds = [row["bound"] for row in readouts.values()]
+    axes.hlines(heights, errors, bounds, color=BASELINE, linewidth=1.4, zorder=1)
     ring = {"s": 80, "facecolor": PAPER, "edgecolor": COLOURS[1], "linewidth": 2}
-    axes.scatter(bounds, places, **ring, label="bound, as printed")
-    axes.scatter(errors, places, s=40, color=COLOURS[0], label="error")
-    axes.set_yticks(places, named)
-    axes.set_ylim(len(named) - 0.4, -1.1)
+    axes.scatter(bounds, heights, **ring, label="bound, as printed")
+    axes.scatter(errors, heights, s=40, color=COLOURS[0], label="error")
+    axes.set_yticks(heights, readouts)
+    axes.set_ylim(len(readouts) - 0.4, -1.1)
     axes.set_xlim(0.032, 9)
     axes.set_xticks([0.05, 0.5, 5], ["0.05", "0.5", "5"])
     axes.minorticks_off()
@@ -300,30 +346,35 @@ def _draw_bounds(axes: Any, named: dict[str, dict[str, Any]]) -> None:
 
 def _draw_information(
     axes: Any,
-    named: dict[str, dict[str, Any]],
-    every: list[dict[str, Any]],
+    readouts: dict[str, dict[str, Any]],
+    every_readout: list[dict[str, Any]],
     encoders: dict[str, dict[str, Any]],
 ) -> None:
-    """Draw error against mutual information, for all possible readouts, and for the named encoders of patches."""
+    """Draw error against mutual information, for all possible readouts, and for the named encoders
+    of patches."""
     axes.set_title("Error against information")
-    information, errors = ([row[key] for row in every] for key in ("information", "error"))
     axes.scatter(
-        information,
-        errors,
+        [row["information"] for row in every_readout],
+        [row["error"] for row in every_readout],
         s=26,
         color=BASELINE,
         alpha=0.5,
         linewidths=0,
         label="every possible readout",
     )
-    places = list(
-        zip(*((row["information"], row["error"]) for row in encoders.values()), strict=True)
+    axes.scatter(
+        [row["information"] for row in encoders.values()],
+        [row["error"] for row in encoders.values()],
+        s=60,
+        marker="D",
+        color=COLOURS[1],
+        zorder=2,
+        label="encoders of patches",
     )
-    axes.scatter(*places, s=60, marker="D", color=COLOURS[1], zorder=2, label="encoders of patches")
-    for name, row in named.items():
-        place = row["information"], row["error"]
-        axes.scatter(*place, s=60, color=COLOURS[0], zorder=3)
-        axes.annotate(name, place, (7, 7), textcoords="offset points", fontsize=12)
+    for name, row in readouts.items():
+        point = row["information"], row["error"]
+        axes.scatter(*point, s=60, color=COLOURS[0], zorder=3)
+        axes.annotate(name, point, (7, 7), textcoords="offset points", fontsize=12)
     axes.set_ylim(0, 0.56)
     axes.set_xlim(-0.15, 4.9)
     axes.set_xlabel("mutual information (bits)")

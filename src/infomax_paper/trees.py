@@ -1,4 +1,5 @@
-"""Pooling over trees of sampled neighbours: in plain torch, and by Triton where a backend has it."""
+"""Pooling over trees of sampled neighbours: in plain torch, and by Triton where a backend has
+it."""
 
 from __future__ import annotations
 
@@ -32,13 +33,17 @@ class Tree:
     @classmethod
     def of(cls, sizes: tuple[int, ...], device: torch.device) -> Tree:
         """Build the trees whose levels have these sizes."""
-        count = [torch.full((size,), below // max(size, 1)) for size, below in pairwise(sizes)]
-        inner = torch.cat(count) if count else torch.zeros(0, dtype=torch.int64)
-        first = sizes[0] + inner.cumsum(0) - inner
-        parent = torch.cat(
-            [torch.full((sizes[0],), -1), torch.repeat_interleave(torch.arange(len(inner)), inner)]
-        )
-        return cls(sizes[0], first.to(device), inner.to(device), parent.to(device))
+        roots = sizes[0]
+        counts_by_level = [
+            torch.full((size,), next_size // max(size, 1)) for size, next_size in pairwise(sizes)
+        ]
+        count = torch.zeros(0, dtype=torch.int64)
+        if counts_by_level:
+            count = torch.cat(counts_by_level)
+        first = roots + count.cumsum(0) - count
+        parents_of_children = torch.repeat_interleave(torch.arange(len(count)), count)
+        parent = torch.cat([torch.full((roots,), -1), parents_of_children])
+        return cls(roots, first.to(device), count.to(device), parent.to(device))
 
 
 def pool_tree(backend: Backend, h: Tensor, tree: Tree, share: Tensor) -> tuple[Tensor, Tensor]:
@@ -56,12 +61,11 @@ def pool_tree(backend: Backend, h: Tensor, tree: Tree, share: Tensor) -> tuple[T
     if backend.triton_for(h) is not None:
         own_rows, means = _triton_kernels().PoolTree.apply(h, tree, share)
         return own_rows, means
-    inner_count = len(tree.first)
-    children = torch.zeros_like(h[:inner_count]).index_add(
-        0, tree.parent[tree.roots :], h[tree.roots :]
-    )
-    means = torch.lerp(h[:inner_count], children / tree.count[:, None], share[:, None])
-    return h[:inner_count], means
+    own_rows = h[: len(tree.first)]
+    parents, children = tree.parent[tree.roots :], h[tree.roots :]
+    child_sums = torch.zeros_like(own_rows).index_add(0, parents, children)
+    means = torch.lerp(own_rows, child_sums / tree.count[:, None], share[:, None])
+    return own_rows, means
 
 
 def gather_tree(
@@ -77,8 +81,8 @@ def gather_tree(
         return own_rows, means
     own_rows = embedding(rows[: len(tree.first)], table).to(share.dtype)
     child_rows = rows[tree.roots :]
-    children = embedding_bag(child_rows, table, tree.first - tree.roots, mode="mean")
-    return own_rows, torch.lerp(own_rows, children.to(share.dtype), share[:, None])
+    child_means = embedding_bag(child_rows, table, tree.first - tree.roots, mode="mean")
+    return own_rows, torch.lerp(own_rows, child_means.to(share.dtype), share[:, None])
 
 
 def permutations(
@@ -93,6 +97,7 @@ def permutations(
 
 
 def _triton_kernels() -> ModuleType:
-    from infomax_paper import trees_gpu  # Triton takes half a second to load
+    # Triton takes half a second to load.
+    from infomax_paper import trees_gpu
 
     return trees_gpu

@@ -1,7 +1,9 @@
-"""The baselines in the paper's table: each is a function of a graph, its labels, a seed and a device.
+"""The baselines in the paper's table: each is a function of a graph, its labels, a seed and a
+device.
 
-No baseline is given a test label: its graph has no labels, and its class codes are -1 on the test nodes. So every
-choice is made on training and validation nodes. `infomax_paper.table` hides the labels and scores the result.
+No baseline is given a test label: its graph has no labels, and its class codes are -1 on the test
+nodes. So every choice is made on training and validation nodes. `infomax_paper.table` hides the
+labels and scores the result.
 """
 
 from __future__ import annotations
@@ -30,26 +32,27 @@ if TYPE_CHECKING:
 
 
 Run: TypeAlias = "Callable[[Graph, NDArray[Any], int, torch.device], Any]"
-"""A function of (graph, codes, seed, device): vectors ``[N, d]``, or predictions for all nodes, ``[N]`` or ``[N, C]``.
+"""A function of (graph, codes, seed, device): vectors ``[N, d]``, or predictions for all nodes,
+``[N]`` or ``[N, C]``.
 
-The graph has splits and the features of the data set, not scaled; if it has a split "seen", train on ``graph.seen()``
-only. Codes are ``[N]`` classes, or ``[N, C]`` of 0 and 1 where a node may have several labels; -1 where unknown.
+The graph has splits and the features of the data set, not scaled; if it has a split "seen", train
+on ``graph.seen()`` only. Codes are ``[N]`` classes, or ``[N, C]`` of 0 and 1 where a node may have
+several labels; -1 where unknown.
 """
 
 
 @dataclass(frozen=True)
 class Baseline:
-    """A row of the table.
+    """A row of the table."""
 
-    ``vectors`` are scored by the same probe as DGI's vectors; ``predictions``, codes ``[N]`` or 0/1 ``[N, C]``, are
-    compared with the labels.
-    """
-
-    kind: Literal["vectors", "predictions"]
+    output: Literal["vectors", "predictions"]
+    """What its function returns. Vectors are scored by the same probe as DGI's; predictions, codes
+    ``[N]`` or 0/1 ``[N, C]``, are compared with the labels."""
     uses: str
     """The data it uses: X features, A edges, Y labels."""
     runs: Mapping[str, Run]
-    """Data set -> the function with its settings, for every data set that it can run on, in the paper or not."""
+    """By data set, the function with its settings, for every data set that it can run on, in the
+    paper or not."""
     seeded: bool = True
     """Whether the result depends on the seed. If not, one run is enough."""
 
@@ -64,8 +67,8 @@ _PLANETOID = {
     "pubmed": planetoid.Settings(label_context=1e-5, trust=0.2),
 }
 
-# As wide as DGI's own encoder, and with its learning rate; ten times as fast, it ends 5 points lower on Cora's
-# validation nodes.
+# As wide as DGI's own encoder, and with its learning rate; ten times as fast, it ends 5 points
+# lower on Cora's validation nodes.
 _ENCODERS = {
     name: gcn.Settings(gcn.TwoLayerEncoder, hidden=width, lr=1e-3)
     for name, width in zip(CITATION, (512, 512, 256), strict=True)
@@ -115,7 +118,8 @@ BASELINES: dict[str, Baseline] = {
         "predictions", "X, A, Y", dict.fromkeys(INDUCTIVE, average_pooling.average_pooling)
     ),
 }
-"""Name, as in `paper.printed.PAPER` -> the baseline; in the order of the paper's table.
+"""By name, as in `infomax_paper.printed.PAPER`, the baseline; in the order of the paper's table.
 
-Random walks and label propagation need a single graph: they cannot pass from one of PPI's graphs to another.
+Random walks and label propagation need a single graph: they cannot pass from one of PPI's graphs to
+another.
 """

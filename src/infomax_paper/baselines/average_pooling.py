@@ -1,4 +1,5 @@
-"""Supervised average pooling (Zhang et al., 2018): each layer combines a node with the mean of its neighbours."""
+"""Supervised average pooling (Zhang et al., 2018): each layer combines a node with the mean of its
+neighbours."""
 
 from __future__ import annotations
 
@@ -29,9 +30,11 @@ class Settings:
 
     hidden: int
     lr: float
-    """Falls linearly to a tenth. The authors halve theirs, down to a tenth, when the validation score stalls."""
+    """Falls linearly to a tenth. The authors halve theirs, down to a tenth, when the validation
+    score stalls."""
     epochs: int
-    """How long to train. As in the authors' program, the weights with the best validation score are kept."""
+    """How long to train. As in the authors' program, the weights with the best validation score are
+    kept."""
     looks: int
     """How many times the validation score is computed."""
     dim: int = 128
@@ -42,13 +45,15 @@ class Settings:
 
 
 MANY_GRAPHS = Settings(hidden=512, lr=1e-2, epochs=500, looks=50)
-"""PPI: one training graph per step. The authors take 512 nodes of any graph per step, and all their neighbours."""
+"""PPI: one training graph per step. The authors take 512 nodes of any graph per step, and all their
+neighbours."""
 ONE_GRAPH = Settings(hidden=1024, lr=1e-3, epochs=10, looks=10)
 """Reddit: one batch of patches per step."""
 
 
 class Layer(nn.Module):
-    """``σ(M Θ' + H Θ'' + b)`` for nodes ``[m, d]``, M being the mean of the messages ``σ(H Θ + c)``; σ: leaky ReLU."""
+    """``σ(M Θ' + H Θ'' + b)`` for nodes ``[m, d]``, M being the mean of the messages ``σ(H Θ +
+    c)``; σ: leaky ReLU."""
 
     def __init__(self, in_dim: int, settings: Settings, generator: torch.Generator) -> None:
         super().__init__()
@@ -64,7 +69,8 @@ class Layer(nn.Module):
         return leaky_relu(h @ self.sent + self.offset, 0.1)
 
     def forward(self, own: Tensor, mean: Tensor) -> Tensor:
-        """From nodes ``[m, d]`` and the mean of their neighbours' messages ``[m, hidden]`` to ``[m, dim]``."""
+        """From nodes ``[m, d]`` and the mean of their neighbours' messages ``[m, hidden]`` to ``[m,
+        dim]``."""
         return leaky_relu(mean @ self.heard + own @ self.own + self.bias, 0.1)
 
 
@@ -81,13 +87,15 @@ class AveragePooling(nn.Module):
         self.offset = nn.Parameter(torch.zeros(outputs))
 
     def over_graph(self, h: Tensor, mean: Propagation, drop: shared.Drop) -> Tensor:
-        """Logits ``[N, C]`` from features ``[N, F]`` and the matrix ``[N, N]`` that averages over neighbours."""
+        """Logits ``[N, C]`` from features ``[N, F]`` and the matrix ``[N, N]`` that averages over
+        neighbours."""
         for layer in self.layers:
             h = drop(layer(h, mean @ layer.messages(h)))
         return h @ self.head + self.offset
 
     def over_patches(self, levels: list[Tensor], drop: shared.Drop) -> Tensor:
-        """Logits ``[B, C]`` of the centres of patches, from the features of each level (see `by_level`)."""
+        """Logits ``[B, C]`` of the centres of patches, from the features of each level (see
+        `by_level`)."""
         for layer in self.layers:
             levels = [
                 drop(layer(own, layer.messages(others).unflatten(0, (len(own), -1)).mean(1)))
@@ -103,7 +111,8 @@ Batches: TypeAlias = Callable[
 
 
 def whole(graph: Graph, device: torch.device) -> tuple[Tensor, Propagation]:
-    """A graph's features ``[N, F]`` and the matrix ``[N, N]`` that averages over neighbours (0 if there are none)."""
+    """A graph's features ``[N, F]`` and the matrix ``[N, N]`` that averages over neighbours (0 if
+    there are none)."""
     return torch.from_numpy(graph.features).to(device), Propagation.of(
         graph, NEIGHBOURS, Backend(device)
     )
@@ -160,7 +169,8 @@ def train(
     device: torch.device,
     judge: Callable[[AveragePooling], float],
 ) -> AveragePooling:
-    """Train on a graph and return the model with the highest score of ``judge``, the earliest among equals.
+    """Train on a graph and return the model with the highest score of ``judge``, the earliest among
+    equals.
 
     Codes are ``[n]`` or ``[n, C]``, -1 for nodes that are not for training.
     """

@@ -22,7 +22,8 @@ from infomax_paper.patches import Neighbours
 
 @dataclass(frozen=True)
 class Settings:
-    """The hyperparameters: the defaults of the authors' program, except for ``lr``, which is Adam's."""
+    """The hyperparameters: the defaults of the authors' program, except for ``lr``, which is
+    Adam's."""
 
     dim: int = 64
     walks: int = 50
@@ -50,8 +51,9 @@ def deepwalk(
 ) -> Tensor:
     """Learn vectors ``[N, dim]`` from the edges alone.
 
-    Where training may see only a part of the graph, that part is learnt first. Then the vectors of the other nodes are
-    learnt, on walks that start at them, while the vectors of the first part stay fixed, as in Hamilton et al.
+    Where training may see only a part of the graph, that part is learnt first. Then the vectors of
+    the other nodes are learnt, on walks that start at them, while the vectors of the first part
+    stay fixed, as in Hamilton et al.
     """
     first, draws = generators(seed, device)
     tables = new_tables(graph.num_nodes, settings.dim, first, device)
@@ -68,7 +70,8 @@ def deepwalk(
 
 
 def new_tables(n: int, dim: int, generator: torch.Generator, device: torch.device) -> list[Tensor]:
-    """word2vec's initial tables: small random centre vectors and zero context vectors, ``[n, dim]`` each."""
+    """word2vec's initial tables: small random centre vectors and zero context vectors, ``[n, dim]``
+    each."""
     centres = torch.empty(n, dim).uniform_(-0.5, 0.5, generator=generator) / dim
     return [centres.to(device), torch.zeros(n, dim, device=device)]
 
@@ -82,10 +85,12 @@ def learn(
     moving: Tensor | None = None,
     extra: Callable[[Tensor, Tensor], Tensor] | None = None,
 ) -> None:
-    """Train centre and context vectors ``[N, d]`` in place, so that nodes which share a walk become similar.
+    """Train centre and context vectors ``[N, d]`` in place, so that nodes which share a walk become
+    similar.
 
-    The learning rate falls linearly to zero. With ``moving`` ``[N]``, only the vectors of these nodes change, and walks
-    start there. What ``extra`` returns for both tables is a loss to add to that of the walks.
+    The learning rate falls linearly to zero. With ``moving`` ``[N]``, only the vectors of these
+    nodes change, and walks start there. What ``extra`` returns for both tables is a loss to add to
+    that of the walks.
     """
     device, neighbours = draws.device, Neighbours.of(graph, draws.device)
     centres, contexts = parameters = [nn.Parameter(table) for table in tables]
@@ -123,8 +128,9 @@ def with_features(
 ) -> Any:
     """DeepWalk's vectors concatenated with the features, ``[N, dim + F]``; CSR if the features are.
 
-    The features are scaled as for DGI and then to length 1; the vectors are left as they were learnt. Of four ways to
-    scale the two, this was the best on validation nodes. (A probe of 100 steps relies on whatever is large.)
+    The features are scaled as for DGI and then to length 1; the vectors are left as they were
+    learnt. Of four ways to scale the two, this was the best on validation nodes. (A probe of 100
+    steps relies on whatever is large.)
     """
     features = normalize(graph.scaler(scale).transform(graph.features))
     vectors = deepwalk(graph, codes, seed, device, settings).cpu().numpy()
@@ -144,9 +150,11 @@ def random_walks(
 
 
 def closeness(length: int, window: int, device: torch.device) -> Tensor:
-    """The weight of each pair of places of a walk, ``[length, length]``: 1 for neighbours, 0 beyond the window.
+    """The weight of each pair of places of a walk, ``[length, length]``: 1 for neighbours, 0 beyond
+    the window.
 
-    word2vec shrinks each window at random; the weights are the probabilities that it still contains the pair.
+    word2vec shrinks each window at random; the weights are the probabilities that it still contains
+    the pair.
     """
     place = torch.arange(length, device=device)
     gap = (place[:, None] - place).abs()
@@ -156,10 +164,11 @@ def closeness(length: int, window: int, device: torch.device) -> Tensor:
 def skip_gram_loss(
     centres: Tensor, contexts: Tensor, walks: Tensor, near: Tensor, others: Tensor, negatives: int
 ) -> Tensor:
-    """Skip-gram loss with negative sampling, averaged over pairs; all pairs of a walk are one small matrix product.
+    """Skip-gram loss with negative sampling, averaged over pairs; all pairs of a walk are one small
+    matrix product.
 
-    The loss of a pair is ``-log σ(u·v)`` plus ``negatives`` times the mean of ``-log σ(-u·v)`` over M nodes drawn at
-    random, which all pairs share.
+    The loss of a pair is ``-log σ(u·v)`` plus ``negatives`` times the mean of ``-log σ(-u·v)`` over
+    M nodes drawn at random, which all pairs share.
 
     Shapes:
         centres, contexts: ``[N, d]``, the two vectors of each node

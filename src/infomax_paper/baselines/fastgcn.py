@@ -1,4 +1,5 @@
-"""FastGCN (Chen et al., 2018): a supervised GCN that samples the nodes of each layer by their importance."""
+"""FastGCN (Chen et al., 2018): a supervised GCN that samples the nodes of each layer by their
+importance."""
 
 from __future__ import annotations
 
@@ -53,7 +54,8 @@ class Importance:
         self.chance.index_add_(0, self.columns, self.values.double() ** 2)
 
     def draw(self, batch: Tensor, count: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """Draw nodes ``[t]`` with replacement; with them the weights ``[B, t]`` of their messages to a batch ``[B]``.
+        """Draw nodes ``[t]`` with replacement; with them the weights ``[B, t]`` of their messages
+        to a batch ``[B]``.
 
         Only neighbours of the batch are drawn.
         """
@@ -69,7 +71,8 @@ class Importance:
 
 
 def sampled_logits(model: gcn.GCN, messages: Tensor, weights: Tensor) -> Tensor:
-    """An unbiased estimate of the logits ``[B, C]`` of a batch, whose second messages come from t sampled nodes.
+    """An unbiased estimate of the logits ``[B, C]`` of a batch, whose second messages come from t
+    sampled nodes.
 
     Shapes:
         messages: ``[t, F]``, rows of P X; exact, since they do not change during training.
@@ -103,7 +106,8 @@ def train(
 def fastgcn(
     graph: Graph, codes: NDArray[Any], seed: int, device: torch.device, settings: Settings = REDDIT
 ) -> NDArray[Any]:
-    """Predict all nodes, in the shape of the codes; the trained layers run over the whole graph, without sampling."""
+    """Predict all nodes, in the shape of the codes; the trained layers run over the whole graph,
+    without sampling."""
     scaled, targets = (
         graph.scaled(graph.scaler("columns")),
         shared.training_codes(graph, codes, device),

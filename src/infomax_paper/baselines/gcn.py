@@ -1,6 +1,8 @@
-"""Supervised GCNs: the two-layer DGI encoder of the paper's table, and the network of Kipf and Welling (2017).
+"""Supervised GCNs: the two-layer DGI encoder of the paper's table, and the network of Kipf and
+Welling (2017).
 
-Both are trained as Kipf and Welling do: dropout, weight decay, early stopping on the validation loss.
+Both are trained as Kipf and Welling do: dropout, weight decay, early stopping on the validation
+loss.
 """
 
 from __future__ import annotations
@@ -28,10 +30,11 @@ from infomax_paper.baselines import shared
 
 
 class GCN(nn.Module):
-    """Kipf and Welling's logits ``[N, C]``: ``P ReLU(P X Θ) Θ'``, with dropout before each product; no biases.
+    """Kipf and Welling's logits ``[N, C]``: ``P ReLU(P X Θ) Θ'``, with dropout before each product;
+    no biases.
 
-    `fastgcn` samples the same network, where a bias would learn the most frequent class from nodes that have no
-    neighbour in the sample.
+    `fastgcn` samples the same network, where a bias would learn the most frequent class from nodes
+    that have no neighbour in the sample.
     """
 
     def __init__(self, in_dim: int, hidden: int, outputs: int, generator: torch.Generator) -> None:
@@ -42,7 +45,8 @@ class GCN(nn.Module):
     def forward(
         self, x: Operand, propagation: Propagation, drop: shared.Drop = shared.keep
     ) -> Tensor:
-        """Logits from features ``[N, F]``, dense or sparse; ``drop`` is applied to the input of each layer."""
+        """Logits from features ``[N, F]``, dense or sparse; ``drop`` is applied to the input of
+        each layer."""
         h = (propagation @ product(x, self.first, drop)).relu()
         return propagation @ (drop(h) @ self.second)
 
@@ -64,7 +68,8 @@ class TwoLayerEncoder(nn.Module):
     def forward(
         self, x: Operand, propagation: Propagation, drop: shared.Drop = shared.keep
     ) -> Tensor:
-        """Logits from features ``[N, F]``, dense or sparse; ``drop`` is applied to the input of each layer."""
+        """Logits from features ``[N, F]``, dense or sparse; ``drop`` is applied to the input of
+        each layer."""
         first, second = self.encoder.weights
         h = propagation @ product(x, first, drop) + self.encoder.biases[0]
         h = propagation @ (drop(prelu(h, self.encoder.slopes[0])) @ second) + self.encoder.biases[1]
@@ -94,7 +99,8 @@ WIDE = Settings(hidden=256, dropout=0, decay=0, scale="columns")
 
 
 def product(x: Operand, weight: Tensor, drop: shared.Drop) -> Tensor:
-    """X Θ with dropout on X. If X is sparse, its stored entries are dropped; each row sums weighted rows of Θ."""
+    """X Θ with dropout on X. If X is sparse, its stored entries are dropped; each row sums weighted
+    rows of Θ."""
     if isinstance(x, Tensor):
         return drop(x) @ weight
     starts, columns, values = (
@@ -115,7 +121,8 @@ def train(
     device: torch.device,
     validation_loss: Callable[[nn.Module], float],
 ) -> nn.Module:
-    """Train and return the model of the last epoch. Codes are ``[n]`` or ``[n, C]``, -1 for nodes not for training."""
+    """Train and return the model of the last epoch. Codes are ``[n]`` or ``[n, C]``, -1 for nodes
+    not for training."""
     first, draws = generators(seed, device)
     model = settings.model(graph.num_features, settings.hidden, shared.classes(codes), first).to(
         device
@@ -151,7 +158,8 @@ def whole(graph: Graph, device: torch.device) -> tuple[Operand, Propagation]:
 def gcn(
     graph: Graph, codes: NDArray[Any], seed: int, device: torch.device, settings: Settings = KIPF
 ) -> NDArray[Any]:
-    """Predict all nodes, in the shape of the codes; trained on the seen nodes, then run over the whole graph."""
+    """Predict all nodes, in the shape of the codes; trained on the seen nodes, then run over the
+    whole graph."""
     scaled, targets = (
         graph.scaled(graph.scaler(settings.scale)),
         shared.training_codes(graph, codes, device),

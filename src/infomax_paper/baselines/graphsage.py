@@ -1,4 +1,5 @@
-"""Unsupervised GraphSAGE (Hamilton et al., 2017): aggregators over sampled neighbours, trained on random walks."""
+"""Unsupervised GraphSAGE (Hamilton et al., 2017): aggregators over sampled neighbours, trained on
+random walks."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ class Settings:
 
     steps: int = 1000
     lr: float = 1e-4
-    """Chosen on validation graphs. On PPI the authors take 17 times as many steps, at 2e-6 and less."""
+    """Chosen on validation graphs. On PPI the authors take 17 times as many steps, at 2e-6 and
+    less."""
     batch: int = 512
     negatives: int = 20
     walk: int = 4
@@ -41,7 +43,8 @@ SETTINGS = Settings()
 
 
 class Aggregator(nn.Module):
-    """A layer: the node beside a digest of its neighbours, ``W x || W' digest``. Subclasses define the digest.
+    """A layer: the node beside a digest of its neighbours, ``W x || W' digest``. Subclasses define
+    the digest.
 
     Shapes:
         in: nodes ``[n, d]``, and k neighbours of each, ``[n, k, d]``
@@ -73,7 +76,8 @@ class Mean(Aggregator):
 
 
 class Pool(Aggregator):
-    """Each neighbour passes one hidden layer of width 4 dim; the digest is the elementwise maximum."""
+    """Each neighbour passes one hidden layer of width 4 dim; the digest is the elementwise
+    maximum."""
 
     def __init__(self, in_dim: int, dim: int, generator: torch.Generator) -> None:
         super().__init__(in_dim, dim, generator, 4 * dim)
@@ -83,12 +87,14 @@ class Pool(Aggregator):
         )
 
     def digest(self, others: Tensor) -> Tensor:
-        """The maximum, ``[n, 4 dim]``; taken before bias and ReLU, which do not change the order."""
+        """The maximum, ``[n, 4 dim]``; taken before bias and ReLU, which do not change the
+        order."""
         return ((others @ self.hidden).amax(1) + self.bias).relu()
 
 
 class LSTM(Aggregator):
-    """The digest is the last state of an LSTM over the neighbours, which are in random order, as they were drawn."""
+    """The digest is the last state of an LSTM over the neighbours, which are in random order, as
+    they were drawn."""
 
     def __init__(self, in_dim: int, dim: int, generator: torch.Generator) -> None:
         super().__init__(in_dim, dim, generator, dim)
@@ -129,7 +135,8 @@ class GraphSage(nn.Module):
         self.layers = nn.ModuleList(kind(width, settings.dim, generator) for width in widths)
 
     def forward(self, features: Tensor, rows: Tensor) -> Tensor:
-        """Vectors of B nodes, from all features ``[N, F]`` and their patches ``[B, P]`` (see `sample_patches`)."""
+        """Vectors of B nodes, from all features ``[N, F]`` and their patches ``[B, P]`` (see
+        `sample_patches`)."""
         levels = [features[level] for level in by_level(rows, self.fan_out)]
         for layer in self.layers:
             levels = [
@@ -144,7 +151,8 @@ class GraphSage(nn.Module):
 def walk_pairs(
     neighbours: Neighbours, starts: Tensor, length: int, generator: torch.Generator
 ) -> tuple[Tensor, Tensor]:
-    """Pair nodes ``[n]`` with a node on a random walk from each: ``[m]``, ``[m]``; none is paired with itself."""
+    """Pair nodes ``[n]`` with a node on a random walk from each: ``[m]``, ``[m]``; none is paired
+    with itself."""
     walks = random_walks(neighbours, starts, length + 1, generator)
     step = torch.randint(length, (len(starts), 1), generator=generator, device=starts.device)
     passed = walks.gather(1, step + 1)[:, 0]
@@ -155,7 +163,8 @@ def walk_pairs(
 def train(
     aggregator: str, graph: Graph, settings: Settings, seed: int, device: torch.device
 ) -> GraphSage:
-    """Train on a graph, so that nodes on one walk become similar and nodes drawn at random do not."""
+    """Train on a graph, so that nodes on one walk become similar and nodes drawn at random do
+    not."""
     first, draws = generators(seed, device)
     model = GraphSage(aggregator, graph.num_features, settings, first).to(device)
     features, neighbours = torch.from_numpy(graph.features).to(device), Neighbours.of(graph, device)

@@ -1,9 +1,11 @@
-"""Planetoid-T (Yang et al., 2016): vectors from walks and labels, and a classifier over vectors and features.
+"""Planetoid-T (Yang et al., 2016): vectors from walks and labels, and a classifier over vectors and
+features.
 
-A node's context is a node near it on a random walk; for a training node also a node of its class, against nodes of
-other classes. The classifier is a softmax over the learnt vectors and the features together, trained with a softmax
-over each alone. In the authors' program the classifier also moves the vectors. Here it does not: otherwise the few
-labelled nodes move away from the nodes that they should represent, and validation accuracy falls.
+A node's context is a node near it on a random walk; for a training node also a node of its class,
+against nodes of other classes. The classifier is a softmax over the learnt vectors and the features
+together, trained with a softmax over each alone. In the authors' program the classifier also moves
+the vectors. Here it does not: otherwise the few labelled nodes move away from the nodes that they
+should represent, and validation accuracy falls.
 """
 
 from __future__ import annotations
@@ -33,8 +35,9 @@ class Settings:
 
     walk: deepwalk.Settings = WALK
     label_context: float = 3e-4
-    """The weight of the label context beside that of the walks. The authors' sampler mixes the two. A larger weight
-    lets the few labelled nodes drift away from the nodes that they should represent."""
+    """The weight of the label context beside that of the walks. The authors' sampler mixes the two.
+    A larger weight lets the few labelled nodes drift away from the nodes that they should
+    represent."""
     trust: float = 0.3
     """The factor of the vectors in the input of the classifier; features have length 1."""
     lr: float = 0.05
@@ -52,7 +55,8 @@ def planetoid(
     device: torch.device,
     settings: Settings = SETTINGS,
 ) -> NDArray[np.int64]:
-    """Predict class codes ``[N]`` with the classifier of the step with the lowest validation loss."""
+    """Predict class codes ``[N]`` with the classifier of the step with the lowest validation
+    loss."""
     first, draws = generators(seed, device)
     train, held_out = (
         torch.from_numpy(np.flatnonzero(graph.splits[part] & (codes >= 0))).to(device)
@@ -77,7 +81,8 @@ def planetoid(
 
 
 def label_context_loss(centres: Tensor, contexts: Tensor, codes: Tensor, negatives: int) -> Tensor:
-    """Skip-gram loss over all pairs of n labelled nodes: pairs of one class are positives, the others negatives.
+    """Skip-gram loss over all pairs of n labelled nodes: pairs of one class are positives, the
+    others negatives.
 
     Shapes:
         centres, contexts: ``[n, d]``
@@ -97,7 +102,8 @@ def classify(
     settings: Settings,
     generator: torch.Generator,
 ) -> Tensor:
-    """Predict codes ``[N]`` from features ``[N, F]`` and vectors ``[N, d]``: softmax of the sum of two linear maps.
+    """Predict codes ``[N]`` from features ``[N, F]`` and vectors ``[N, d]``: softmax of the sum of
+    two linear maps.
 
     Each map is also trained to predict the class alone, so that neither relies on the other.
     """

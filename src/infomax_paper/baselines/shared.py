@@ -17,7 +17,8 @@ Drop = Callable[[Tensor], Tensor]
 
 
 def dropout(rate: float, generator: torch.Generator) -> Drop:
-    """A function that sets each entry of a tensor to zero with probability ``rate`` and scales up the others."""
+    """A function that sets each entry of a tensor to zero with probability ``rate`` and scales up
+    the others."""
 
     def drop(entries: Tensor) -> Tensor:
         kept = torch.rand(entries.shape, generator=generator, device=entries.device) >= rate
@@ -32,7 +33,8 @@ def keep(entries: Tensor) -> Tensor:
 
 
 def training_codes(graph: Graph, codes: NDArray[Any], device: torch.device) -> Tensor:
-    """The codes of ``graph.seen()``, ``[n]`` or ``[n, C]`` int64; -1 for nodes that are not for training."""
+    """The codes of ``graph.seen()``, ``[n]`` or ``[n, C]`` int64; -1 for nodes that are not for
+    training."""
     mask = graph.splits["train"].reshape(-1, *[1] * (codes.ndim - 1))
     masked = np.where(mask, codes, -1).astype(np.int64)
     return torch.from_numpy(masked[graph.splits["seen"]] if "seen" in graph.splits else masked).to(
@@ -51,7 +53,8 @@ def classes(codes: Tensor) -> int:
 
 
 def label_loss(logits: Tensor, codes: Tensor) -> Tensor:
-    """Mean cross-entropy of logits ``[n, C]``: softmax for codes ``[n]``, one sigmoid per label for ``[n, C]``."""
+    """Mean cross-entropy of logits ``[n, C]``: softmax for codes ``[n]``, one sigmoid per label for
+    ``[n, C]``."""
     if codes.ndim == 2:
         return binary_cross_entropy_with_logits(logits, codes.to(logits.dtype))
     return cross_entropy(logits, codes)
@@ -65,5 +68,6 @@ def descend(optimiser: torch.optim.Optimizer, loss: Tensor) -> None:
 
 
 def decide(logits: Tensor, codes: NDArray[Any]) -> NDArray[Any]:
-    """Predictions from logits ``[N, C]``, in the shape of the codes: the most likely class, or all labels above 0.5."""
+    """Predictions from logits ``[N, C]``, in the shape of the codes: the most likely class, or all
+    labels above 0.5."""
     return (logits > 0 if codes.ndim == 2 else logits.argmax(1)).cpu().numpy()
