@@ -9,7 +9,7 @@ from infomax import DGI, Graph
 from infomax.evaluation.probes import Score
 from infomax.io.building import from_edges
 from infomax_paper import heterogeneous
-from infomax_paper.heterogeneous import LABELLED, flattened, score_types
+from infomax_paper.heterogeneous import LABELS_PER_CLASS, flattened, score_types
 
 CODES = np.arange(24) % 3
 
@@ -23,7 +23,9 @@ def graph(monkeypatch) -> Graph:
         "ids": ids,
         "features": np.eye(24, 7, dtype=np.float32),
         "labels": {"class": CODES},
-        "splits": {f"{name}_{count}": mask for count in LABELLED for name, mask in masks.items()},
+        "splits": {
+            f"{name}_{count}": mask for count in LABELS_PER_CLASS for name, mask in masks.items()
+        },
     }
     nodes = {"paper": paper, "author": {"ids": np.arange(6)}, "subject": {"ids": np.arange(3)}}
     links = {
