@@ -22,6 +22,7 @@ from infomax.errors import InputError, InputWarning
 from infomax.io.columns import Columns
 from infomax.io.database import read_tables
 from infomax.io.database.snapshot import Snapshot
+from infomax.io.database.times import take_times
 from infomax.io.questions import read_questions
 from infomax.io.schema.schema import TimeUse
 from infomax.io.schema.schema_file import from_json, to_json
@@ -314,3 +315,33 @@ def test_a_time_of_a_type_with_a_zone_is_that_instant(tmp_path: Path) -> None:
     cells = pa.array([datetime(2024, 3, 1 + n) for n in range(ROWS)], pa.timestamp("us", "UTC"))
     graph = read_database(folder(tmp_path / "shop", orders=orders(ordered=cells)))
     assert graph.nodes["orders"].times[0] == parse_time("2024-03-01")
+
+
+def test_dates_that_begin_with_the_day_and_seconds_are_times_where_they_are_named(
+    tmp_path: Path,
+) -> None:
+    seconds = [1_700_000_000 + 86_400 * n for n in range(ROWS)]
+    written = [f"{1 + n:02}-Mar-2024" for n in range(ROWS)]
+    path = folder(tmp_path / "shop", orders=orders(sent=written, stamp=seconds))
+    with pytest.raises(
+        InputError, match=r'--time orders.sent; there are "orders.sent", "orders.stamp"'
+    ):
+        read_database(path, as_of="2024-03-03")
+    assert (
+        read_database(path, time="orders.sent", as_of="2024-03-03").nodes["orders"].num_nodes == 3
+    )
+    first = read_database(path, time="orders.stamp").nodes["orders"].times[0]
+    assert first == seconds[0] * 1_000_000
+
+
+def test_a_later_database_may_lack_the_column_of_times(tmp_path: Path) -> None:
+    lines = {"order_id": [n % ROWS for n in range(24)], "amount": [n / 4 for n in range(24)]}
+    first = folder(tmp_path / "first", orders=orders(date=days("2024-01-02")), lines=lines)
+    graph = read_database(first)
+    assert graph.nodes["lines"].times is not None
+    later = snapshot_of(first).schema()
+    other = Snapshot("other")
+    other.tables = snapshot_of(folder(tmp_path / "other", orders=orders(), lines=lines)).tables
+    take_times(other, later)
+    assert not other.tables["orders"].schema.has_times
+    assert not other.tables["lines"].schema.has_times

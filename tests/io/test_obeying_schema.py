@@ -139,3 +139,28 @@ def test_the_schema_of_other_tables_is_refused(tmp_path: Path) -> None:
         read_graph(tmp_path / "g" / "edges.csv", schema=read_database(database).schema)
     with pytest.raises(InputError, match="schema: expected none"):
         read_database(database, schema=graph.schema, like=read_database(database))
+
+
+@pytest.mark.parametrize(
+    ("old_text", "new_text", "message"),
+    [
+        ('"customers": {', '"custmers": {', r"tables\.custmers: expected a table of .*customers"),
+        ('"time": {"column": "ordered"', '"time": {"column": "orderd"',
+         r'tables\.orders\.time: expected a column of orders .*found "orderd"\. Did you mean'),
+        ('"table": "products"', '"table": "product"',
+         r'tables\..*\.keys\.\d: expected a table of the schema .*found "product"\. Did you mean'),
+        ('"columns": ["tag_id"]', '"columns": ["tagid"]', r'tables.*found "tagid"\. Did you mean "tag_id"'),
+    ],
+    ids=["table", "time", "key", "column of a key"],
+)  # fmt: skip
+def test_what_a_database_does_not_have_is_refused_with_its_line(
+    tmp_path: Path, old_text: str, new_text: str, message: str
+) -> None:
+    path = sample_shop.sqlite_file(tmp_path / "shop.db")
+    text = to_text(read_database(path).schema)
+    assert old_text in text
+    line = text[: text.index(old_text)].count("\n") + 1
+    schema_path = tmp_path / "s.json"
+    schema_path.write_text(text.replace(old_text, new_text, 1))
+    with pytest.raises(InputError, match=rf"s\.json, line {line}, {message}"):
+        read_database(path, schema=schema_path)

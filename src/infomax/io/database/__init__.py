@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from infomax.errors import InputError
+from infomax.errors import InputError, shorten, suggest
 from infomax.io import text
 from infomax.io.column_names import format_list, split_by_type
 from infomax.io.columns import Columns
@@ -31,6 +31,7 @@ from infomax.io.database.snapshot import Snapshot
 from infomax.io.database.sqlite import FIRST_BYTES, copy_sqlite
 from infomax.io.database.times import find_times, take_times, time_candidates
 from infomax.io.schema.schema import Schema
+from infomax.io.schema.schema_file import location_in
 from infomax.io.text_format import AS_THE_EXTENSION_SAYS, TextFormat
 from infomax.io.typed import Tables
 
@@ -208,6 +209,8 @@ def _decide(snapshot: Snapshot, columns: Columns) -> None:
         columns.refuse(
             ("key", "pk", "table", "time", "name"), "what the schema says", remedy=remedy
         )
+        if columns.obeys_schema:
+            _refuse_missing(snapshot, schema, columns.schema_path)
         take_schema(snapshot, schema, columns.ignore)
         return
 
@@ -234,6 +237,43 @@ def _decide(snapshot: Snapshot, columns: Columns) -> None:
             names = format_list(candidates)
             remedy = f"Name a column of times: --time {candidates[0]}; there are {names}."
         raise InputError("--as-of", "tables with times", "none", remedy)
+
+
+def _refuse_missing(snapshot: Snapshot, schema: Schema, schema_path: Path | None) -> None:
+    """Refuse a schema of a person that names tables, or columns of ids, names, times and keys, that are not there."""
+    used_tables = {name: table for name, table in schema.tables.items() if table.role != "ignored"}
+
+    def refuse_other_name(name: str, names: Collection[str], what: str, *keys: str) -> None:
+        if name not in names:
+            location = location_in(schema_path, ("tables", *keys))
+            expected = f"{what} ({format_list(list(names))})"
+            raise InputError(location, expected, shorten(name), suggest(name, names))
+
+    for table_name, known in used_tables.items():
+        refuse_other_name(
+            table_name, snapshot.tables, f"a table of {snapshot.location}", table_name
+        )
+        columns = snapshot.tables[table_name].columns
+        uses = {"id": known.id.columns, "name": known.name.columns}
+        if known.time is not None and known.time.column:
+            uses["time"] = (known.time.column,)
+        for use, names in uses.items():
+            for name in names:
+                refuse_other_name(name, columns, f"a column of {table_name}", table_name, use)
+        for number, key in enumerate(known.keys):
+            path_of_key = (table_name, "keys", str(number))
+            for name in key.columns:
+                refuse_other_name(name, columns, f"a column of {table_name}", *path_of_key)
+            refuse_other_name(key.table, schema.tables, "a table of the schema", *path_of_key)
+            if key.table in used_tables:
+                refuse_other_name(
+                    key.table, snapshot.tables, f"a table of {snapshot.location}", *path_of_key
+                )
+                target_columns = snapshot.tables[key.table].columns
+                for name in key.target:
+                    refuse_other_name(
+                        name, target_columns, f"a column of {key.table}", *path_of_key
+                    )
 
 
 def take_schema(snapshot: Snapshot, schema: Schema, ignored_columns: Collection[str] = ()) -> None:

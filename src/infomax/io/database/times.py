@@ -37,9 +37,12 @@ _CREATED = re.compile(
 )
 _NOT_AN_EVENT = re.compile("birth|born|dob$|death|died|deceased|expir|(^|[^a-z])due|deadline")
 """Dates of a row that are not when it came to be."""
+_DATE_FORMATS = ("%d-%b-%Y", "%d %b %Y", "%d %B %Y", "%d.%m.%Y")
+"""Days beside those of ISO 8601, which can be read in one way only."""
 _YEARS = (1000, 2999)
 _UNITS = {"seconds": 1, "milliseconds": 1_000, "microseconds": 1_000_000, "nanoseconds": 10**9}
 """Units of numbers by how many make a second."""
+_YEAR_1980, _YEAR_2050 = 315_532_800, 2_524_608_000
 _YEAR_1900, _YEAR_2100 = -2_208_988_800, 4_102_444_800
 """In seconds since 1970."""
 
@@ -74,20 +77,48 @@ def take_times(snapshot: Snapshot, schema: Schema) -> None:
         time = None if known is None else known.time
         if time is None or (time.column and time.column not in table.columns):
             continue
-        # A later database may lack a key by which an earlier one told times.
-        key_columns = [key.columns for key in table.keys]
-        keys = tuple(columns for columns in time.keys if columns in key_columns)
-        table.decide(time=replace(time, keys=keys))
+        table.decide(time=time)
+
+    # A later database may lack a key, or a column of times, by which an earlier one told times.
+    for _ in range(MOST_INHERITED):
+        timed_tables = snapshot.timed_tables
+        for table in snapshot.tables.values():
+            time = table.schema.time
+            if time is not None and time.keys:
+                keys = tuple(key.columns for key in table.time_keys if key.table in timed_tables)
+                table.decide(time=replace(time, keys=keys))
     _check_all(snapshot)
 
 
 def time_candidates(snapshot: Snapshot) -> list[str]:
-    """All columns of times, TABLE.COLUMN, for a message."""
-    return [
-        f"{table.name}.{column}"
-        for table in snapshot.node_tables.values()
-        for column in snapshot.date_columns(table)
-    ]
+    """All columns that may be times, TABLE.COLUMN, for a message: those of dates first."""
+    date_columns = []
+    other_columns = []
+    for table in snapshot.node_tables.values():
+        dates = snapshot.date_columns(table)
+        date_columns += [f"{table.name}.{column}" for column in dates]
+        other_columns += [
+            f"{table.name}.{column}"
+            for column in table.data_columns
+            if column not in dates and _may_be_times(snapshot, table, column)
+        ]
+    return [*date_columns, *other_columns]
+
+
+def _may_be_times(snapshot: Snapshot, table: Table, column: str) -> bool:
+    """Whether a column holds seconds, or parts of them, since 1970, or dates that are not those of ISO 8601."""
+    cell = quoted(column)
+    if table.is_number(column):
+        conditions = [
+            f"{cell} / {per_second} BETWEEN {_YEAR_1980} AND {_YEAR_2050}"
+            for per_second in _UNITS.values()
+        ]
+        condition = " OR ".join(conditions)
+    elif table.is_text_column(column):
+        condition = f"{_written_moment(f'{cell}::VARCHAR')} IS NOT NULL"
+    else:
+        return False
+    return snapshot.share_of_sample(table, column, condition) >= LEAST_SHARE_OF_SAMPLE
 
 
 def _named_column(snapshot: Snapshot, option: str) -> tuple[Table, str]:
@@ -249,10 +280,17 @@ def microseconds(table: Table, column: str, unit: str, alias: str) -> str:
     if column_type.startswith("TIMESTAMP"):
         return f"epoch_us({table.cell(column, alias)})"
     if table.is_text_column(column):
-        # DuckDB reads no more than six digits of a second.
-        cell = f"regexp_replace({cell}::VARCHAR, '(\\.\\d{{6}})\\d+', '\\1')"
-        return f"epoch_us(TRY_CAST({cell} AS TIMESTAMPTZ))"
+        return f"epoch_us({_written_moment(f'{cell}::VARCHAR')})"
     return f"epoch_us(TRY_CAST({table.cell(column, alias)} AS TIMESTAMPTZ))"
+
+
+def _written_moment(text: str) -> str:
+    """A moment that is written as 2024-12-31, or such as 31-Dec-2024 and 31.12.2024, in SQL."""
+    # DuckDB reads no more than six digits of a second.
+    iso_text = f"regexp_replace({text}, '(\\.\\d{{6}})\\d+', '\\1')"
+    formats = ", ".join(f"'{date_format}'" for date_format in _DATE_FORMATS)
+    written_day = f"try_strptime({text}, [{formats}])::TIMESTAMPTZ"
+    return f"coalesce(TRY_CAST({iso_text} AS TIMESTAMPTZ), {written_day})"
 
 
 def _whole_thousands(nanoseconds: str) -> str:
