@@ -435,7 +435,7 @@ class Embeddings(SearchableVectors):
         """
         from infomax.io.frames import frame_source
 
-        source = frame_source(frame, "frame", vector_files.COLUMNS)
+        source = frame_source(frame, "frame")
         ids, vectors, names = vector_files.table_vectors(source)
         return cls(vectors, ids, names)
 

@@ -9,7 +9,7 @@ import sample_shop
 from shell import infomax, refused
 
 from infomax import InputError, read_database, read_graph
-from infomax.io.label_names import label_called, spelled_labels
+from infomax.io.column_names import label_called, spelled_labels
 from infomax.io.reading import with_labels
 
 FAST = ("--dim", 4, "--epochs", 1)

@@ -188,7 +188,7 @@ def test_a_label_is_no_feature_though_its_kind_is_said(tmp_path: Path) -> None:
 def test_zeros_in_the_first_rows_and_a_gap_later_are_prepared(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("infomax.io.sources.ROWS", 3)
+    monkeypatch.setattr("infomax.io.sources.ROWS_PER_BLOCK", 3)
     edges = put_table(tmp_path / "edges.csv", RING)
     table = put_table(
         tmp_path / "nodes.csv",

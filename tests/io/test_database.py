@@ -17,8 +17,8 @@ from infomax import DGI, Graph, read_database, read_graph
 from infomax.arrays.sparsity import dense
 from infomax.arrays.times import UNKNOWN
 from infomax.errors import InputError, InputWarning
+from infomax.io.choices import UserChoices
 from infomax.io.column_names import matching_type
-from infomax.io.columns import Columns
 from infomax.io.database import is_database, read_tables, sqlite
 from infomax.io.database.writing import VectorTable, parse_destination, write_into
 from infomax.io.prepare import prepare
@@ -159,7 +159,7 @@ def test_a_folder_that_has_learnt_from_later_rows_is_refused_as_of_a_day(tmp_pat
 
 def test_roles_follow_from_keys_and_can_be_said(tmp_path: Path) -> None:
     path = shop(tmp_path, "sqlite")
-    tables = read_tables(path, Columns()).tables
+    tables = read_tables(path, UserChoices()).tables
     assert {name: table.role for name, table in tables.items()} == {
         "cities": "lookup", "customers": "nodes", "lines": "facts", "notes": "ignored", "orders": "nodes",
         "product_tags": "edges", "products": "nodes", "staff": "facts", "tags": "nodes",
@@ -221,7 +221,7 @@ def test_found_keys_tell_how_many_values_are_missing(tmp_path: Path) -> None:
         "total": [n / 2 for n in range(60)],
     }
     path = folder(tmp_path / "csv", "csv", {"orders": orders, "customers": TABLES["customers"]})
-    (key,) = read_tables(path, Columns()).tables["orders"].keys
+    (key,) = read_tables(path, UserChoices()).tables["orders"].keys
     assert (key.origin, key.filled, key.lost) == ("found", 60, 1)
     assert read_database(path).relations[0].edges.num_edges == 59
     with pytest.raises(InputError, match="keys that refer to each other"):
@@ -253,7 +253,7 @@ def test_undeclared_keys_are_found_by_name_and_values(
         "csv",
         {**tables, "x": {"id": [1], "z": [2.5]}, "y": {"x_id": [1], "q": [1.5]}},
     )
-    tables = read_tables(path, Columns()).tables
+    tables = read_tables(path, UserChoices()).tables
     assert [key.table for key in tables["results"].keys] == ([table] if found else [])
 
 

@@ -11,7 +11,7 @@ from pyarrow import parquet
 
 from infomax import read_database
 from infomax.errors import InputError
-from infomax.io.columns import Columns
+from infomax.io.choices import UserChoices
 from infomax.io.database import read_tables
 from infomax.io.database.snapshot import Table
 from infomax.io.schema.schema_file import write_schema
@@ -47,7 +47,7 @@ def shop(folder: Path) -> Path:
 
 
 def tables_of(path: Path, **choices: Any) -> dict[str, Table]:
-    return read_tables(path, Columns.of(**choices)).tables
+    return read_tables(path, UserChoices.of(**choices)).tables
 
 
 def time_column(path: Path, **choices: Any) -> str:

@@ -11,7 +11,7 @@ from pyarrow import csv, parquet
 
 from infomax import read_database
 from infomax.errors import InputError
-from infomax.io.columns import Columns
+from infomax.io.choices import UserChoices
 from infomax.io.database import read_tables
 from infomax.io.database.snapshot import Key, Table
 
@@ -25,7 +25,7 @@ def folder(path: Path, suffix: str = "parquet", **tables: dict[str, list[Any]]) 
 
 
 def tables_of(path: Path, **choices: Any) -> dict[str, Table]:
-    return read_tables(path, Columns.of(**choices)).tables
+    return read_tables(path, UserChoices.of(**choices)).tables
 
 
 def keys_of(table: Table) -> dict[str, Key]:

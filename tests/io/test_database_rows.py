@@ -16,7 +16,7 @@ from pyarrow import parquet
 from infomax import Graph, read_database
 from infomax.arrays.sparsity import dense
 from infomax.errors import InputError
-from infomax.io.columns import Columns
+from infomax.io.choices import UserChoices
 from infomax.io.database import read_tables
 
 duckdb = pytest.importorskip("duckdb")
@@ -145,7 +145,7 @@ def test_keys_of_bytes_are_read_from_duckdb(tmp_path: Path) -> None:
     graph = read_database(path)
     assert graph.nodes["owners"].ids.tolist() == ["00ff", "0a"]
     assert graph.relations[0].edges.receivers.indices.tolist() == [1, 0]
-    assert "photo" in read_tables(path, Columns()).tables["owners"].left_out
+    assert "photo" in read_tables(path, UserChoices()).tables["owners"].left_out
 
 
 def test_a_damaged_sqlite_file_is_refused_whatever_is_damaged(tmp_path: Path) -> None:
@@ -183,7 +183,7 @@ def test_tables_that_differ_in_case_alone_are_two_tables(tmp_path: Path) -> None
     if len(list(folder.iterdir())) < 2:
         pytest.skip("file names have no case here")
     (folder / "posts.csv").write_text("id,Tag_id,new_tag_id,x\n1,1,2,0.5\n2,2,1,3.5\n3,2,2,4.5\n")
-    keys = {key.name: key.table for key in read_tables(folder, Columns()).tables["posts"].keys}
+    keys = {key.name: key.table for key in read_tables(folder, UserChoices()).tables["posts"].keys}
     assert keys == {"Tag_id": "Tag", "new_tag_id": "tag"}
     said = read_database(folder, keys=["posts.Tag_id=Tag", "posts.new_tag_id=tag"])
     assert {relation.ends for relation in said.relations} == {
@@ -255,7 +255,7 @@ def test_lists_of_dates_are_left_out_and_said(tmp_path: Path) -> None:
         "CREATE TABLE pets (owner_id INTEGER REFERENCES owners, weight REAL, seen DATE[], words TEXT[])",
         "INSERT INTO pets SELECT 1 + i % 3, i + 0.5, [DATE '2024-01-01'], ['a', 'b'] FROM range(20) s(i)",
     )
-    pets = read_tables(path, Columns()).tables["pets"]
+    pets = read_tables(path, UserChoices()).tables["pets"]
     assert pets.schema.columns["seen"].reason == ("no features are made of columns of type DATE[]")
     assert "weight" in read_database(path).target("pets").feature_names
 
@@ -295,7 +295,7 @@ def test_columns_without_values_are_left_out_and_said(tmp_path: Path) -> None:
     )
     graph = read_database(path, tables={"language": "lookup"})
     assert set(graph.target("film").feature_names) >= {"length", "language_id=en", "language_id=de"}
-    film = read_tables(path, Columns()).tables["film"]
+    film = read_tables(path, UserChoices()).tables["film"]
     assert film.schema.columns["note"].reason == "it is empty in every row"
 
 

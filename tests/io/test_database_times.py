@@ -19,7 +19,7 @@ from sample_shop import duckdb_file, sqlite_file
 from infomax import read_database
 from infomax.arrays.times import parse_time
 from infomax.errors import InputError, InputWarning
-from infomax.io.columns import Columns
+from infomax.io.choices import UserChoices
 from infomax.io.database import read_tables
 from infomax.io.database.snapshot import Snapshot
 from infomax.io.database.times import take_times
@@ -53,7 +53,7 @@ def days(first: str, step: int = 1) -> list[str]:
 
 
 def snapshot_of(path: Path, **choices: Any) -> Snapshot:
-    return read_tables(path, Columns.of(**choices))
+    return read_tables(path, UserChoices.of(**choices))
 
 
 def time_of(path: Path, table: str, **choices: Any) -> TimeUse:

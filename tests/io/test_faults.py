@@ -255,7 +255,7 @@ def test_the_line_of_bad_bytes_is_right_far_into_a_file(tmp_path: Path) -> None:
 def test_a_bad_cell_is_found_behind_the_first_block(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    monkeypatch.setattr(sources, "CELLS", 9)
+    monkeypatch.setattr(sources, "CELLS_PER_BLOCK", 9)
     ys = [2.0] * 50
     ys[43] = float("inf")
     edges = put(tmp_path / "edges.csv", "source,target\n1,2\n")

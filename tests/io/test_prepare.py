@@ -86,7 +86,7 @@ def test_merging_does_not_depend_on_batches(keys: list[int], size: int, weighted
 
 
 def test_many_files_are_one_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sources, "ROWS", 2)
+    monkeypatch.setattr(sources, "ROWS_PER_BLOCK", 2)
     for name, content in (("edges", EDGES), ("nodes", NODES)):
         (tmp_path / name).mkdir()
         head, *rows = content.splitlines(keepends=True)

@@ -237,7 +237,7 @@ def test_mostly_zero_features_are_sparse(
 ) -> None:
     rng = np.random.default_rng(0)
     # Several blocks, a dense one among sparse ones or the other way round.
-    monkeypatch.setattr(sources, "CELLS", 20_000)
+    monkeypatch.setattr(sources, "CELLS_PER_BLOCK", 20_000)
     values = np.where(rng.random((1000, 200)) < share, rng.integers(1, 9, (1000, 200)), 0)
     values[:50] = 1 if kept_sparse else 0
     names = [f"w{column}" for column in range(200)]
@@ -277,7 +277,7 @@ def test_a_table_is_the_same_however_many_rows_are_read_at_once(
         return read_graph(tmp_path, labels="kind"), read_graph(tmp_path / f"edges.{suffix}")
 
     whole = read()
-    monkeypatch.setattr(sources, "ROWS", 3)
+    monkeypatch.setattr(sources, "ROWS_PER_BLOCK", 3)
     for graph, other in zip(whole, read(), strict=True):
         assert graph.ids.tolist() == other.ids.tolist()
         assert (graph.adjacency != other.adjacency).nnz == 0

@@ -10,7 +10,7 @@ from sample_graphs import random_graph, typed_graph
 from infomax import memory
 from infomax.errors import InputWarning
 from infomax.io import reading, sources, text
-from infomax.io.columns import Columns
+from infomax.io.choices import UserChoices
 from infomax.io.reading import read_record
 from infomax.io.writing import write_graph
 
@@ -27,12 +27,12 @@ def test_it_rises_and_has_a_total(
     name: str, parts: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(text, "PIECE", 1 << 10)
-    monkeypatch.setattr(sources, "ROWS", 50)
+    monkeypatch.setattr(sources, "ROWS_PER_BLOCK", 50)
     suffix = name.removeprefix("graph")
     place = f"{tmp_path / f'edges{suffix}'},{tmp_path / f'nodes{suffix}'}"
     write_graph(random_graph(300), place)
     told: list[tuple[int, str, int | None]] = []
-    read_record(place, None, Columns.of(), progress=lambda *words: told.append(words))
+    read_record(place, None, UserChoices.of(), progress=lambda *words: told.append(words))
     done, names, totals = zip(*told, strict=True)
     assert sorted({*names}) == parts
     assert {*totals} == {100}
@@ -46,7 +46,9 @@ def test_it_rises_and_has_a_total(
 def test_of_several_types(tmp_path: Path) -> None:
     write_graph(typed_graph(), tmp_path / "graph")
     told: list[tuple[int, str, int | None]] = []
-    read_record(tmp_path / "graph", None, Columns.of(), progress=lambda *words: told.append(words))
+    read_record(
+        tmp_path / "graph", None, UserChoices.of(), progress=lambda *words: told.append(words)
+    )
     assert [done for done, _, _ in told] == sorted(done for done, _, _ in told)
     assert {"paper.csv", "paper.cites.paper.csv"} < {name for _, name, _ in told}
 
@@ -59,7 +61,7 @@ def test_tables_that_may_not_fit_are_told_before_they_are_read(
     write_graph(random_graph(50), f"{tmp_path / 'edges.csv'},{tmp_path / 'nodes.csv'}")
     monkeypatch.setattr(reading, "SMALL", small)
     monkeypatch.setattr(memory, "free_bytes", lambda: 1000)
-    read_record(tmp_path, None, Columns.of())
+    read_record(tmp_path, None, UserChoices.of())
     told = [str(one.message) for one in recwarn if one.category is InputWarning]
     assert len(told) == (small == 0)
     for message in told:

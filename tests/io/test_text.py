@@ -14,9 +14,7 @@ from hypothesis import strategies as st
 
 from infomax.errors import InputError
 from infomax.io import text
-from infomax.io.blocks import Block
-from infomax.io.columns import Columns
-from infomax.io.sources import Source
+from infomax.io.sources import Block, Source
 
 CELLS = st.sampled_from(["a", "", '"b"', '"x, ""y"""', "é", '""', '"p\nq"', "1_0", " 2"])
 ROWS = st.lists(st.tuples(CELLS, CELLS).map(",".join) | st.just(""), max_size=12).map("\n".join)
@@ -24,8 +22,7 @@ ROWS = st.lists(st.tuples(CELLS, CELLS).map(",".join) | st.just(""), max_size=12
 
 def blocks_of(path: Path, only: tuple[str, str] | None = None) -> list[Block]:
     """All rows, with y as the feature."""
-    source = Source([path], Columns(), only=only)
-    return list(source._blocks(lambda: (["x"], ["y"])))
+    return list(Source([path], rows_with=only).blocks(["x"], ["y"]))
 
 
 def cells(path: Path, only: tuple[str, str] | None = None) -> list[tuple[int, str, str]]:

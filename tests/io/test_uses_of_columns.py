@@ -10,7 +10,7 @@ import sample_shop
 
 from infomax import InputError, read_database, read_graph
 from infomax.cli.options import SAID_BY_COLUMN, TABLE_OPTIONS, table_options
-from infomax.io.columns import Columns
+from infomax.io.choices import UserChoices
 
 NODES = "code,x,sort,town,title\n" + "\n".join(
     f"n{n},{n * 0.5},{'ab'[n % 2]},{'pq'[n % 2]},Node {n}" for n in range(12)
@@ -50,7 +50,7 @@ def test_columns_says_what_single_options_say(
 ) -> None:
     words = {"groups": "group", "node_type": "type", "edge_type": "relation"}
     uses = {column: words.get(option, option) for option, column in options.items()}
-    assert Columns.of(columns=uses) == Columns.of(**options)
+    assert UserChoices.of(columns=uses) == UserChoices.of(**options)
     graph = read_graph(*tables, columns=uses)
     assert graph.schema == read_graph(*tables, **options).schema
     assert graph.types == (("a", "b") if "node_type" in options else ())
@@ -67,7 +67,7 @@ def test_times_may_be_said_so(tmp_path: Path) -> None:
 
 def test_two_columns_for_one_use_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r'source: expected one column.*"a", "b"'):
-        Columns.of(columns={"a": "source"}, source="b")
+        UserChoices.of(columns={"a": "source"}, source="b")
     with pytest.raises(InputError, match="source: expected one edge table"):
         read_database(sample_shop.sqlite_file(tmp_path / "s.db"), columns={"a": "source"})
 

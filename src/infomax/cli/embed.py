@@ -389,7 +389,7 @@ def open_run(
     from infomax.estimator import DGI
     from infomax.estimator.same_features import check_same_features
     from infomax.graphs.reading import read_graph
-    from infomax.io.columns import MATRICES
+    from infomax.io.features import MATRICES
 
     feature_file = tables.get("features")
     if feature_file and Path(feature_file).suffix.lower() not in MATRICES:

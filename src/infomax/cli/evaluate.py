@@ -31,7 +31,7 @@ def _has_labels(description: Mapping[str, Any], options: Mapping[str, Any]) -> b
     A column of a table elsewhere does not say of which type it is, unless it is called TYPE.COLUMN.
     """
     from infomax.cli.labels import source_column
-    from infomax.io.label_names import label_called
+    from infomax.io.column_names import label_called
     from infomax.training.runs import types_of
 
     if options["edges"] or options["future"]:

@@ -139,12 +139,12 @@ def _show_database(name: str, labels: list[str] | None, table_choices: Mapping[s
 
     Choices that train would refuse are refused, and warnings of train are given.
     """
-    from infomax.io.columns import Columns
+    from infomax.io.choices import UserChoices
     from infomax.io.database import is_database, read_tables
     from infomax.io.database.graph_tables import graph_tables
     from infomax.io.database.in_words import HEADINGS, closing_lines, drawing, table_rows
 
-    columns = Columns.of(labels or (), **table_choices)
+    columns = UserChoices.of(labels or (), **table_choices)
     if not is_database(name, columns.text_format):
         return False
     snapshot = read_tables(name, columns)

@@ -16,7 +16,7 @@ from infomax.datasets import DATASETS, load_dataset
 from infomax.errors import InputError, format_count, shorten
 from infomax.evaluation.splits import Splits, check_classes, encode_flags, encode_labels
 from infomax.graphs.graph import Graph
-from infomax.io.label_names import label_called
+from infomax.io.column_names import label_called
 from infomax.io.reading import is_table, read_labels
 from infomax.io.schema.schema import Schema
 

@@ -262,7 +262,7 @@ TABLE_OPTIONS = {
         str, "DAY", "Leave out rows of a later time, and their edges: 2010-01-01, or with the hour."
     ),
 }
-"""The options about tables, by the names that `Columns.of` has for them."""
+"""The options about tables, by the names that `UserChoices.of` has for them."""
 SAID_BY_COLUMN = ("id", "source", "target", "groups", "node_type", "edge_type")
 """Options that say what ``--column NAME=USE`` says; other tools type them."""
 SAID_BY_SCHEMA = (*SAID_BY_COLUMN, "name", "weight", "ignore", "key", "pk", "table")
@@ -365,19 +365,18 @@ def open_graph(
     """
     from infomax.datasets import DATASETS, load_dataset
     from infomax.graphs.graph import Graph
-    from infomax.io.columns import Columns
-    from infomax.io.known import like_known
+    from infomax.io.choices import UserChoices
     from infomax.io.reading import check_directions, read_record, with_labels
 
     path = Path(name)
     if path.exists() or path.suffix or "," in name or "://" in name or nodes is not None:
-        columns = Columns.of(labels or (), **table_choices)
+        choices = UserChoices.of(labels or (), **table_choices)
         if like is not None:
-            columns = like_known(columns, like)
+            choices = replace(choices, like=like, features=None)
         elif labels_like is not None:
-            columns = replace(columns, schema=labels_like.schema).like((), None)
+            choices = replace(choices, like=labels_like, features=())
         with show.Steps("reading", None) as steps:
-            record = read_record(name, nodes, columns, directed=directed, progress=steps.update)
+            record = read_record(name, nodes, choices, directed=directed, progress=steps.update)
             return Graph.of(record)
 
     if name.lower() not in DATASETS:

@@ -19,10 +19,11 @@ from infomax.cli.runs import vectors
 from infomax.embeddings import Embeddings, SearchableVectors, StoredEmbeddings, rows_of
 from infomax.errors import InputError, SeveralNodesError, shorten
 from infomax.io import text
+from infomax.io.choices import UserChoices
 from infomax.io.column_names import matching_type
-from infomax.io.columns import Columns
 from infomax.io.parts import has_parts
 from infomax.io.prepare.in_memory import read_node_table
+from infomax.io.schema.resolving import resolve_node_table
 from infomax.io.sources import Source
 from infomax.neighbours.of_some import BLOCK
 from infomax.progress import Progress, silent
@@ -260,7 +261,8 @@ def _linked_nodes(
 def nodes_in(file: Path) -> list[str]:
     """The nodes in a file: ids of a table, or a line for each."""
     if file.suffix.lower() in (".csv", ".tsv", ".parquet") and file.is_file():
-        ids = read_node_table(Source([file], Columns(features=())))["ids"]
+        table = resolve_node_table(Source([file]), UserChoices(features=()))
+        ids = read_node_table(table)["ids"]
         return list(map(str, ids))
     with text.opened(file) as lines:
         nodes = [line.rstrip("\r\n") for line in lines if line.strip()]

@@ -19,12 +19,11 @@ from infomax.arrays.relations import Step, find_paths, named_path, steps
 from infomax.arrays.structural_features import structural_features_named
 from infomax.errors import InputError, check_whole_number, format_count, suggest
 from infomax.io import building, holding_out, past, pyg
-from infomax.io.attributes import from_attributes
-from infomax.io.choices import Choices
-from infomax.io.columns import Columns
+from infomax.io.choices import Choices, UserChoices
 from infomax.io.edge_table import read_edge_features
 from infomax.io.folder import open_folder
 from infomax.io.frames import read_frames, write_frames
+from infomax.io.networkx import from_networkx
 from infomax.io.record import Record
 from infomax.io.writing import write_graph
 from infomax.progress import Progress, silent
@@ -212,8 +211,8 @@ class Graph(Record):
                 graph itself.
             columns: what attributes are, by their names, as in `infomax.read_graph`.
         """
-        user_choices = Columns.of(labels, None, ignore, columns=columns, name=name)
-        return cls.of(from_attributes(graph, user_choices, directed))
+        user_choices = UserChoices.of(labels, None, ignore, columns=columns, name=name)
+        return cls.of(from_networkx(graph, user_choices, directed))
 
     @classmethod
     def from_pyg(cls, data: Any, *, directed: bool = False, split: int | None = None) -> Self:

@@ -9,11 +9,9 @@ from typing import Unpack
 
 from infomax.errors import InputError
 from infomax.graphs.graph import Graph
-from infomax.io.choices import Choices
+from infomax.io.choices import Choices, UserChoices, reading_like
 from infomax.io.column_names import as_said
-from infomax.io.columns import Columns
 from infomax.io.database import is_database
-from infomax.io.known import read_like
 from infomax.io.reading import read_record
 from infomax.io.schema.schema import Schema
 
@@ -81,8 +79,8 @@ def read_graph(
                 "Of others: from_arrays, from_scipy, from_networkx or from_pyg."
             )
             raise InputError(argument, expected, type(table).__name__, remedy)
-    user_choices = Columns.of(features=features, **columns)
-    user_choices, directed = read_like(user_choices, like, directed)
+    user_choices = UserChoices.of(features=features, **columns)
+    user_choices, directed = reading_like(user_choices, like, directed)
     record = read_record(edges, nodes, user_choices, directed=directed, attach_to=attach_to)
     return Graph.of(record)
 
@@ -135,7 +133,7 @@ def read_database(
         as_of: leave out rows of a later time, as in `read_graph`.
         like: an earlier graph, by which tables are read and columns become features.
     """
-    user_choices = Columns.of(
+    user_choices = UserChoices.of(
         labels,
         None,
         ignore,
@@ -148,7 +146,7 @@ def read_database(
         pk=as_said(primary_keys, joint="."),
         table=as_said(tables),
     )
-    user_choices, _ = read_like(user_choices, like, None)
+    user_choices, _ = reading_like(user_choices, like, None)
     if not is_database(source, user_choices.text_format):
         expected = "a database, or a folder of different tables"
         remedy = "Graphs in other forms: read_graph."

@@ -15,14 +15,15 @@ from infomax.arrays.parquet_columns import IDS_PER_BLOCK, StoredRows
 from infomax.arrays.relations import Relation
 from infomax.arrays.structural_features import structural_features_named
 from infomax.errors import InputError, shorten
-from infomax.io.building import Ends, relation_matrix
+from infomax.io.building import relation_matrix
 from infomax.io.growth import NewEdges, NewNodes, grow
 from infomax.io.nodes import Nodes
 from infomax.io.prepare.database import Database
 from infomax.io.prepare.in_memory import InMemory, read_ids
 from infomax.io.prepare.stages import Link
 from infomax.io.record import Record
-from infomax.io.typed import Tables
+from infomax.io.schema.schema import Ends
+from infomax.io.tables import Tables
 
 
 def attach(tables: Tables, known: Record, *, matrix: Any = None) -> Record:
@@ -50,14 +51,11 @@ class _Attachment(InMemory):
         self.known = known
         self.relations = {one.ends: one for one in known.relations}
         self.sizes = {node_type: nodes.num_nodes for node_type, nodes in known.nodes.items()}
-        for node_type, source in self.nodes.items():
-            _refuse_unknown(str(source.path), "type", node_type, known.types or ("",))
-            if source.columns.numbered:
-                ids = known.nodes[node_type].ids
-                if ids.dtype == object:
-                    expected = 'a column "id", as the known rows have ids that are no numbers'
-                    raise InputError(str(source.path), expected, "none")
-                source.first_id = int(ids[:].max()) + 1
+        for node_type, table in self.nodes.items():
+            _refuse_unknown(str(table.path), "type", node_type, known.types or ("",))
+            if table.is_numbered and known.nodes[node_type].ids.dtype == object:
+                expected = 'a column "id", as the known rows have ids that are no numbers'
+                raise InputError(str(table.path), expected, "none")
 
     def grown(self, matrix: Any) -> Record:
         """The known graph with the new nodes, in memory where it is; the split "new" of each type marks them."""
@@ -89,6 +87,9 @@ class _Attachment(InMemory):
 
         return grown.with_nodes(marked, dropped=dict(Counter(grown.dropped) + dropped))
 
+    def _first_number(self, node_type: str) -> int:
+        return int(self.known.nodes[node_type].ids[:].max()) + 1
+
     def _known(self, node_type: str) -> int:
         """How many nodes of a type are known."""
         return self.known.nodes[node_type].num_nodes
@@ -100,18 +101,19 @@ class _Attachment(InMemory):
     def _find_relations(self) -> list[Link]:
         links = super()._find_relations()
         for link in links:
-            source = self.edges[link.table]
+            edges = self.edges[link.table]
             if self.several:
                 _refuse_unknown(
-                    str(source.path),
+                    str(edges.path),
                     "relation",
                     ".".join(link.ends),
                     [*map(".".join, self.relations)],
                 )
             if self._relation(link).edges.weighted and not self._weighted(link):
-                column = shorten(source.columns.remembered("weight") or "weight")
+                known_column = None if edges.known is None else edges.known.weight.column
+                column = shorten(known_column or "weight")
                 expected = f"a column {column}, as edges of the known graph have weights"
-                raise InputError(str(source.path), expected, "none")
+                raise InputError(str(edges.path), expected, "none")
         return links
 
     def _overlap(self, at: int) -> bool:
@@ -177,7 +179,7 @@ class _Attachment(InMemory):
             found = f"{shorten(row[2])}, already row {row[1] + 1} of the known graph"
             remedy = "Remove the row. A graph that has changed as a whole is read by itself: infomax update."
             raise InputError(
-                self.nodes[node_type].location(row[0]), "the id of a new node", found, remedy
+                self.nodes[node_type].source.location(row[0]), "the id of a new node", found, remedy
             )
 
     def _listed(self, node_type: str) -> str:
@@ -193,7 +195,7 @@ class _Attachment(InMemory):
         table, own = self._table(node_type), self.known.nodes[node_type]
         integers = self._of_nodes(node_type)["integers"]
         ids = read_ids(self.database, f"{table} WHERE node >= {own.num_nodes}", integers=integers)
-        found = self.lists[node_type].fields(matrix) if node_type in self.lists else {}
+        found = self.columns[node_type].fields(matrix) if node_type in self.columns else {}
         features = found.get("features")
         if features is not None or not structural_features_named(own.feature_names):
             names = tuple(found.get("feature_names") or ())

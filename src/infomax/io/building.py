@@ -31,10 +31,9 @@ from infomax.arrays.table import FeatureTable
 from infomax.errors import InputError, shorten, within
 from infomax.io.nodes import Nodes
 from infomax.io.record import Record
+from infomax.io.schema.schema import Ends
 from infomax.io.union import adjacency_of_all_types, structural_features_of_types
 
-Ends: TypeAlias = tuple[str, str, str]
-"""A relation: the type of its sources, its name, the type of its targets."""
 WeightedEdges: TypeAlias = tuple[NDArray[Any], NDArray[np.float32] | None]
 """Edges ``[2, E]``, rows of the sources and of the targets, and their weights ``[E]``."""
 AnyRecord = TypeVar("AnyRecord", bound=Record)

@@ -1,4 +1,4 @@
-"""The names of columns: those of an edge table and of a node table by what they are, and how a person says them."""
+"""The names of columns and tables: those that mean something, how a person writes them, and how messages list them."""
 
 from __future__ import annotations
 
@@ -6,10 +6,14 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from infomax.errors import InputError, shorten, warn
 
+LABEL, SPLIT = "label:", "split:"
+"""Columns and attributes of nodes whose names begin so are labels, and splits."""
+GROUPS, NAME, TIME = "graph:name", "node:name", "node:time"
+"""Columns and attributes of these names hold the graph, the name and the time of each node."""
 _ID = re.compile(r"[\W_](id|ID|Id)$|[a-z](Id|ID)$")
 _REGULAR = (("s", ""), ("es", ""), ("ies", "y"), ("ves", "f"), ("ves", "fe"))
 _PLURALS = (
@@ -30,33 +34,6 @@ _CODE = re.compile(
 """The last words of names of codes: of HomePhone and isbn_13, not of phone_calls."""
 _NUMBER = re.compile("number|num|no|nr")
 """The last words of names of numbers, which may be codes, as of a card, or may count, as of atoms."""
-
-
-class EdgeColumns(NamedTuple):
-    """The names of the columns of an edge table."""
-
-    source: str
-    target: str
-    weight: str | None
-    relation: str | None
-
-
-class NodeColumns(NamedTuple):
-    """The names of the columns of a node table; those of labels and splits by what these are called."""
-
-    identifier: str
-    features: list[str]
-    labels: dict[str, str]
-    splits: dict[str, str]
-    groups: str | None
-    name: str | None
-    time: str | None = None
-
-    @property
-    def annotations(self) -> list[str]:
-        """The columns that are no features: labels, splits, groups, names and times."""
-        others = [column for column in (self.groups, self.name, self.time) if column is not None]
-        return [*self.labels.values(), *self.splits.values(), *others]
 
 
 def as_said(choices: Mapping[str, str] | Sequence[str], joint: str = "=") -> list[str]:
@@ -163,3 +140,36 @@ def keys(names: Iterable[str], types: Iterable[str] = ()) -> list[str]:
     """Those names that end in an id, or are called after one of the types, in the singular or the plural."""
     known = {spelling for kind in types for word in singulars(kind) for spelling in spellings(word)}
     return [name for name in names if _ID.search(name) or plain(name) in known]
+
+
+def spelled_labels(words: Sequence[str], headers: Mapping[str, Iterable[str]]) -> tuple[str, ...]:
+    """Labels that a person named, as the columns of some tables are spelt: COLUMN or TABLE.COLUMN.
+
+    Args:
+        words: as a person writes them.
+        headers: the columns of each table.
+    """
+    names = [
+        name
+        for table, header in headers.items()
+        for column in header
+        for name in (column, column.removeprefix(LABEL), f"{table}.{column.removeprefix(LABEL)}")
+    ]
+    return tuple(dict.fromkeys(_spelled(word, names) or word for word in words))
+
+
+def label_called(word: str, labels: Iterable[str], node_type: str = "") -> str:
+    """The label of a type of nodes that a person means, by its name or TYPE.NAME; "" where there is none."""
+    names = list(labels)
+    spelled = _spelled(word, [*names, *(f"{node_type}.{name}" for name in names)])
+    return spelled if spelled in names else spelled.removeprefix(f"{node_type}.")
+
+
+def _spelled(word: str, names: Iterable[str]) -> str:
+    """The name that is meant: spelt so, else the only one that is spelt so in another case; "" for none."""
+    same = dict.fromkeys(name for name in names if name.casefold() == word.casefold())
+    if word in same:
+        return word
+    if len(same) > 1:
+        raise InputError("labels", "one column of that name, in any case", format_list(list(same)))
+    return next(iter(same), "")

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from infomax.errors import InputError, shorten
-from infomax.io.blocks import are_integers
+from infomax.io.choices import UserChoices
 from infomax.io.column_names import format_list
-from infomax.io.columns import Columns
 from infomax.io.frames import frame_source
 from infomax.io.record import Record
-from infomax.io.sources import Source
+from infomax.io.schema.resolving import resolve_edge_table
+from infomax.io.sources import Source, are_integers
 
 
 def read_edge_features(
@@ -35,11 +35,10 @@ def read_edge_features(
         source_column: where edges begin; None: as in `infomax.read_graph`.
         target_column: where they end.
     """
-    columns = Columns.of(source=source_column, target=target_column)
     if isinstance(table, str | PathLike):
-        edge_source = Source([Path(table)], columns)
+        edge_source = Source([Path(table)])
     else:
-        edge_source = frame_source(table, "edges", columns)
+        edge_source = frame_source(table, "edges")
     unknown = [name for name in feature_columns if name not in edge_source.names]
     if unknown or not feature_columns:
         expected = f"columns of numbers among {format_list(edge_source.names)}"
@@ -50,7 +49,9 @@ def read_edge_features(
     ids_are_integers = graph.ids.dtype != object
     ends: list[list[int]] = [[], []]
     blocks = [np.empty((0, len(feature_columns)))]
-    for rows in edge_source.edges(feature_columns):
+    choices = UserChoices(source=source_column, target=target_column)
+    edges = resolve_edge_table(edge_source, choices, warns_of_unused=False)
+    for rows in edges.rows(feature_columns):
         for end_name, end_rows in zip(("source", "target"), ends, strict=True):
             for position, identifier in enumerate(_typed_ids(rows[end_name], ids_are_integers)):
                 row = row_of_id.get(identifier)
@@ -64,6 +65,6 @@ def read_edge_features(
 
 def _typed_ids(ids: Any, ids_are_integers: bool) -> list[Any]:
     """Ids of a table as the graph has them: integers, or text."""
-    if ids_are_integers and are_integers(ids, lines=True):
+    if ids_are_integers and are_integers(ids, is_text=True):
         return list(map(int, ids.to_pylist()))
     return list(map(str, ids.to_pylist()))

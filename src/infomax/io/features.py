@@ -16,15 +16,10 @@ from infomax.arrays.checks import MOST_FEATURES, all_finite
 from infomax.arrays.folder import map_array
 from infomax.errors import InputError
 from infomax.io.column_names import format_list
+from infomax.io.sources import existing
 
-
-def existing(path: Path, remedy: str = "") -> Path:
-    """The path of a file; refused where there is none."""
-    if not path.is_file():
-        raise InputError(
-            str(path), "a file", "a folder" if path.is_dir() else "nothing of that name", remedy
-        )
-    return path
+MATRICES = (".npy", ".npz")
+"""The extensions of files that hold features."""
 
 
 def read_matrix(path: Path) -> Any:

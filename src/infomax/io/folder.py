@@ -34,12 +34,12 @@ from infomax.arrays.scaling import Statistics
 from infomax.arrays.table import FeatureTable
 from infomax.errors import InputError, format_count
 from infomax.io.array_files import ROWS_PER_GROUP, FeatureWriter, write_senders
-from infomax.io.building import Ends
 from infomax.io.encoding.encoding import Encoding
 from infomax.io.json import to_json
 from infomax.io.nodes import Nodes
 from infomax.io.parquet import arrow_column
 from infomax.io.record import Record
+from infomax.io.schema.schema import Ends
 from infomax.io.schema.schema_file import from_json as schema_from_json
 from infomax.io.schema.schema_file import to_json as schema_to_json
 from infomax.version import __version__

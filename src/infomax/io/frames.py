@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -14,17 +13,17 @@ from infomax.arrays.relations import RELATION
 from infomax.errors import InputError, readable, shorten
 from infomax.io.attach import attach
 from infomax.io.building import check_relation_names, without_structural_features
-from infomax.io.choices import Choices
+from infomax.io.choices import Choices, UserChoices, reading_like, reading_new_nodes
 from infomax.io.column_names import as_said
-from infomax.io.columns import Columns
 from infomax.io.database import tables_of_frames
 from infomax.io.database.new_rows import tables_of_new_rows
-from infomax.io.known import as_known, read_like
 from infomax.io.prepare.in_memory import read_tables
 from infomax.io.record import Record
 from infomax.io.rows import refuse_unwritable, relation_columns
+from infomax.io.schema.schema import Ends
+from infomax.io.schema.tables_by_type import two_tables, typed_tables
 from infomax.io.sources import Source
-from infomax.io.typed import Tables, of_sources, of_two
+from infomax.io.tables import Tables
 from infomax.io.vectors import flat_table
 from infomax.io.writing import arrow_edges, arrow_nodes
 
@@ -42,80 +41,77 @@ def read_frames(
 ) -> Record:
     """What `Graph.from_frames` returns."""
     if edges is None and isinstance(nodes, Mapping):
-        chosen = Columns.of(features=features, key=as_said(keys or ()), **columns)
-        tables = {
+        choices = UserChoices.of(features=features, key=as_said(keys or ()), **columns)
+        frames = {
             str(name): frame_source(frame, f"nodes[{name}]").frame for name, frame in nodes.items()
         }
         if attach_to is not None:
-            # Names are where the tables of the known graph have them, not in columns called so.
-            chosen = replace(as_known(chosen, attach_to), schema=attach_to.schema)
-            return attach(tables_of_new_rows(tables, chosen, attach_to), attach_to)
-        chosen, _ = read_like(chosen, like, None)
-        return read_tables(tables_of_frames(tables, chosen), directed=False)
+            choices = reading_new_nodes(choices, attach_to)
+            return attach(tables_of_new_rows(frames, choices, attach_to), attach_to)
+        choices, _ = reading_like(choices, like, None)
+        return read_tables(tables_of_frames(frames, choices), directed=False)
+
     if keys is not None or edges is None:
-        found_edges = "none" if edges is None else "edges"
-        raise InputError(
-            "edges",
-            "an edge frame, or frames of nodes by name, with keys, and no edges",
-            found_edges,
-        )
+        expected = "an edge frame, or frames of nodes by name, with keys, and no edges"
+        raise InputError("edges", expected, "none" if edges is None else "edges")
     matrix = features if hasattr(features, "shape") else None
-    chosen = Columns.of(features=None if matrix is not None else features, **columns)
-    chosen, directed = read_like(chosen, like, directed)
-    chosen = as_known(chosen, attach_to)
+    choices = UserChoices.of(features=None if matrix is not None else features, **columns)
+    choices, directed = reading_like(choices, like, directed)
+    choices = reading_new_nodes(choices, attach_to)
     if isinstance(edges, Mapping):
         if attach_to is not None and not attach_to.has_named_types:
-            raise InputError(
-                "edges",
-                "one frame, as the known graph has one type of nodes",
-                "one for each relation",
-            )
-        found = _by_relation(edges, nodes, chosen, attaches=attach_to is not None)
+            expected = "one frame, as the known graph has one type of nodes"
+            raise InputError("edges", expected, "one for each relation")
+        tables = _tables_by_relation(edges, nodes, choices)
     else:
-        named = chosen.id is not None or chosen.of_node_table("").remembered("id") in list(
-            getattr(nodes, "columns", ())
-        )
-        if nodes is not None and not named and _has_ids_as_index(nodes):
-            nodes = nodes.reset_index(names="id")
-        node_source = None if nodes is None else frame_source(nodes, "nodes")
-        found = of_two(frame_source(edges, "edges"), node_source, chosen, attach_to)
+        node_source = _node_source(nodes, choices)
+        tables = two_tables(frame_source(edges, "edges"), node_source, choices)
         if matrix is not None and nodes is None:
             raise InputError("features", "a node frame, to whose rows they belong", "none")
     if matrix is not None:
-        if "" not in found.nodes:
+        if "" not in tables.nodes:
             raise InputError("features", "names of columns, for several types of nodes", "an array")
-        found.nodes[""].columns = replace(found.nodes[""].columns, features=())
+        tables.nodes[""] = tables.nodes[""].without_features()
     if attach_to is not None:
-        return attach(found, attach_to, matrix=matrix)
-    return read_tables(found, directed=bool(directed), matrix=matrix)
+        return attach(tables, attach_to, matrix=matrix)
+    return read_tables(tables, directed=bool(directed), matrix=matrix)
 
 
-def _by_relation(
-    edges: Mapping[Any, Any], nodes: Any, columns: Columns, *, attaches: bool
-) -> Tables:
+def _tables_by_relation(edges: Mapping[Any, Any], nodes: Any, choices: UserChoices) -> Tables:
     """Frames by relation and by type."""
-    columns.refuse(
+    choices.refuse(
         ("types", "edge_type", "node_type"), "one edge frame, rather than one for each relation"
     )
-    found = {}
+    edge_sources: dict[Ends, Source] = {}
     for key, frame in edges.items():
         if not isinstance(key, tuple) or len(key) not in (2, 3):
-            raise InputError(
-                "edges",
-                'frames by relation, as in ("author", "writes", "paper")',
-                shorten(str(key)),
-            )
-        ends = (key[0], key[1] if len(key) == 3 else RELATION, key[-1])
+            expected = 'frames by relation, as in ("author", "writes", "paper")'
+            raise InputError("edges", expected, shorten(str(key)))
+        relation = key[1] if len(key) == 3 else RELATION
+        ends = (key[0], relation, key[-1])
         check_relation_names(f"edges[{key}]", ends)
-        if ends in found:
+        if ends in edge_sources:
             raise InputError("edges", "one frame for each relation", f"two of {' '.join(ends)}")
-        found[ends] = frame_source(frame, f"edges[{', '.join(ends)}]")
+        edge_sources[ends] = frame_source(frame, f"edges[{', '.join(ends)}]")
     if nodes is not None and not isinstance(nodes, Mapping):
         raise InputError("nodes", 'frames by type, as in {"author": frame}', type(nodes).__name__)
-    of_nodes = {
-        kind: frame_source(frame, f"nodes[{kind}]") for kind, frame in (nodes or {}).items()
+    node_sources = {
+        node_type: frame_source(frame, f"nodes[{node_type}]")
+        for node_type, frame in (nodes or {}).items()
     }
-    return of_sources(of_nodes, found, columns.as_before("edges_as"), attaches=attaches)
+    return typed_tables(node_sources, edge_sources, choices)
+
+
+def _node_source(nodes: Any, choices: UserChoices) -> Source | None:
+    """The frame of nodes, if there is one; its index becomes the column of ids where no column has them."""
+    if nodes is None:
+        return None
+    known = None if choices.schema is None else choices.schema.of_type("")
+    known_column = known.id.column if known is not None and len(known.id.columns) == 1 else None
+    is_named = choices.id is not None or known_column in list(getattr(nodes, "columns", ()))
+    if not is_named and _has_ids_as_index(nodes):
+        nodes = nodes.reset_index(names="id")
+    return frame_source(nodes, "nodes")
 
 
 def _has_ids_as_index(frame: Any) -> bool:
@@ -165,7 +161,7 @@ def write_frames(graph: Record, kind: str) -> tuple[Any, Any]:
     return (edges, nodes) if graph.has_named_types else (edges.popitem()[1], nodes[""])
 
 
-def frame_source(frame: Any, name: str, columns: Columns | None = None) -> Source:
+def frame_source(frame: Any, name: str) -> Source:
     """A frame, to be read as files are."""
     import pyarrow
 
@@ -184,7 +180,7 @@ def frame_source(frame: Any, name: str, columns: Columns | None = None) -> Sourc
         plain = pyarrow.table(
             [_plain(column) for column in table.columns], names=table.column_names
         )
-    return Source([Path(name)], columns or Columns(), plain)
+    return Source([Path(name)], plain)
 
 
 def _plain(column: Any) -> Any:

@@ -30,10 +30,11 @@ from infomax.arrays.table import Features
 from infomax.errors import InputError, within
 from infomax.io.archive import Arrays, read_arrays, write_arrays
 from infomax.io.atomic import replacing
-from infomax.io.building import Ends, WeightedEdges, from_edges
+from infomax.io.building import WeightedEdges, from_edges
 from infomax.io.encoding.encoding import Encoding
 from infomax.io.nodes import Nodes
 from infomax.io.record import Record
+from infomax.io.schema.schema import Ends
 
 TEXT_PREFIX = "utf8:"
 _END_OF_STRING = b"\xff"

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from infomax.errors import InputError, readable
 from infomax.io.column_names import check_column_names
-from infomax.io.encoding.cells import is_list
 
 INDEX = "__index_level_"
 """How pandas names the column of the row numbers of a filtered frame."""
@@ -111,14 +110,10 @@ def feature_names(names: Sequence[str], widths: dict[str, int]) -> list[str]:
     return list(chain.from_iterable(named))
 
 
-def feature_columns(schema: Any, wanted: Sequence[str] | None) -> tuple[str, ...] | None:
+def feature_columns(names: Sequence[str], list_columns: set[str]) -> tuple[str, ...]:
     """The columns that hold features of these names: ``v`` for ``v[0]`` to ``v[W-1]`` where v is a column of lists."""
-    if wanted is None:
-        return None
-    lists = {name for name in schema.names if is_list(schema.field(name).type)}
-    owners = (name.rpartition("[")[0] for name in wanted)
-    return tuple(
-        dict.fromkeys(
-            owner if owner in lists else name for owner, name in zip(owners, wanted, strict=True)
-        )
-    )
+    columns: dict[str, None] = {}
+    for name in names:
+        owner = name.rpartition("[")[0]
+        columns[owner if owner in list_columns else name] = None
+    return tuple(columns)

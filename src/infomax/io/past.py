@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from infomax.arrays.times import parse_time
+from infomax.arrays.times import format_time, parse_time
+from infomax.errors import InputError
 from infomax.io.building import AnyRecord, with_structural_features
-from infomax.io.refusals import no_rows_until, no_times
 
 
 def as_of(graph: AnyRecord, when: Any) -> AnyRecord:
@@ -40,3 +40,18 @@ def as_of(graph: AnyRecord, when: Any) -> AnyRecord:
         node_type_is_first=graph.node_type_is_first,
     )
     return with_structural_features(earlier_graph)
+
+
+def no_times() -> InputError:
+    """The error for a graph as of a day that has no times."""
+    remedy = "Name the column of times: --time COLUMN (in Python: time=)."
+    return InputError("as_of", "a graph whose rows have times", "one without", remedy)
+
+
+def no_rows_until(node_type: str, day: Any, first: int, *, may_leave_out: bool) -> InputError:
+    """The error for a type of nodes of which all rows, the first of this time, are later than a day."""
+    remedy = "Take a later day."
+    if may_leave_out:
+        remedy = f"Take a later day, or leave them out: --table {node_type}=ignore."
+    expected = f"rows of {node_type or 'nodes'} up to {format_time(parse_time(day, 'as_of'))}"
+    return InputError("as_of", expected, f"none; the first is of {format_time(first)}", remedy)

@@ -13,9 +13,10 @@ from infomax.arrays.checks import check_ends, count_nodes
 from infomax.arrays.relations import RELATION
 from infomax.arrays.sparsity import dense, pack
 from infomax.errors import InputError, library
-from infomax.io.building import Ends, WeightedEdges, from_edges, with_edge_features
+from infomax.io.building import WeightedEdges, from_edges, with_edge_features
 from infomax.io.column_names import warn_unused
 from infomax.io.record import Record
+from infomax.io.schema.schema import Ends
 
 MASKS = {"train": "train_mask", "validation": "val_mask", "test": "test_mask"}
 """Splits, and what PyG calls them."""

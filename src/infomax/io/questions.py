@@ -19,17 +19,17 @@ from infomax.errors import InputError, format_count, other_extension, shorten
 from infomax.io import parquet, text
 from infomax.io.atomic import replacing
 from infomax.io.changes import rows_before
+from infomax.io.choices import UserChoices
 from infomax.io.column_names import format_list, plain, singulars, spellings
-from infomax.io.columns import Columns
 from infomax.io.database.writing import primary_key
-from infomax.io.features import existing
-from infomax.io.finding import table_file
 from infomax.io.frames import _from_arrow, frame_source
 from infomax.io.json import to_json
 from infomax.io.parts import MODEL_KEY, PARTS_KEY
+from infomax.io.reading import table_file
 from infomax.io.record import Record
+from infomax.io.schema.resolving import resolve_node_table
 from infomax.io.schema.schema import Schema
-from infomax.io.sources import Source
+from infomax.io.sources import Source, existing
 
 TIMES = ("time", "date", "timestamp", "when", "day")
 """What the column of times is called, unless it is named."""
@@ -148,8 +148,8 @@ def read_questions(
     ids_column = id or _column_of_ids(other_columns, graph) or time_column
 
     # Read ids and times by the same rules as a node table; other columns are kept as they are.
-    source.columns = Columns(id=ids_column, time=time_column, features=(), learns=False)
-    blocks = list(source.nodes())
+    choices = UserChoices(id=ids_column, time=time_column, features=())
+    blocks = list(resolve_node_table(source, choices).rows())
     if not blocks or not sum(len(block.numbers) for block in blocks):
         raise InputError(str(source.path), "at least one question", "none")
     ids = np.array([node_id for block in blocks for node_id in block.ids.to_pylist()])
@@ -190,7 +190,7 @@ def _column_of_ids(names: Sequence[str], graph: Record) -> str:
 def opened(questions: Any) -> Source:
     """The table of questions, a file or a frame."""
     if isinstance(questions, str | Path):
-        return Source([table_file(existing(Path(questions)))], Columns())
+        return Source([table_file(existing(Path(questions)))])
     return frame_source(questions, "questions")
 
 
@@ -264,7 +264,7 @@ def _all_columns(source: Source) -> Any:
     if source.frame is not None:
         return source.frame
     with source.readable():
-        if source.lines:
+        if source.is_text:
             return _typed(_text_columns(source.path))
         from pyarrow import parquet as files
 

@@ -12,9 +12,7 @@ from scipy import sparse
 
 from infomax.arrays.times import iso_times
 from infomax.errors import InputError, shorten, warn
-from infomax.io.column_names import check_column_names
-from infomax.io.columns import GROUPS, NAME, SPLIT, TIME
-from infomax.io.label_names import LABEL
+from infomax.io.column_names import GROUPS, LABEL, NAME, SPLIT, TIME, check_column_names
 from infomax.io.parquet import INDEX
 from infomax.io.record import Record
 

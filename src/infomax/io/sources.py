@@ -1,131 +1,85 @@
-"""Tables of any size, text or parquet or a frame: a stream of checked rows, for memory and for a database."""
+"""Tables as rows: of text files, parquet files, frames and queries, read in blocks of a bounded size.
+
+A `Source` is one table, and a `Block` some of its rows. What a column is used for is not known here; a block is asked for
+a column as ids, numbers, labels, times and so on, and refuses cells that are no such thing by file, line and column.
+"""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import compress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from infomax.arrays.times import parse_time
-from infomax.errors import InputError, format_count, format_location, readable, shorten, warn
+from infomax.arrays.checks import MOST_WEIGHT, WEIGHT
+from infomax.arrays.times import WRITTEN
+from infomax.errors import InputError, format_count, format_location, readable, shorten
 from infomax.io import parquet, text
-from infomax.io.blocks import FILE, FILL_IN, Block, NotNumbersError, are_integers
-from infomax.io.column_names import EdgeColumns, NodeColumns, is_called_code, is_called_number
-from infomax.io.columns import Columns
 from infomax.io.encoding import cells
-from infomax.io.encoding.cells import UnreadableError, is_list
-from infomax.io.encoding.moments import too_fine
-from infomax.io.encoding.survey import Survey
+from infomax.io.encoding.times import read_instants
 from infomax.io.kept_batches import KeptBatches
-from infomax.io.learning import CLASSES, learnt, warn_of_classes, warn_of_labels
-from infomax.io.text_format import TextFormat
+from infomax.io.text import AS_THE_EXTENSION_SAYS, TextFormat
 
 EXTENSIONS = (*text.DELIMITERS, ".parquet")
-ROWS = 1 << 17
+ROWS_PER_BLOCK = 1 << 17
 """Rows that are read at once; fewer of wide tables."""
-CELLS = 1 << 20
-LEARNING = 0.5
-"""Share of the work with a node table that learning its encoding is."""
+CELLS_PER_BLOCK = 1 << 20
+FILE = 1 << 40
+"""Each row has a number: that of its file times this, and from 1 on its own. Rows in order have ascending numbers."""
+FILL_IN = "Fill it in, or remove the row."
+_TRUE, _FALSE = ("1", "true"), ("0", "false", "")
+"""What a split may hold, in any case."""
+
+NoteUnlike: TypeAlias = Callable[[str, int, str], None]
+"""Is told of cells of a column that are not what it held when it was learnt: how many, and what the first one is."""
 
 
-@dataclass(frozen=True, eq=False)
-class NodeTable:
-    """Some rows of a node table, in order.
+class NotNumbersError(InputError):
+    """Features that are no finite numbers: an encoding may make numbers of them."""
 
-    Shapes:
-        numbers: ``[n]`` int64; see `FILE`
-        ids: ``[n]``; see `Block.ids`
-        features: ``[n, F]``, CSR where they are encoded; None where there is no feature column
-        labels: ``[n]`` str objects or ``[n, C]`` 0/1 each
-        splits: ``[n]`` bool each
-        groups: ``[n]`` names
-        names: ``[n]`` str objects
-        times: ``[n]`` int64
-        there: ``[n]`` bool, whether a row is not later than `Columns.as_of`; features are of those alone, [m, F]
-    """
 
-    source: Source
-    numbers: NDArray[np.int64]
-    ids: Any
-    features: Any
-    labels: Mapping[str, NDArray[Any]]
-    splits: Mapping[str, NDArray[np.bool_]]
-    groups: Any
-    names: NDArray[Any] | None
-    times: NDArray[np.int64] | None
-    there: NDArray[np.bool_]
-
-    def cut(self) -> NodeTable:
-        """The rows that are there, with all numbers."""
-        there = self.there
-        if there.all():
-            return self
-        return replace(
-            self,
-            labels={name: labels[there] for name, labels in self.labels.items()},
-            splits={name: split[there] for name, split in self.splits.items()},
-            groups=None if self.groups is None else list(compress(self.groups, there)),
-            names=None if self.names is None else self.names[there],
-            times=None if self.times is None else self.times[there],
-        )
+def existing(path: Path, remedy: str = "") -> Path:
+    """The path of a file; refused where there is none."""
+    if not path.is_file():
+        found = "a folder" if path.is_dir() else "nothing of that name"
+        raise InputError(str(path), "a file", found, remedy)
+    return path
 
 
 @dataclass
 class Source:
-    """The files of one table, or a frame, and what is known about it once it has been read."""
+    """One table: the files of which it consists, or a frame.
+
+    Attributes:
+        files: of a frame, the name that messages have for it.
+        frame: a pyarrow table, or a query of a database, which is read like one.
+        text_format: how text files are written.
+        rows_with: a column, and the word that the rows which are read have in it; None: all rows are read.
+        tell: is told how much of the work with this table is done, from 0 to 1.
+    """
 
     files: list[Path]
-    columns: Columns
     frame: Any = None
-    """A pyarrow table, in place of a file."""
-    remedy: str = FILL_IN
-    """What to do about features that are no numbers."""
-    schema: Any = None
-    """The types of the columns, of a parquet file."""
-    widths: dict[str, int] = field(default_factory=dict)
-    kinds: tuple[Path, dict[str, str]] | None = None
-    """The first parquet file with rows, and the kinds of its columns, which are those of all files."""
-    chosen: NodeColumns = field(init=False)
-    """The columns of a node table."""
-    lists: list[str] = field(default_factory=list)
-    """Those of its features that are lists of numbers."""
-    text_format: TextFormat = field(init=False)
-    """How it is written, where it is text."""
-    apart: bool = False
-    """Whether the ends of edges are of two types: their ids may be of two kinds."""
-    integers: list[bool] = field(default_factory=list)
-    """Whether the ids at each end of the edges that were read are integers, or written as such in text."""
-    range: NDArray[np.float64] = field(default_factory=lambda: np.empty((2, 0)))
-    """The least and the largest value ``[2, F]`` of each feature that is a number as it is."""
-    classes: dict[str, set[str]] = field(default_factory=dict)
-    """Different labels, or some of them, by column."""
-    unlike: dict[str, tuple[int, str]] = field(default_factory=dict)
-    """By column, the number of cells that are not what it held when it was learnt, and the first of them."""
-    only: tuple[str, str] | None = None
-    """A column and the word in it of the rows that are read; None: all are."""
-    first_id: int = 1
-    """The id of the first row, where ids are the numbers of rows."""
-    kept_batches: KeptBatches = field(default_factory=KeptBatches)
-    """What the pass that learns has parsed, for the pass that follows it."""
-    columns_before_learning: Columns | None = None
-    """The columns as they were chosen, before it was learnt what those of features are."""
+    text_format: TextFormat = AS_THE_EXTENSION_SAYS
+    rows_with: tuple[str, str] | None = None
     tell: Callable[[float], None] = lambda share: None
-    """Told how much of the work with this table is done, from 0 to 1."""
+    kept_batches: KeptBatches = field(default_factory=KeptBatches, init=False)
+    """What the pass that learns has parsed, for the pass that follows it."""
 
     def __post_init__(self) -> None:
-        self.text_format = self.columns.text_format if self.frame is None else TextFormat()
+        if self.frame is not None:
+            self.text_format = AS_THE_EXTENSION_SAYS
         for path in self.files:
-            if text.is_text(path, self.text_format) != self.lines:
-                expected, remedy = f"a table as {self.path} is", "Give all files one kind."
-                raise InputError(str(path), expected, "one of another kind", remedy)
+            if text.is_text(path, self.text_format) != self.is_text:
+                expected = f"a table as {self.path} is"
+                raise InputError(
+                    str(path), expected, "one of another kind", "Give all files one kind."
+                )
 
     @property
     def path(self) -> Path:
@@ -133,14 +87,33 @@ class Source:
         return self.files[0]
 
     @property
-    def asked_columns(self) -> Columns:
-        """The columns as they were chosen."""
-        return self.columns_before_learning or self.columns
+    def is_text(self) -> bool:
+        """Whether it is text: rows have lines, and cells have no types."""
+        return text.is_text(self.path, self.text_format)
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The names of the columns."""
+        return self._header[0]
 
     @property
-    def lines(self) -> bool:
-        """Whether it is text: rows have lines, and ids have no type."""
-        return text.is_text(self.path, self.text_format)
+    def list_columns(self) -> set[str]:
+        """The columns that hold lists."""
+        return self._header[1]
+
+    @cached_property
+    def _header(self) -> tuple[list[str], set[str]]:
+        """The names of all columns, and of those that hold lists, by the first file with rows."""
+        names: list[str] = []
+        for path in self.files:
+            with self._opened(path) as file:
+                names = names or file.names
+                if self.is_text:
+                    return names, set()
+                if file.schema is not None:
+                    types = {name: file.schema.field(name).type for name in file.names}
+                    return names, {name for name, of in types.items() if cells.is_list(of)}
+        return names, set()
 
     def location(self, number: int, column: str = "") -> str:
         """``edges.csv, line 3, column "weight"``, of a row by its number."""
@@ -150,271 +123,47 @@ class Source:
         """Raise an InputError for what pyarrow cannot do with the data of a file, by default the first."""
         return readable(path or self.path, "a table that can be read")
 
-    @cached_property
-    def names(self) -> list[str]:
-        """The names of the columns."""
-        with self._opened(self.path) as file:
-            return file.names
-
-    def edges(self, feature_columns: Sequence[str] = ()) -> Iterator[dict[str, Any]]:
-        """The rows ``[n]`` of an edge table: number, source, target and, where they have them, weight and relation.
-
-        With ``feature_columns`` also features ``[n, F]``, the numbers in these columns.
-        """
-        self.integers = [True, True]
-        for block in self._blocks(
-            lambda: (list(filter(None, self.edge_columns)), list(feature_columns))
-        ):
-            source, target, weight, relation = self.edge_columns
-            with self.readable(block.path):
-                ends = (
-                    [block.ids(source), block.ids(target)]
-                    if self.apart
-                    else block.ends([source, target])
-                )
-                self._same_kinds(block.path, ends[0], source)
-                integers = [are_integers(end, lines=self.lines) for end in ends]
-                if not self.lines and integers[0] != integers[1]:
-                    ends = [end.cast("large_string") for end in ends]
-                self.integers = [
-                    before and now for before, now in zip(self.integers, integers, strict=True)
-                ]
-                rows = {"number": block.numbers, "source": ends[0], "target": ends[1]}
-                if self.weighted:
-                    rows["weight"] = (
-                        np.ones(len(ends[0]), np.float32)
-                        if weight is None
-                        else block.weight(weight)
-                    )
-                if relation is not None:
-                    rows["relation"] = block.words(relation, {})
-                if feature_columns:
-                    rows["features"] = block.features(self.widths, self.remedy)
-            yield rows
-            self.tell(block.share)
-
-    def nodes(self) -> Iterator[NodeTable]:
-        """The rows of a node table."""
-        begun = 0 if self.columns.encoding is None else LEARNING
-        self.range = np.empty((2, 0))
-        self.classes, self.unlike = {}, {}
-        if self._first_row_has_other_cells():
-            raise NotNumbersError(str(self.path), "numbers", "columns of other kinds", FILL_IN)
-        for block in self._blocks(self._node_columns):
-            with self.readable(block.path):
-                nodes = self._nodes(block)
-            for name, labels in nodes.labels.items():
-                found = self.classes.setdefault(self.chosen.labels[name], set())
-                if labels.ndim == 1 and len(found) < CLASSES:
-                    found.update(labels.tolist())
-            yield nodes
-            self.tell(begun + (1 - begun) * block.share)
-        if self.columns.learns and too_fine(*self.range):
-            raise NotNumbersError(
-                str(self.path), "numbers that float32 tells apart", "others", FILL_IN
-            )
-
-    def _first_row_has_other_cells(self) -> bool:
-        """Whether the first row of text tells already that features are to be learnt.
-
-        It is looked at by itself, since parsing a piece of a wide table takes long. A row that may be
-        left out tells nothing.
-        """
-        columns = self.columns
-        may_learn = columns.learns and columns.encoding is None
-        reads_all_rows = self.only is None and columns.as_of is None
-        if not (self.lines and may_learn and reads_all_rows):
-            return False
-        row = text.first_row(self.path, self.text_format)
-        if len(row) != len(self.names):
-            return False
-        cell_of_column = dict(zip(self.names, row, strict=True))
-        _, features = self._node_columns()
-        texts = cells.text_array([cell_of_column[name] for name in features])
-        numbers, _ = cells.numbers(cells.plain(texts))
-        return bool(np.isnan(numbers).any())
-
-    def _nodes(self, block: Block) -> NodeTable:
-        chosen = self.chosen
-        there = self._there(block)
-        early = block if there.all() else block.part(there)
-        features = self._features(early) if chosen.features else None
-        ids = block.ids(chosen.identifier)
-        self._same_kinds(block.path, ids, chosen.identifier)
-        return NodeTable(
-            self,
-            numbers=block.numbers,
-            ids=ids,
-            features=features,
-            labels={
-                name: block.words(column, self.widths) for name, column in chosen.labels.items()
-            },
-            splits={name: block.split(column) for name, column in chosen.splits.items()},
-            groups=None if chosen.groups is None else block.groups(chosen.groups),
-            names=None if chosen.name is None else block.node_names(chosen.name),
-            times=None if chosen.time is None else block.times(chosen.time),
-            there=there,
-        )
-
-    def _there(self, block: Block) -> NDArray[np.bool_]:
-        """Which rows ``[n]`` of a block are not later than the day as of which the table is read."""
-        day = self.columns.as_of
-        if day is None or self.chosen.time is None:
-            return np.ones(len(block.numbers), bool)
-        there: NDArray[np.bool_] = block.times(self.chosen.time) <= parse_time(day, "as_of")
-        return there
-
-    def _features(self, block: Block) -> Any:
-        """The features ``[n, F]`` of a block: numbers as they are, else what an encoding makes of the columns."""
-        columns = self.columns
-        if columns.encoding is None:
-            may_be_codes = columns.features is None and any(
-                is_called_code(name) or is_called_number(name) for name in self.chosen.features
-            )
-            is_said_or_key = columns.kinds or columns.keys(self.chosen.features)
-            if columns.learns and (is_said_or_key or may_be_codes):
-                raise NotNumbersError(str(self.path), "numbers", "columns of other kinds", FILL_IN)
-            gaps = columns.gaps
-            values = block.features(self.widths, self.remedy, gaps, self._note_unlike)
-            return self._numbers(values)
-        table = block.arrow()
-        while True:
-            try:
-                return columns.encoding.transform(table)
-            except UnreadableError as error:
-                refused = InputError(
-                    block.location(error.row, error.column), error.expected, error.found
-                )
-                if error.bad is None:
-                    raise refused from None
-                self._note_unlike(error.column, int(np.count_nonzero(error.bad)), str(refused))
-                table = _without(table, error.column, error.bad)
-
-    def _note_unlike(self, column: str, count: int, first_refusal: str) -> None:
-        """Note cells that are not what their column held when it was learnt; what is wrong with the first."""
-        count_before, refusal = self.unlike.get(column, (0, first_refusal))
-        self.unlike[column] = (count_before + count, refusal)
-
-    def _numbers(self, block: NDArray[np.float64]) -> NDArray[np.float32]:
-        """Numbers ``[n, F]`` as they are, in float32; the range of each feature is noted."""
-        if self.range.shape[1] != block.shape[1]:
-            self.range = np.array([[math.inf], [-math.inf]]) * np.ones(block.shape[1])
-        np.minimum(self.range[0], block.min(axis=0, initial=math.inf), out=self.range[0])
-        np.maximum(self.range[1], block.max(axis=0, initial=-math.inf), out=self.range[1])
-        return block.astype(np.float32, copy=False)
-
-    def learn(self) -> bool:
-        """Learn from all rows what the features are; False where it is known, or nothing else than numbers may be."""
-        columns = self.columns
-        if not columns.learns or columns.encoding is not None:
-            return False
-        self.columns_before_learning = columns
-        self.columns = learnt(columns, self._survey(), self.path, self.names)
-        return True
-
-    def _survey(self) -> Survey:
-        """What the columns of features hold, of the rows that are there and that training sees."""
-        survey = Survey([], {})
-        for block in self._blocks(self._node_columns, keep=True):
-            chosen = self.chosen
-            seen = self._there(block)
-            if not survey.columns:
-                keys = self.columns.keys(chosen.features)
-                survey = Survey(chosen.features, self.columns.kinds, list(chosen.labels), keys)
-            with self.readable(block.path):
-                if "seen" in chosen.splits:
-                    seen &= block.split(chosen.splits["seen"])
-                block = block if seen.all() else block.part(seen)
-                if len(block.numbers):
-                    survey.add(block.arrow(), block.location)
-            self.tell(LEARNING * block.share)
-        return survey
-
-    @property
-    def ends(self) -> tuple[str, str]:
-        """The names of the columns that hold the ends of edges."""
-        return self.edge_columns[:2]
-
-    @property
-    def weighted(self) -> bool:
-        """Whether edges have weights: in a column, or as rows are counted."""
-        return self.edge_columns.weight is not None or self.columns.counts(self.names)
-
-    @property
-    def feature_names(self) -> list[str]:
-        """The names of the features; complete when all rows have been read."""
-        if self.columns.encoding is not None:
-            return self.columns.encoding.feature_names
-        return parquet.feature_names(self.chosen.features, self.widths)
-
-    def warn_of_nodes(self) -> None:
-        """Name odd labels, cells that were left out, and features that may tell a label."""
-        for count, told in self.unlike.values():
-            warn(
-                f"{told} {format_count(count, 'cell')} of the column, unlike those that it was learnt from, became gaps."
-            )
-        for column, found in self.classes.items():
-            warn_of_classes(format_location(self.path, column=column), found)
-        if self.chosen.features and self.columns.learns and self.columns.features is None:
-            warn_of_labels(self.path, self.feature_names, list(self.chosen.labels))
-
-    @property
-    def edge_columns(self) -> EdgeColumns:
-        """The names of the columns of an edge table."""
-        return self.columns.of_edges(self.path, self.names)
-
-    def _node_columns(self) -> tuple[list[str], list[str]]:
-        """The names of the columns of a node table that are no features, and of those that are."""
-        columns = self.columns
-        if self.schema is not None:
-            columns = replace(
-                columns, features=parquet.feature_columns(self.schema, columns.features)
-            )
-        chosen = self.chosen = columns.of_nodes(self.path, self.names)
-        self.lists = [
-            name
-            for name in chosen.features
-            if self.schema and is_list(self.schema.field(name).type)
-        ]
-        return [chosen.identifier, *chosen.annotations], chosen.features
-
-    def _blocks(
-        self, choose: Callable[[], tuple[list[str], list[str]]], *, keep: bool = False
+    def blocks(
+        self, columns: Sequence[str], feature_columns: Sequence[str], *, keep: bool = False
     ) -> Iterator[Block]:
-        """The rows that are read of all files, in blocks of a bounded size.
+        """The rows of all files in blocks of a bounded size.
 
         Args:
-            choose: names the columns that are no features, and those that are.
+            columns: the columns that are read besides those of features.
+            feature_columns: the columns of features.
             keep: whether text is kept as it was parsed, for the next pass.
         """
-        for number, path in enumerate(self.files):
+        wanted = [*columns, *feature_columns]
+        if self.rows_with is not None:
+            wanted.append(self.rows_with[0])
+        wanted = list(dict.fromkeys(wanted))
+        for file_number, path in enumerate(self.files):
             with self._opened(path) as file:
-                self.names = (
-                    self.names if number else file.names
-                )  # the first file is not opened twice for them
-                self.schema = file.schema or self.schema
                 if file.names != self.names:
-                    found, remedy = (
-                        ", ".join(map(shorten, file.names)),
-                        "Give all files the same columns.",
-                    )
+                    found = ", ".join(map(shorten, file.names))
+                    remedy = "Give all files the same columns."
                     raise InputError(str(path), f"the columns of {self.path}", found, remedy)
-                columns, features = choose()
-                wanted = list(dict.fromkeys([*columns, *features, *(self.only or ())[:1]]))
-                size = min(ROWS, max(1, CELLS // file.width(wanted)))
-                done = number * FILE + 1
-                for batch, file_share in self._batches(number, file, wanted, size, keep=keep):
-                    share = (number + file_share) / len(self.files)
+                most_rows = min(ROWS_PER_BLOCK, max(1, CELLS_PER_BLOCK // file.width(wanted)))
+                next_number = file_number * FILE + 1
+                batches = self._batches(file_number, file, wanted, most_rows, keep=keep)
+                for batch, share_of_file in batches:
                     block = Block(
-                        path, batch, features, done + np.arange(len(batch)), share, self.text_format
+                        path,
+                        batch,
+                        feature_columns,
+                        next_number + np.arange(len(batch)),
+                        (file_number + share_of_file) / len(self.files),
+                        self.text_format,
                     )
-                    done += len(batch)
-                    if self.only is not None:
-                        block = block.part(block.words(self.only[0], {}) == self.only[1])
-                    for first in range(0, len(block.numbers), size):
-                        some = slice(first, first + size)
+                    next_number += len(batch)
+                    if self.rows_with is not None:
+                        column, word = self.rows_with
+                        block = block.part(block.words(column, {}) == word)
+                    # A piece of text is parsed at once, and may have more rows than a block.
+                    for first in range(0, len(block.numbers), most_rows):
+                        numbers = block.numbers[first : first + most_rows]
                         yield replace(
-                            block, data=block.data.slice(first, size), numbers=block.numbers[some]
+                            block, data=block.data.slice(first, most_rows), numbers=numbers
                         )
 
     def _batches(
@@ -432,39 +181,34 @@ class Source:
             yield from kept
             return
         batches = file.batches(columns, row_count)
-        if keep and self.lines:
+        if keep and self.is_text:
             yield from self.kept_batches.keep(file_number, batches, lambda: file.share)
             return
         for batch in batches:
             yield batch, file.share
 
-    def types(self, column: str) -> dict[str, list[str]]:
-        """The words of a column, each with the columns that have something in a row of it."""
-        found: dict[str, set[str]] = {}
-        for block in self._blocks(lambda: (self.names, [])):
+    def filled_columns_by_word(self, column: str) -> dict[str, list[str]]:
+        """The words of a column, in order, each with the columns that have something in a row with the word."""
+        filled_by_word: dict[str, set[str]] = {}
+        for block in self.blocks(self.names, []):
             words = block.words(column, {})
             for word in dict.fromkeys(words.tolist()):
                 rows = np.flatnonzero(words == word)
                 if not word:
-                    raise InputError(
-                        block.location(int(rows[0]), column),
-                        "a type of nodes",
-                        "an empty cell",
-                        FILL_IN,
-                    )
-                filled = found.setdefault(word, set())
-                filled |= {
-                    name
-                    for name in self.names
-                    if name not in filled and block.filled_in(name)[rows].any()
-                }
+                    location = block.location(int(rows[0]), column)
+                    raise InputError(location, "a type of nodes", "an empty cell", FILL_IN)
+                filled = filled_by_word.setdefault(word, set())
+                for name in self.names:
+                    if name not in filled and block.filled_in(name)[rows].any():
+                        filled.add(name)
         return {
-            word: [name for name in self.names if name in found[word]] for word in sorted(found)
+            word: [name for name in self.names if name in filled_by_word[word]]
+            for word in sorted(filled_by_word)
         }
 
     @contextmanager
     def _opened(self, path: Path) -> Iterator[text.TextFile | parquet.ArrowFile]:
-        if self.lines:
+        if self.is_text:
             yield text.TextFile(path, self.text_format)
         elif self.frame is not None:
             yield parquet.ArrowFile(path, self.frame)
@@ -472,27 +216,334 @@ class Source:
             with parquet.opened(path) as file:
                 yield parquet.ArrowFile(path, file)
 
-    def _same_kinds(self, path: Path, ids: Any, identifier: str) -> None:
-        """Refuse columns of another kind than in the files before: 1 and "1" are two ids."""
-        if self.lines:
-            return
-        kind = "integer ids" if are_integers(ids, lines=False) else "text ids"
-        kinds = dict.fromkeys(self.lists, "lists") | {identifier: kind}
-        first, before = self.kinds = self.kinds or (path, kinds)
-        for column in kinds | before:
-            here, there = (one.get(column, "single numbers") for one in (kinds, before))
-            if here != there:
-                expected, remedy = (
-                    f"{there}, as in {first}",
-                    "Give the columns of all files one type.",
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Some rows of a file: columns of pyarrow, as a parquet file or a frame has them, or of text, "" for nothing."""
+
+    path: Path
+    data: Any
+    names: Sequence[str]
+    """The columns of features."""
+    numbers: NDArray[np.int64]
+    """The numbers ``[n]`` of the rows, see `FILE`."""
+    share: float = 1.0
+    """How much of all files has been read with it."""
+    text_format: TextFormat = AS_THE_EXTENSION_SAYS
+
+    @property
+    def is_text(self) -> bool:
+        """Whether it is of a file of text, whose cells have no types."""
+        return text.is_text(self.path, self.text_format)
+
+    def location(self, row: int, column: str) -> str:
+        """See `row_place`."""
+        return text.row_place(self.path, int(self.numbers[row]) % FILE, column, self.text_format)
+
+    def part(self, kept: NDArray[np.bool_]) -> Block:
+        """The rows of a mask ``[n]``."""
+        return replace(self, data=self.data.filter(kept), numbers=self.numbers[kept])
+
+    def ids(self, column: str) -> Any:
+        """The ids ``[n]`` of a column: a pyarrow array of int64 or large_string."""
+        from pyarrow import types
+
+        values = self.filled(column)
+        cell_type = values.type
+        if types.is_dictionary(cell_type):
+            cell_type = cell_type.value_type
+        if types.is_integer(cell_type):
+            return values.cast("int64")
+        if _is_text(cell_type):
+            return values.cast("large_string")
+        remedy = 'Make them one of these (pandas: column.astype("Int64")).'
+        raise InputError(
+            format_location(self.path, column=column),
+            "ids that are integers or text",
+            f"type {values.type}",
+            remedy,
+        )
+
+    def ends(self, columns: Sequence[str]) -> list[Any]:
+        """The ids ``[n]`` at both ends of edges, of one type."""
+        ends = [self.ids(column) for column in columns]
+        if ends[0].type != ends[1].type:
+            found = " and ".join(
+                f'{end.type} in "{name}"' for end, name in zip(ends, columns, strict=True)
+            )
+            raise InputError(
+                str(self.path), "ids of one type", found, "Give both columns one type."
+            )
+        return ends
+
+    def filled_in(self, column: str) -> NDArray[np.bool_]:
+        """Whether there is something in each cell ``[n]`` of a column."""
+        if self.is_text:
+            return np.diff(cells.utf8(self.data[column])[0]) > 0
+        return np.asarray(self.data[column].is_valid())
+
+    def filled(self, column: str) -> Any:
+        """A column that has something in every row."""
+        is_filled = self.filled_in(column)
+        if not is_filled.all():
+            found = "an empty cell" if self.is_text else "null"
+            location = self.location(int(np.argmin(is_filled)), column)
+            raise InputError(location, "an id", found, FILL_IN)
+        return self.data[column]
+
+    def features(
+        self,
+        widths: dict[str, int],
+        remedy: str,
+        gaps: Sequence[float] = (),
+        note_unlike: NoteUnlike = lambda column, count, first_refusal: None,
+    ) -> NDArray[Any]:
+        """Features ``[n, F]``, every one finite; a column of lists of W numbers is W features.
+
+        Args:
+            widths: the W of each column of lists; learns those that it lacks.
+            remedy: for messages.
+            gaps: what a missing cell of each column becomes, see `LearntFeatures.gaps`. Text becomes the same.
+            note_unlike: is told of text in place of numbers, where there are ``gaps``.
+        """
+        fills_gaps = len(gaps) == len(self.names)  # else they are lists, or gaps are refused
+        # The first row alone often shows that they are no numbers, and a block of words takes long to look through.
+        row_counts = (len(self.numbers),) if fills_gaps else (1, len(self.numbers))
+        for row_count in row_counts:
+            columns = [
+                self._numbers(column, row_count, widths, remedy, reads_text=fills_gaps)
+                for column in self.names
+            ]
+            values = np.column_stack(columns)
+            is_good: NDArray[np.bool_] = np.abs(values) <= cells.LARGEST
+            if fills_gaps:
+                self._fill(values, is_good, gaps, note_unlike)
+            if not is_good.all():
+                raise self._not_numbers(is_good, widths, remedy)
+        return values
+
+    def _fill(
+        self,
+        values: NDArray[Any],
+        is_good: NDArray[np.bool_],
+        gaps: Sequence[float],
+        note_unlike: NoteUnlike,
+    ) -> None:
+        """Put what gaps become into features ``[n, F]``, and mark them as good."""
+        for position in np.flatnonzero(~is_good.all(axis=0)).tolist():
+            name = self.names[position]
+            is_missing = np.asarray(cells.plain(self.data[name].slice(0, len(values))).is_null())
+            is_text = np.isnan(values[:, position]) & ~is_missing
+            if is_text.any():
+                refusal = self._not_numbers(~(is_text[:, None]), {}, "", [name])
+                note_unlike(name, int(np.count_nonzero(is_text)), str(refusal))
+            is_gap = is_missing | is_text
+            values[is_gap, position] = gaps[position]
+            is_good[is_gap, position] = True
+
+    def _not_numbers(
+        self,
+        is_good: NDArray[np.bool_],
+        widths: Mapping[str, int],
+        remedy: str,
+        names: Sequence[str] = (),
+    ) -> NotNumbersError:
+        """The error for the first feature that is not good ``[n, F]``, of all columns or those of these names."""
+        row, position = divmod(int(np.argmin(is_good)), is_good.shape[1])
+        entries = [
+            (name, entry) for name in names or self.names for entry in range(widths.get(name, 1))
+        ]
+        owner, entry = entries[position]
+        value = self.data[owner][row].as_py()
+        if owner in widths:
+            value = value[entry]
+        expected = "a finite number (32-bit float)"
+        return NotNumbersError(self.location(row, owner), expected, written(value), remedy)
+
+    def _numbers(
+        self,
+        column: str,
+        rows: int,
+        widths: dict[str, int],
+        remedy: str = "",
+        *,
+        reads_text: bool = False,
+    ) -> NDArray[Any]:
+        """The first rows of a column of numbers as ``[n]``, NaN where there is none; lists of W numbers as ``[n, W]``.
+
+        Float32 stays as it is; all others are float64. Of files whose columns have types text is refused, unless it
+        ``reads_text``, too.
+        """
+        import pyarrow as pa
+        from pyarrow import compute
+
+        values = self.data[column].slice(0, rows)
+        if self.is_text:
+            try:
+                return numpy_of(values.cast("double"), np.float64)
+            except (
+                pa.ArrowInvalid
+            ):  # some are no numbers, or not as pyarrow reads them, such as " +1"
+                return cells.numbers(cells.plain(values))[0]
+        lists = cells.is_list(values.type)
+        if reads_text and _is_text(values.type):
+            return cells.numbers(cells.plain(values))[0]
+        if not _numeric(values.type.value_type if lists else values.type):
+            where = format_location(self.path, column=column)
+            raise NotNumbersError(
+                where, "numbers", f"type {values.type}", remedy and "Store it as numbers."
+            )
+        if lists:
+            lengths = compute.fill_null(compute.list_value_length(values), 0).to_numpy(
+                zero_copy_only=False
+            )
+            if not lengths.all():
+                where = self.location(int(np.argmin(lengths)), column)
+                raise NotNumbersError(where, "a list of numbers", "null, or an empty one", remedy)
+            width = widths.setdefault(column, int(lengths[0]) if len(lengths) else 0)
+            if (lengths != width).any():
+                row = int(np.argmax(lengths != width))
+                expected = f"a list of {format_count(width, 'number')}, as in the rows before"
+                raise InputError(
+                    self.location(row, column), expected, format_count(int(lengths[row]), "number")
                 )
-                raise InputError(format_location(path, column=column), expected, here, remedy)
+            values = values.flatten()
+        numbers = np.asarray(values.to_numpy(zero_copy_only=False))
+        if numbers.dtype != np.float32:
+            numbers = numbers.astype(np.float64)
+        return numbers.reshape(-1, widths[column]) if lists else numbers
+
+    def arrow(self) -> Any:
+        """The columns of features as a pyarrow table."""
+        return self.data.select(self.names)
+
+    def words(self, column: str, widths: dict[str, int]) -> NDArray[Any]:
+        """A column ``[n]`` as str objects, "" where there is nothing; lists of C values 0 and 1 as ``[n, C]``."""
+        from pyarrow import compute
+
+        values = self.data[column]
+        if cells.is_list(values.type):
+            where = format_location(self.path, column=column)
+            if not _numeric(values.type.value_type):
+                remedy = 'Give each label a column of 0 and 1 (pandas: column.str.join("|").str.get_dummies()).'
+                raise InputError(
+                    where, "one label per node, or lists of 0 and 1", f"type {values.type}", remedy
+                )
+            flags = self._numbers(column, len(values), widths)
+            if not np.isin(flags, (0, 1)).all():
+                raise InputError(where, "lists of 0 and 1, one per label", "other numbers")
+            return flags.astype(np.uint8)
+        is_missing = compute.is_null(values, nan_is_null=True)
+        words = compute.if_else(is_missing, "", values.cast("large_string"))
+        return np.array(words.to_pylist(), dtype=object)
+
+    def weight(self, column: str) -> NDArray[np.float32]:
+        """The weights ``[n]`` of a column, each from zero to `MOST_WEIGHT`."""
+        with np.errstate(over="ignore"):
+            weight = self._numbers(column, len(self.numbers), {}).astype(np.float32)
+        good = (weight >= 0) & (weight <= MOST_WEIGHT)
+        if not good.all():
+            row = int(np.argmin(good))
+            found = written(self.data[column][row].as_py())
+            raise InputError(
+                self.location(row, column), WEIGHT, found, "Correct it or remove the edge."
+            )
+        return weight
+
+    def split(self, column: str) -> NDArray[np.bool_]:
+        """The split ``[n]`` of a column: 1 or true, and 0, false or nothing."""
+        written_cells = self.words(column, {})
+        words = [cell.strip().lower() for cell in written_cells]
+        for row, word in enumerate(words):
+            if word not in _TRUE and word not in _FALSE:
+                found = shorten(written_cells[row])
+                raise InputError(self.location(row, column), "1 or 0, true or false", found)
+        return np.array([word in _TRUE for word in words], dtype=bool)
+
+    def groups(self, column: str) -> list[str]:
+        """The names ``[n]`` of the graphs that nodes belong to."""
+        words: list[str] = self.words(column, {}).tolist()
+        if "" in words:
+            raise InputError(
+                self.location(words.index(""), column),
+                "the name of a graph",
+                "an empty cell",
+                FILL_IN,
+            )
+        return words
+
+    def times(self, column: str) -> NDArray[np.int64]:
+        """The times ``[n]`` of a column, see `infomax.arrays.times`; `UNKNOWN` where there is none."""
+        values = cells.plain(self.data[column])
+        times, is_unreadable = read_instants(values)
+        if is_unreadable.any():
+            row = int(np.argmax(is_unreadable))
+            raise InputError(self.location(row, column), WRITTEN, cells.shown(values, row))
+        return times
+
+    def node_names(self, column: str) -> NDArray[Any]:
+        """The names ``[n]`` of nodes, "" where there is none."""
+        words = self.words(column, {})
+        if words.ndim > 1:
+            raise InputError(
+                format_location(self.path, column=column), "one name per node", "lists"
+            )
+        return words
 
 
-def _without(table: Any, column: str, bad: NDArray[np.bool_]) -> Any:
-    """The rows of a pyarrow table, with nothing in some cells of a column."""
+def written(cell: Any) -> str:
+    """A cell for a message, as it is in its file."""
+    if cell is None:
+        return "null"
+    if not isinstance(cell, str):
+        return str(cell)
+    return shorten(cell) if cell.strip() else "an empty cell"
+
+
+def _numeric(arrow_type: Any) -> bool:
+    from pyarrow import types
+
+    tests = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal)
+    return any(test(arrow_type) for test in tests)
+
+
+def _is_text(arrow_type: Any) -> bool:
+    from pyarrow import types
+
+    tests = (types.is_string, types.is_large_string, types.is_string_view)
+    return any(test(arrow_type) for test in tests)
+
+
+def typed(ids: Any) -> Any:
+    """Integers if every id is written as Python writes an int64 (not "007", "+1" or "1.0"), else the text as it is.
+
+    Ids are a pyarrow array of text.
+    """
+    try:
+        ids[:1].cast("int64")  # of text, all fail one by one, which takes long
+        integers = ids.cast("int64")
+    except ValueError:
+        return ids
+    return integers if integers.cast("large_string").equals(ids) else ids
+
+
+def are_integers(ids: Any, *, is_text: bool) -> bool:
+    """Whether all ids of a block are integers or, in text, whose cells have no types, written as such."""
+    return typed(ids) is not ids if is_text else str(ids.type) == "int64"
+
+
+def numpy_of(array: Any, dtype: Any) -> NDArray[Any]:
+    """A pyarrow array ``[n]`` of numbers without gaps; its own method would load pandas, where it is installed."""
+    if not len(array):
+        return np.empty(0, dtype)
+    return np.frombuffer(array.buffers()[1], dtype)[array.offset : array.offset + len(array)]
+
+
+def number_groups(words: list[str]) -> NDArray[np.int64]:
+    """A number for each name ``[N]`` of a graph: the name itself if all are integers, else by first appearance."""
     import pyarrow as pa
-    from pyarrow import compute
 
-    left = compute.if_else(pa.array(bad), None, table[column])
-    return table.set_column(table.column_names.index(column), column, left)
+    names = list(dict.fromkeys(words))
+    numbers = typed(pa.array(names, pa.large_string())).to_pylist()
+    number = dict(zip(names, range(len(names)) if numbers == names else numbers, strict=True))
+    return np.array([number[word] for word in words], dtype=np.int64)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import starmap
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -27,9 +28,8 @@ from infomax.errors import (
 from infomax.io import parquet, text
 from infomax.io.archive import read_arrays, write_arrays
 from infomax.io.atomic import replacing
-from infomax.io.blocks import typed
-from infomax.io.columns import Columns
-from infomax.io.features import existing, finite
+from infomax.io.choices import UserChoices
+from infomax.io.features import finite
 from infomax.io.json import to_json
 from infomax.io.parts import (
     MODEL_KEY,
@@ -40,12 +40,13 @@ from infomax.io.parts import (
     stored_part_columns,
 )
 from infomax.io.prepare.in_memory import read_node_table
+from infomax.io.schema.resolving import resolve_node_table
 from infomax.io.schema.schema import TableSchema, Use
-from infomax.io.sources import Source
+from infomax.io.sources import FILL_IN, Source, existing, typed
 from infomax.progress import Progress, followed, silent
 
 Vectors: TypeAlias = NDArray[np.float32]
-COLUMNS = Columns(known_table=TableSchema(name=Use(("name",))), learns=False)
+TABLE_OF_VECTORS = TableSchema(name=Use(("name",)))
 """How a table of vectors is read: a column "name" holds the names of nodes."""
 
 
@@ -263,18 +264,19 @@ def flat_table(ids: NDArray[Any], vectors: Vectors, names: NDArray[Any] | None, 
 def _read_table(path: Path) -> tuple[Any, NDArray[Any], Any]:
     # A node table, given by mistake, is read up to here.
     remedy = "This is not a file that embed wrote: columns id, d0, d1, ..., a number in every row."
-    return table_vectors(Source([path], COLUMNS, remedy=remedy))
+    return table_vectors(Source([path]), remedy)
 
 
-def table_vectors(source: Source) -> tuple[Any, Vectors, Any]:
+def table_vectors(source: Source, remedy: str = FILL_IN) -> tuple[Any, Vectors, Any]:
     """The ids ``[N]``, vectors ``[N, d]`` and names ``[N]``, if any, of a table.
 
     All columns but those of ids and names are numbers.
     """
-    table = read_node_table(source)
-    if table["features"] is None:
+    table = resolve_node_table(source, UserChoices(), TABLE_OF_VECTORS, may_learn=False)
+    columns = read_node_table(replace(table, remedy=remedy))
+    if columns["features"] is None:
         raise InputError(str(source.path), "columns of numbers beside the ids", "none")
-    return table["ids"], dense(table["features"]), table["node_names"]
+    return columns["ids"], dense(columns["features"]), columns["node_names"]
 
 
 def _write_kv(

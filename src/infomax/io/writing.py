@@ -16,7 +16,7 @@ from infomax.errors import InputError, other_extension, shorten
 from infomax.io import parquet, text
 from infomax.io.atomic import make_folder, refuse_existing, replacing, writable
 from infomax.io.building import without_features, without_structural_features
-from infomax.io.columns import GROUPS, NAME, TIME
+from infomax.io.column_names import GROUPS, NAME, TIME
 from infomax.io.features import matrix_names
 from infomax.io.folder import write_folder
 from infomax.io.npz import write_npz

@@ -18,7 +18,7 @@ from infomax.arrays.times import format_time
 from infomax.errors import InputError, format_count
 from infomax.estimator import DGI
 from infomax.graphs.graph import Graph
-from infomax.io.columns import EVENT
+from infomax.io.schema.schema import EVENT
 from infomax.reports.edges import FEWEST_ENDS, is_pair, no_such_pair
 
 MOST_EVENTS = 20_000

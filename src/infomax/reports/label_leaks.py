@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from infomax.estimator import DGI
 from infomax.graphs.graph import Graph
-from infomax.io.label_names import label_called
+from infomax.io.column_names import label_called
 from infomax.views.steps import paths_of
 
 

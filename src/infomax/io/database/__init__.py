@@ -19,8 +19,8 @@ from urllib.parse import unquote
 
 from infomax.errors import InputError, shorten, suggest
 from infomax.io import text
+from infomax.io.choices import UserChoices
 from infomax.io.column_names import format_list, split_by_type
-from infomax.io.columns import Columns
 from infomax.io.database.columns import find_names, ignore_columns, leave_out_columns
 from infomax.io.database.duckdb import attach_duckdb
 from infomax.io.database.files import copy_files, copy_frames, table_files
@@ -32,8 +32,8 @@ from infomax.io.database.sqlite import FIRST_BYTES, copy_sqlite
 from infomax.io.database.times import find_times, take_times, time_candidates
 from infomax.io.schema.schema import Schema
 from infomax.io.schema.schema_file import location_in
-from infomax.io.text_format import AS_THE_EXTENSION_SAYS, TextFormat
-from infomax.io.typed import Tables
+from infomax.io.tables import Tables
+from infomax.io.text import AS_THE_EXTENSION_SAYS, TextFormat
 
 POSTGRES = re.compile("postgres(ql)?://")
 _FILE_ADDRESS = re.compile("(sqlite|duckdb):///")
@@ -46,34 +46,34 @@ _CHOICES = (
     "name",
     "time",
     "as_of",
-    "kinds",
-    "key",
-    "pk",
-    "table",
-    "obeys_schema",
+    "column_types",
+    "keys",
+    "primary_keys",
+    "table_roles",
+    "given_schema",
 )
 """What a person may say of the tables of a database."""
 
 
-def tables_of_database(source: str | Path, columns: Columns) -> Tables:
+def tables_of_database(source: str | Path, choices: UserChoices) -> Tables:
     """The tables of the graph of a database."""
-    return graph_tables(read_tables(source, columns), columns)
+    return graph_tables(read_tables(source, choices), choices)
 
 
-def tables_of_frames(frames: Mapping[str, Any], columns: Columns) -> Tables:
+def tables_of_frames(frames: Mapping[str, Any], choices: UserChoices) -> Tables:
     """The tables of the graph of frames of pyarrow with keys, by their names."""
-    _refuse_other_choices(columns)
-    snapshot = Snapshot("frames", role_options=_role_options(columns))
+    _refuse_other_choices(choices)
+    snapshot = Snapshot("frames", role_options=_role_options(choices))
     copy_frames(frames, snapshot)
-    _decide(snapshot, columns)
-    return graph_tables(snapshot, columns)
+    _decide(snapshot, choices)
+    return graph_tables(snapshot, choices)
 
 
-def read_tables(source: str | Path, columns: Columns) -> Snapshot:
+def read_tables(source: str | Path, choices: UserChoices) -> Snapshot:
     """The tables of a database, with what each of them becomes."""
-    _refuse_other_choices(columns)
-    snapshot = _copied(source, columns)
-    _decide(snapshot, columns)
+    _refuse_other_choices(choices)
+    snapshot = _copied(source, choices)
+    _decide(snapshot, choices)
     return snapshot
 
 
@@ -148,9 +148,9 @@ def _header(path: Path, text_format: TextFormat) -> tuple[str, ...]:
 # Copying the tables
 
 
-def _copied(source: str | Path, columns: Columns) -> Snapshot:
+def _copied(source: str | Path, choices: UserChoices) -> Snapshot:
     """All tables of a database, as they are at one moment."""
-    role_options = _role_options(columns)
+    role_options = _role_options(choices)
     if POSTGRES.match(str(source)):
         from infomax.io.database.postgres import address_without_password, copy_postgres
 
@@ -161,12 +161,12 @@ def _copied(source: str | Path, columns: Columns) -> Snapshot:
     path = database_file(source)
     if not path.exists():
         raise InputError(str(path), "a database", "nothing of that name")
-    files = [path] if path.is_file() else [*table_files(path, columns.text_format).values()]
+    files = [path] if path.is_file() else [*table_files(path, choices.text_format).values()]
     stamp = [[str(file.resolve()), file.stat().st_size, file.stat().st_mtime_ns] for file in files]
     snapshot = Snapshot(str(path), stamp, role_options)
     file_type = database_type(path)
     if path.is_dir():
-        copy_files(path, snapshot, columns.text_format)
+        copy_files(path, snapshot, choices.text_format)
     elif file_type == "sqlite":
         copy_sqlite(path, snapshot)
     elif file_type == "duckdb":
@@ -176,48 +176,50 @@ def _copied(source: str | Path, columns: Columns) -> Snapshot:
     return snapshot
 
 
-def _role_options(columns: Columns) -> dict[str, str]:
+def _role_options(choices: UserChoices) -> dict[str, str]:
     """The roles that a person names, which are known before the tables: ignored ones are not read at all."""
-    if columns.schema is not None and columns.schema.is_database:
+    if choices.schema is not None and choices.schema.is_database:
         return {
             name: "ignore"
-            for name, table in columns.schema.tables.items()
+            for name, table in choices.schema.tables.items()
             if table.role == "ignored"
         }
     role_options: dict[str, str] = {}
-    for option in columns.table:  # names of tables may hold the sign
+    for option in choices.table_roles:  # names of tables may hold the sign
         table, _, role = option.rpartition("=")
         role_options[table] = role
     return role_options
 
 
-def _refuse_other_choices(columns: Columns) -> None:
+def _refuse_other_choices(choices: UserChoices) -> None:
     """Refuse what has no meaning for a database, before it is read."""
     expected = "one edge table and one node table, rather than a database: see --key, --table"
-    columns.refuse_others(_CHOICES, expected)
+    choices.refuse_others(_CHOICES, expected)
 
 
 # Deciding about them
 
 
-def _decide(snapshot: Snapshot, columns: Columns) -> None:
+def _decide(snapshot: Snapshot, choices: UserChoices) -> None:
     """Decide what all tables become: by a schema, or else by what a person says and what is found."""
-    columns = with_spelled_labels(snapshot, columns)
-    schema = columns.schema
+    choices = with_spelled_labels(snapshot, choices)
+    schema = choices.schema
     if schema is not None and schema.is_database:
         remedy = "Change the schema: infomax info GRAPH --schema FILE writes it."
-        columns.refuse(
-            ("key", "pk", "table", "time", "name"), "what the schema says", remedy=remedy
+        choices.refuse(
+            ("keys", "primary_keys", "table_roles", "time", "name"),
+            "what the schema says",
+            remedy=remedy,
         )
-        if columns.obeys_schema:
-            _refuse_missing(snapshot, schema, columns.schema_path)
-        take_schema(snapshot, schema, columns.ignore)
+        if choices.obeys_schema:
+            _refuse_missing(snapshot, schema, choices.schema_path)
+        take_schema(snapshot, schema, choices.ignore)
         return
 
     # Keys come first: columns of keys are no features, and keys tell what a table becomes.
-    find_keys(snapshot, columns.key, columns.pk)
-    ignore_columns(snapshot, columns.ignore)
-    named_columns = (*columns.labels, *columns.kinds, *(columns.features or ()))
+    find_keys(snapshot, choices.keys, choices.primary_keys)
+    ignore_columns(snapshot, choices.ignore)
+    named_columns = (*choices.labels, *choices.column_types, *(choices.features or ()))
     used_columns = {
         (table.name, column)
         for table in snapshot.tables.values()
@@ -227,10 +229,10 @@ def _decide(snapshot: Snapshot, columns: Columns) -> None:
     leave_out_columns(snapshot, used_columns)
     decide_roles(snapshot, used_columns)
     snapshot.number_rows()
-    find_names(snapshot, split_by_type(columns.name) if columns.name else ())
+    find_names(snapshot, split_by_type(choices.name) if choices.name else ())
     make_categories_of_names(snapshot)
-    find_times(snapshot, columns.time.split(",") if columns.time else ())
-    if columns.as_of is not None and not snapshot.timed_tables:
+    find_times(snapshot, choices.time.split(",") if choices.time else ())
+    if choices.as_of is not None and not snapshot.timed_tables:
         candidates = time_candidates(snapshot)
         remedy = "Name a column of times: --time TABLE.COLUMN."
         if candidates:

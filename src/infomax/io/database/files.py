@@ -13,7 +13,7 @@ from typing import Any
 from infomax.errors import InputError
 from infomax.io import text
 from infomax.io.database.snapshot import Snapshot, Table, refuse_same_names
-from infomax.io.text_format import AS_THE_EXTENSION_SAYS, TextFormat
+from infomax.io.text import AS_THE_EXTENSION_SAYS, TextFormat
 
 EMPTY_CELLS = ("", "\\N", "NULL", "null")
 """What stands for nothing in a text file."""

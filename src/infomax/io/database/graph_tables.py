@@ -7,40 +7,38 @@ from dataclasses import replace
 from pathlib import Path
 
 from infomax.errors import InputError, shorten, suggest, warn
-from infomax.io.building import Ends
-from infomax.io.column_names import format_list
-from infomax.io.columns import NAME, TIME, Columns
+from infomax.io.choices import UserChoices
+from infomax.io.column_names import LABEL, NAME, TIME, format_list, spelled_labels
 from infomax.io.database.columns import columns_of_no_table
 from infomax.io.database.snapshot import Key, Query, Snapshot, Table, joined, quoted, type_name
 from infomax.io.database.times import moment
-from infomax.io.label_names import LABEL, spelled_labels
-from infomax.io.schema.schema import Schema, TableSchema, Use
+from infomax.io.schema.schema import Ends, Schema, TableSchema, Use
+from infomax.io.schema.tables_by_type import typed_tables
 from infomax.io.sources import Source
-from infomax.io.typed import Tables, of_sources
+from infomax.io.tables import Tables
 
 
-def graph_tables(snapshot: Snapshot, columns: Columns, *, attaches: bool = False) -> Tables:
+def graph_tables(snapshot: Snapshot, choices: UserChoices) -> Tables:
     """The tables of the graph, as queries, with the choices by which a later database is read alike.
 
     Args:
         snapshot: the tables of the database, about which all was decided.
-        columns: what a person says.
-        attaches: whether the rows are new ones of a known graph: tables may be empty then, and rows may refer to
-            known ones.
+        choices: what a person says. Of new rows of a known graph, tables may be empty, and rows may refer to known
+            ones.
     """
-    columns = with_spelled_labels(snapshot, columns)
-    if columns.features != ():  # else labels are read to score vectors that are there already
-        _warn_of_labels_that_are_keys(snapshot, columns)
+    choices = with_spelled_labels(snapshot, choices)
+    if choices.features != ():  # else labels are read to score vectors that are there already
+        _warn_of_labels_that_are_keys(snapshot, choices)
 
     nodes: dict[str, Source] = {}
     column_types: dict[str, str] = {}
-    known_schema = columns.schema or Schema()
+    known_schema = choices.schema or Schema()
     schemas_by_type: dict[str, TableSchema] = {}
     for node_type, table in snapshot.node_tables.items():
-        if attaches and not table.row_count:
+        if choices.attaches and not table.row_count:
             continue
-        query, lookup_columns = _nodes(snapshot, node_type, table, columns)
-        nodes[node_type] = Source([_location(snapshot, table)], columns, query)
+        query, lookup_columns = _nodes(snapshot, node_type, table, choices)
+        nodes[node_type] = Source([_location(snapshot, table)], query)
 
         # Values of many rows are categories, whatever they look like.
         category_columns = [*lookup_columns]
@@ -60,24 +58,24 @@ def graph_tables(snapshot: Snapshot, columns: Columns, *, attaches: bool = False
         )
 
     edges = {
-        ends: Source([_location(snapshot, table)], columns, query)
-        for ends, table, query in _edges(snapshot, columns, attaches=attaches)
+        ends: Source([_location(snapshot, table)], query)
+        for ends, table, query in _edges(snapshot, choices, attaches=choices.attaches)
     }
     # What was said about keys, roles, names and times is in the queries; what is left is about columns.
     column_choices = replace(
-        columns,
-        key=(),
-        table=(),
-        pk=(),
-        ignore=columns_of_no_table(snapshot, columns.ignore),
+        choices,
+        keys=(),
+        table_roles=(),
+        primary_keys=(),
+        ignore=columns_of_no_table(snapshot, choices.ignore),
         name=None,
         time=None,
-        kinds=column_types | dict(columns.kinds),
-        schema=Schema(schemas_by_type),
+        column_types=column_types | dict(choices.column_types),
     )
-    tables = of_sources(nodes, edges, column_choices, is_database=True)
+    tables = typed_tables(nodes, edges, column_choices, made_schema=Schema(schemas_by_type))
     directed = frozenset(ends for ends in edges if ends[0] == ends[2])
-    return replace(tables, directed=directed, schema=snapshot.schema(known_schema))
+    database_schema = snapshot.schema(known_schema)
+    return replace(tables, directed=directed, database_schema=database_schema)
 
 
 def _location(snapshot: Snapshot, table: Table) -> Path:
@@ -88,7 +86,7 @@ def _location(snapshot: Snapshot, table: Table) -> Path:
 # Labels
 
 
-def with_spelled_labels(snapshot: Snapshot, columns: Columns) -> Columns:
+def with_spelled_labels(snapshot: Snapshot, choices: UserChoices) -> UserChoices:
     """The choices with labels as the tables spell them, those of TABLE.COLUMN as TYPE.COLUMN.
 
     A column of many tables is meant where it does not tell the rows apart: CategoryID of Products, not of Categories.
@@ -96,7 +94,7 @@ def with_spelled_labels(snapshot: Snapshot, columns: Columns) -> Columns:
     headers = {name: [*table.columns, name] for name, table in snapshot.tables.items()}
     headers |= {type_name(name): header for name, header in headers.items()}
     labels: list[str] = []
-    for label in spelled_labels(columns.labels, headers):
+    for label in spelled_labels(choices.labels, headers):
         labels += _qualified_labels(snapshot, label)
 
     # The values of a lookup may be called as its table is.
@@ -107,7 +105,7 @@ def with_spelled_labels(snapshot: Snapshot, columns: Columns) -> Columns:
             expected = f"a column {shorten(label)} in one of the tables"
             tables = f"none in {format_list(list(snapshot.tables))}"
             raise InputError("labels", expected, tables, suggest(label, sorted(names)))
-    return replace(columns, labels=tuple(labels))
+    return replace(choices, labels=tuple(labels))
 
 
 def _qualified_labels(snapshot: Snapshot, label: str) -> list[str]:
@@ -123,21 +121,21 @@ def _qualified_labels(snapshot: Snapshot, label: str) -> list[str]:
     return [label]
 
 
-def _gives_label_away(table: Table, key: Key, columns: Columns) -> bool:
+def _gives_label_away(table: Table, key: Key, choices: UserChoices) -> bool:
     """Whether a column of a key is a label, now or of the known graph: its edges would tell the label."""
     known_labels: list[str] = []
-    if columns.schema is not None and table.name in columns.schema.tables:
-        known_labels = columns.schema.tables[table.name].with_role("label")
+    if choices.schema is not None and table.name in choices.schema.tables:
+        known_labels = choices.schema.tables[table.name].with_role("label")
     return any(
-        column in known_labels or table.is_named(column, columns.labels) for column in key.columns
+        column in known_labels or table.is_named(column, choices.labels) for column in key.columns
     )
 
 
-def _warn_of_labels_that_are_keys(snapshot: Snapshot, columns: Columns) -> None:
+def _warn_of_labels_that_are_keys(snapshot: Snapshot, choices: UserChoices) -> None:
     """Say which keys lead to no edges and no category, since a label is among their columns."""
     for table in snapshot.node_tables.values():
         for key in snapshot.keys_to(table, "nodes", "facts", "lookup"):
-            if _gives_label_away(table, key, columns):
+            if _gives_label_away(table, key, choices):
                 is_category = snapshot.tables[key.table].role == "lookup"
                 hints = "values of" if is_category else "edges to"
                 warn(
@@ -150,14 +148,14 @@ def _warn_of_labels_that_are_keys(snapshot: Snapshot, columns: Columns) -> None:
 
 
 def _nodes(
-    snapshot: Snapshot, node_type: str, table: Table, columns: Columns
+    snapshot: Snapshot, node_type: str, table: Table, choices: UserChoices
 ) -> tuple[Query, list[str]]:
     """The rows of a table: id, columns that are no keys, lookups in place of keys, name and time.
 
     Returns the names of the columns of lookups, too.
     """
-    lookups, joins = _lookups(snapshot, table, columns)
-    data_columns = _data_columns(node_type, table, columns)
+    lookups, joins = _lookups(snapshot, table, choices)
+    data_columns = _data_columns(node_type, table, choices)
     cells = {column: table.cell(column) for column in data_columns} | lookups
 
     # The id has the name of the primary key, unless a column that becomes features has it.
@@ -179,7 +177,7 @@ def _nodes(
 
 
 def _lookups(
-    snapshot: Snapshot, table: Table, columns: Columns
+    snapshot: Snapshot, table: Table, choices: UserChoices
 ) -> tuple[dict[str, str], list[str]]:
     """The values of the lookups that a table refers to, in SQL by column, and the joins that they need.
 
@@ -190,8 +188,8 @@ def _lookups(
     targets = [key.table for key in table.keys]
     for number, key in enumerate(snapshot.keys_to(table, "lookup")):
         # An empty key is no column, except in later rows of a graph that has the column.
-        is_empty = not key.filled and columns.schema is None
-        if is_empty or _gives_label_away(table, key, columns):
+        is_empty = not key.filled and choices.schema is None
+        if is_empty or _gives_label_away(table, key, choices):
             continue
         lookup = snapshot.tables[key.table]
         alias = f"l{number}"
@@ -202,13 +200,13 @@ def _lookups(
     return lookups, joins
 
 
-def _data_columns(node_type: str, table: Table, columns: Columns) -> list[str]:
+def _data_columns(node_type: str, table: Table, choices: UserChoices) -> list[str]:
     """The columns of a table that may become features or labels; those whose use a person names among them."""
     data_columns = table.data_columns
     used_columns = [
         column
         for column in table.columns
-        if f"{node_type}.{column}" in columns.kinds or table.is_named(column, columns.labels)
+        if f"{node_type}.{column}" in choices.column_types or table.is_named(column, choices.labels)
     ]
     data_columns += [column for column in used_columns if column not in data_columns]
 
@@ -226,12 +224,12 @@ def _data_columns(node_type: str, table: Table, columns: Columns) -> list[str]:
 
 
 def _edges(
-    snapshot: Snapshot, columns: Columns, *, attaches: bool
+    snapshot: Snapshot, choices: UserChoices, *, attaches: bool
 ) -> Iterator[tuple[Ends, Table, Query]]:
     """The relation of each key, from rows to the rows that they refer to; and those of tables of edges."""
     for node_type, table in snapshot.node_tables.items():
         for key in snapshot.keys_to(table):
-            if _gives_label_away(table, key, columns) or (attaches and not table.row_count):
+            if _gives_label_away(table, key, choices) or (attaches and not table.row_count):
                 continue
             ends = (node_type, type_name(key.name), type_name(key.table))
             yield ends, table, _edges_of_key(snapshot, table, key, attaches=attaches)

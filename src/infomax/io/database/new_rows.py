@@ -10,20 +10,20 @@ from collections.abc import Mapping
 from typing import Any
 
 from infomax.errors import InputError, shorten, suggest
+from infomax.io.choices import UserChoices
 from infomax.io.column_names import format_list
-from infomax.io.columns import Columns
 from infomax.io.database import take_schema
 from infomax.io.database.files import copy_frames
 from infomax.io.database.graph_tables import graph_tables
 from infomax.io.database.snapshot import Snapshot, Table, quoted
 from infomax.io.record import Record
 from infomax.io.schema.schema import Schema, TableSchema
-from infomax.io.typed import Tables
+from infomax.io.tables import Tables
 
 
-def tables_of_new_rows(frames: Mapping[str, Any], columns: Columns, known: Record) -> Tables:
+def tables_of_new_rows(frames: Mapping[str, Any], choices: UserChoices, known: Record) -> Tables:
     """The tables of new rows of a known graph, by their names; those without new rows may be missing."""
-    schema = columns.schema
+    schema = known.schema
     if schema is None or not schema.is_database:
         raise InputError("attach_to", "a graph of tables with keys, as the frames are", "another")
     _refuse_unknown(frames, schema)
@@ -39,7 +39,7 @@ def tables_of_new_rows(frames: Mapping[str, Any], columns: Columns, known: Recor
         if not table.primary and table.row_count:
             last_id = int(known.nodes[node_type].ids[:].max())
             snapshot.add_numbers(table, f"new{number}", f"row_number() OVER () + {last_id}")
-    return graph_tables(snapshot, columns, attaches=True)
+    return graph_tables(snapshot, choices)
 
 
 def _add_empty_table(snapshot: Snapshot, name: str, known_table: TableSchema) -> None:

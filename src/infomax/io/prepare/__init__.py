@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from infomax.io.atomic import locked, make_folder, refuse_existing, writable
-from infomax.io.columns import Columns
-from infomax.io.known import read_like
+from infomax.io.choices import UserChoices, reading_like
 from infomax.io.prepare.on_disk import GRAPH, Preparation
 from infomax.io.record import Record
 from infomax.memory import free_bytes
@@ -53,24 +52,24 @@ def prepare(
         columns: labels, features, ignore, columns, id, name, source, target, weight, time, as_of, types,
             edge_type, node_type and edges_as as in `infomax.read_graph`.
     """
-    place = Path(out)
-    chosen, directed = read_like(Columns.of(**columns), like, directed)
-    refuse_existing(place)
-    from infomax.io.finding import find_tables  # which works with what is here
+    from infomax.io.reading import find_tables  # which works with what is in this folder
 
-    tables = find_tables(edges, nodes, chosen)
+    out_path = Path(out)
+    choices, directed = reading_like(UserChoices.of(**columns), like, directed)
+    refuse_existing(out_path)
+    tables = find_tables(edges, nodes, choices)
     memory = memory or min(MEMORY, int(FREE * free_bytes()))
 
-    work = place.with_name(f".{place.name}-prepare")
-    make_folder(place.parent)
+    work = out_path.with_name(f".{out_path.name}-prepare")
+    make_folder(out_path.parent)
     with (
-        locked(work.with_name(f"{work.name}.lock"), place),
-        writable(place, "a place where a folder can be written"),
+        locked(work.with_name(f"{work.name}.lock"), out_path),
+        writable(out_path, "a place where a folder can be written"),
     ):
         shutil.rmtree(work, ignore_errors=True)  # of a process that was killed
         make_folder(work)
         try:
             Preparation(work, tables, bool(directed), half, memory).run(progress)
-            (work / GRAPH).replace(place)
+            (work / GRAPH).replace(out_path)
         finally:
             shutil.rmtree(work, ignore_errors=True)

@@ -23,10 +23,10 @@ from infomax.arrays.structural_features import (
     degree_features,
 )
 from infomax.io.array_files import ROWS_PER_GROUP, FeatureWriter
-from infomax.io.building import Ends
 from infomax.io.features import check_rows, finite, matrix_names, read_matrix
 from infomax.io.folder import SIDES, relation_folder
 from infomax.io.prepare.writing import Entries, open_senders, write_entries
+from infomax.io.schema.schema import Ends
 from infomax.io.union import TypedIds, union_rows
 
 

@@ -20,8 +20,7 @@ from infomax.io.prepare.features import EdgeFeaturesOnDisk, copy_features
 from infomax.io.prepare.stages import Link, Stages
 from infomax.io.prepare.writing import open_senders, write_entries, write_nodes, write_sides
 from infomax.io.schema.schema_file import to_json as schema_to_json
-from infomax.io.sources import NodeTable
-from infomax.io.typed import Tables
+from infomax.io.tables import NodeRows, Tables
 from infomax.progress import Progress
 
 GRAPH = "graph"
@@ -64,13 +63,13 @@ class Preparation(Stages):
         return type_folder
 
     @contextmanager
-    def _keeper(self, node_type: str) -> Iterator[Callable[[NodeTable], list[Any]]]:
+    def _keeper(self, node_type: str) -> Iterator[Callable[[NodeRows], list[Any]]]:
         """Features are written to their file; the database keeps labels, splits, names and times."""
         with FeatureWriter(
             self._place(node_type), str(self.nodes[node_type].path), halved=self.half
         ) as writer:
 
-            def keep(rows: NodeTable) -> list[Any]:
+            def keep(rows: NodeRows) -> list[Any]:
                 _refuse_unstorable(rows)
                 if rows.features is not None:
                     writer.append(rows.features)
@@ -96,7 +95,9 @@ class Preparation(Stages):
             self._of_nodes(node_type),
         )
         edges = self.edges[0]
-        ends = tuple(self.notes["edges 0"]["ends"])
+        edge_columns = None
+        if not self.several and not edges.are_ends_named:
+            edge_columns = edges.ends
         return {
             "nodes": self.notes[f"numbers {node_type}"],
             "edges": 0 if self.several else rows[0]["entries"] // (1 if self.directed else 2),
@@ -109,7 +110,7 @@ class Preparation(Stages):
                 name: sum(one[name] for one in rows)
                 for name in ("self_loops", "duplicates", "zero_weights")
             },
-            "edge_columns": None if self.several or edges.columns.names_ends(ends) else ends,
+            "edge_columns": edge_columns,
             "schema": schema_to_json(self.schema()),
             **({"encoding": nodes["encoding"]} if nodes["encoding"] else {}),
         }
@@ -131,8 +132,10 @@ class Preparation(Stages):
             node_type: self._of_nodes(node_type)["features"] for node_type in sorted(self.kinds)
         }
         for node_type in names:
-            matrix = self.nodes[node_type].columns.matrix if node_type in self.nodes else None
-            if not names[node_type] and matrix is not None and not self.columns.structural_features:
+            matrix = None
+            if node_type in self.nodes:
+                matrix = self.nodes[node_type].feature_file
+            if not names[node_type] and matrix is not None and not self.choices.structural_features:
                 rows = self.database.rows(
                     f"SELECT node >= 0 FROM {self._table(node_type)} ORDER BY number"
                 )
@@ -153,7 +156,7 @@ class Preparation(Stages):
                 else self._edges()
             )
             names |= maker.write(
-                edges, self.columns.structural_features or "positions", bare, halved=self.half
+                edges, self.choices.structural_features or "positions", bare, halved=self.half
             )
         return names
 
@@ -162,18 +165,15 @@ class Preparation(Stages):
         return MappedAdjacency(open_senders(self.folder), self.directed)
 
 
-def _refuse_unstorable(rows: NodeTable) -> None:
+def _refuse_unstorable(rows: NodeRows) -> None:
     """Refuse what a graph folder cannot hold: several graphs, and labels that are lists."""
-    source = rows.source
-    if source.chosen.groups is not None:
-        found = f"a column {source.chosen.groups}"
-        raise InputError(str(source.path), "no groups, as a graph folder holds one graph", found)
+    table = rows.table
+    group_column = table.schema.group.column
+    if group_column is not None:
+        expected = "no groups, as a graph folder holds one graph"
+        raise InputError(str(table.path), expected, f"a column {group_column}")
     for name, column in rows.labels.items():
         if column.ndim > 1:
-            where = format_location(source.path, column=source.chosen.labels[name])
-            raise InputError(
-                where,
-                "one label per node, in a graph folder",
-                "lists",
-                "Give each label its column.",
-            )
+            location = format_location(table.path, column=table.labels[name])
+            expected = "one label per node, in a graph folder"
+            raise InputError(location, expected, "lists", "Give each label its column.")

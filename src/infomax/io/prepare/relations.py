@@ -5,85 +5,160 @@ from __future__ import annotations
 from typing import Any
 
 from infomax.arrays.relations import RELATION
-from infomax.errors import InputError
-from infomax.io.blocks import FILL_IN
-from infomax.io.building import Ends
+from infomax.errors import InputError, shorten
 from infomax.io.prepare.database import Database
-from infomax.io.sources import Source
-from infomax.io.typed import Tables
+from infomax.io.schema.schema import Ends
+from infomax.io.schema.tables_by_type import refuse_known_type
+from infomax.io.sources import FILL_IN
+from infomax.io.tables import EdgeTable, Tables
 
 
-def divided(
-    database: Database, tables: Tables, edges: str, source: Source, note: dict[str, Any]
+def relation_queries(
+    database: Database, tables: Tables, edges_name: str, edges: EdgeTable, note: dict[str, Any]
 ) -> dict[Ends, str]:
     """The rows of a table of edges by relation, as what follows SELECT."""
-    cells: list[Any] = [(RELATION, 0)]
+    relation_names: list[Any] = [(RELATION, 0)]
     if note["named"]:
-        query = f"SELECT relation, min(number) FROM {edges} GROUP BY relation ORDER BY 2"
-        cells = database.rows(query)
-    found: dict[Ends, list[str]] = {}
-    owned = False
-    for name, number in cells:
+        query = f"SELECT relation, min(number) FROM {edges_name} GROUP BY relation ORDER BY 2"
+        relation_names = database.rows(query)
+
+    conditions: dict[Ends, list[str]] = {}
+    are_owners_known = False
+    for name, number in relation_names:
         if not name:
-            where = source.location(number, source.columns.edge_type or "")
-            raise InputError(where, "the name of a relation", "an empty cell", FILL_IN)
-        here = "relation = '{}'".format(name.replace("'", "''")) if note["named"] else "true"
-        if ends := tables.told_ends(name):
-            found.setdefault(ends, []).append(here)
+            location = edges.source.location(number, edges.schema.relation.column or "")
+            raise InputError(location, "the name of a relation", "an empty cell", FILL_IN)
+        condition = "true"
+        if note["named"]:
+            condition = "relation = '{}'".format(name.replace("'", "''"))
+        ends = _named_ends(tables, name)
+        if ends is not None:
+            conditions.setdefault(ends, []).append(condition)
             continue
-        if not owned:
-            _find_owners(database, tables, edges)
-            owned = True
-        _refuse_unowned(database, tables, edges, source, note, here)
-        pairs = f"SELECT of_source, of_target FROM {edges} WHERE {here} GROUP BY ALL ORDER BY min(number)"
+
+        # The node tables that list both ends of an edge tell its types.
+        if not are_owners_known:
+            _find_owners(database, tables, edges_name)
+            are_owners_known = True
+        _refuse_unowned(database, tables, edges_name, edges, note, condition)
+        pairs = (
+            f"SELECT of_source, of_target FROM {edges_name} WHERE {condition} "
+            "GROUP BY ALL ORDER BY min(number)"
+        )
         for first, last in database.rows(pairs):
             ends = (tables.types_with_tables[first], name, tables.types_with_tables[last])
-            found.setdefault(ends, []).append(
-                f"{here} AND of_source = {first} AND of_target = {last}"
+            conditions.setdefault(ends, []).append(
+                f"{condition} AND of_source = {first} AND of_target = {last}"
             )
-    return {ends: f"FROM {edges} WHERE {' OR '.join(parts)}" for ends, parts in found.items()}
+    return {
+        ends: f"FROM {edges_name} WHERE {' OR '.join(parts)}" for ends, parts in conditions.items()
+    }
 
 
-def _listed(tables: Tables) -> str:
+def _named_ends(tables: Tables, name: str) -> Ends | None:
+    """The relation that the cell of an edge names, with its types; None: the node tables tell the types."""
+    words = name.split(".")
+    end_types = tables.type_columns.ends
+    if len(words) > 1:
+        if end_types and (words[0], words[-1]) != end_types:
+            expected = f"relations from {end_types[0]} to {end_types[1]}, as --types says"
+            remedy = "Leave out --types, or the types in the column."
+            location = f"column {shorten(tables.type_columns.edge_type)}"
+            raise InputError(location, expected, shorten(name), remedy)
+        relation = name
+        if len(words) == 2:
+            relation = RELATION
+        elif len(words) == 3:
+            relation = words[1]
+        return words[0], relation, words[-1]
+    if not end_types and len(tables.types_with_tables) < 2:
+        only_type = next(iter(tables.types_with_tables), "node")
+        end_types = (only_type, only_type)
+    return (end_types[0], name, end_types[1]) if end_types else None
+
+
+def around_rows(tables: Tables, ends: Ends, *, alone: bool) -> tuple[Ends, Ends]:
+    """The relations to and from the rows of an edge table, which are nodes, in place of a relation of it."""
+    node_type = tables.type_columns.edges_as
+    if node_type in ends[::2]:
+        raise refuse_known_type(node_type)
+    prefix = "" if alone else f"{ends[1]} "
+    to_rows = (ends[0], f"{prefix}source", node_type)
+    from_rows = (node_type, f"{prefix}target", ends[2])
+    return to_rows, from_rows
+
+
+def _ids_of_all_types(tables: Tables) -> str:
     """The ids of all node tables with the number of their type."""
-    tables_of = (
-        (at, list(tables.nodes).index(node_type))
-        for at, node_type in enumerate(tables.types_with_tables)
-    )
+    table_numbers = [list(tables.nodes).index(node_type) for node_type in tables.types_with_tables]
     return " UNION ALL ".join(
-        f"SELECT {at} AS kind, id::VARCHAR AS id FROM nodes{table}" for at, table in tables_of
+        f"SELECT {number} AS kind, id::VARCHAR AS id FROM nodes{table_number}"
+        for number, table_number in enumerate(table_numbers)
     )
 
 
-def _find_owners(database: Database, tables: Tables, edges: str) -> None:
+def _find_owners(database: Database, tables: Tables, edges_name: str) -> None:
     """Columns of_source and of_target of a table of edges: the number of the type; -1 where it is none, or several."""
     database.execute(
-        "CREATE TEMP TABLE owners AS SELECT id, CASE WHEN min(kind) = max(kind) THEN min(kind) ELSE -1 END AS kind "
-        f"FROM ({_listed(tables)}) GROUP BY id"
+        "CREATE TEMP TABLE owners AS "
+        "SELECT id, CASE WHEN min(kind) = max(kind) THEN min(kind) ELSE -1 END AS kind "
+        f"FROM ({_ids_of_all_types(tables)}) GROUP BY id"
     )
     for end in ("source", "target"):
         database.execute(
-            f"CREATE TABLE owned AS SELECT edges.*, coalesce(kind, -1) AS of_{end} FROM {edges} AS edges "
-            f"LEFT JOIN owners ON owners.id = edges.{end}::VARCHAR"
+            f"CREATE TABLE owned AS SELECT edges.*, coalesce(kind, -1) AS of_{end} "
+            f"FROM {edges_name} AS edges LEFT JOIN owners ON owners.id = edges.{end}::VARCHAR"
         )
-        database.execute(f"DROP TABLE {edges}")
-        database.execute(f"ALTER TABLE owned RENAME TO {edges}")
+        database.execute(f"DROP TABLE {edges_name}")
+        database.execute(f"ALTER TABLE owned RENAME TO {edges_name}")
     database.execute("DROP TABLE owners")
 
 
 def _refuse_unowned(
-    database: Database, tables: Tables, edges: str, source: Source, note: dict[str, Any], here: str
+    database: Database,
+    tables: Tables,
+    edges_name: str,
+    edges: EdgeTable,
+    note: dict[str, Any],
+    condition: str,
 ) -> None:
     """Refuse the first end of some edges that is in the node tables of no type, or of several."""
     row = database.row(
-        f"SELECT number, of_source >= 0, source::VARCHAR, target::VARCHAR FROM {edges} "
-        f"WHERE {here} AND (of_source < 0 OR of_target < 0) ORDER BY number LIMIT 1"
+        "SELECT number, of_source >= 0, source::VARCHAR, target::VARCHAR "
+        f"FROM {edges_name} WHERE {condition} AND (of_source < 0 OR of_target < 0) "
+        "ORDER BY number LIMIT 1"
     )
-    if row is not None:
-        number, end, *ids = row
-        kinds = database.rows(
-            f"SELECT DISTINCT kind FROM ({_listed(tables)}) WHERE id = ? ORDER BY kind",
-            [ids[end]],
-        )
-        several = [tables.types_with_tables[node_type] for (node_type,) in kinds]
-        raise tables.of_no_type(source, note["ends"][end], ids[end], number, several)
+    if row is None:
+        return
+    number, end, *ids = row
+    column = note["ends"][end]
+    identifier = ids[end]
+    query = f"SELECT DISTINCT kind FROM ({_ids_of_all_types(tables)}) WHERE id = ? ORDER BY kind"
+    type_numbers = [number_of_type for (number_of_type,) in database.rows(query, [identifier])]
+    node_types = [tables.types_with_tables[number_of_type] for number_of_type in type_numbers]
+    if not node_types:
+        first_table = tables.nodes[tables.types_with_tables[0]]
+        raise id_unknown(edges, column, identifier, number, f"listed in {first_table.path}")
+    found = f"{shorten(identifier)}, an id of {' and of '.join(node_types)}"
+    remedy = (
+        "Say which: --types TYPE,TYPE, or names such as author.writes.paper "
+        "in the column of --edge-type."
+    )
+    raise InputError(edges.source.location(number, column), "an id of one type", found, remedy)
+
+
+def id_unknown(
+    edges: EdgeTable, column: str, identifier: Any, number: int, listed: str
+) -> InputError:
+    """The error for an end of an edge, the row of this number, that is no node; ``listed`` says where nodes are."""
+    remedy = (
+        "Add a row for it there, or remove the edge (the edge table comes first). Write ids alike "
+        "in both tables (pandas: read_csv(NAME, dtype=str) keeps zeros). Where ids are in another "
+        "column: --id COLUMN (in Python: id=)"
+    )
+    if edges.are_ends_named:
+        remedy += "."
+    else:
+        remedy += "; where edges are in other columns than the first two: --source and --target."
+    location = edges.source.location(number, column)
+    return InputError(location, f"an id {listed}", shorten(identifier), remedy)

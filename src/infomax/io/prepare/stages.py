@@ -5,37 +5,25 @@ A graph of one type of nodes is one of several types that has one type and one r
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from infomax.arrays import folder as layout
-from infomax.errors import InputError
-from infomax.io.blocks import FILE, NotNumbersError, are_integers
-from infomax.io.building import Ends
+from infomax.errors import InputError, format_location, shorten
 from infomax.io.encoding.cells import MISSING
-from infomax.io.learning import warn_missing
+from infomax.io.past import no_rows_until, no_times
 from infomax.io.prepare.database import Database
-from infomax.io.prepare.relations import divided
-from infomax.io.refusals import (
-    id_unknown,
-    no_nodes,
-    no_rows_until,
-    no_times,
-    refuse_missing_header,
-    refuse_other_type,
-    refuse_twice,
-    refuse_two_kinds,
-)
-from infomax.io.schema.resolved import edge_table, node_table, resolved
-from infomax.io.schema.schema import Schema
-from infomax.io.schema.schema_file import table_from_json, table_to_json
-from infomax.io.sources import NodeTable, Source
-from infomax.io.typed import Tables, refuse_between
+from infomax.io.prepare.relations import around_rows, id_unknown, relation_queries
+from infomax.io.schema.schema import ColumnSchema, Ends, Schema, TableSchema
+from infomax.io.sources import FILE, NotNumbersError, are_integers
+from infomax.io.tables import EdgeTable, NodeRows, Tables, warn_missing
 from infomax.progress import Progress, silent
 
 LARGEST = 1 << 31
@@ -43,6 +31,31 @@ LARGEST = 1 << 31
 NEVER = int(np.iinfo(np.int64).max)
 LATER = -1
 """The node that a row is which is not there yet, as of the day that was asked for."""
+
+
+_WORD_OF_SIDE = re.compile(
+    "[a-z]|source|target|src|dst|dest|destination|origin|from|to|head|tail|start|end|begin|first|second|one|two|left|right"
+    "|parent|child|in|out|sender|receiver|recipient|follower|followee|followed|citing|cited|caller|callee|subject|object"
+    "|other|friend|neighbou?r"
+)
+"""What a column may be called that is one end of an edge within one type of nodes."""
+_WORDS_OF_NO_TYPE = {
+    "",
+    "id",
+    "ids",
+    "node",
+    "nodes",
+    "vertex",
+    "key",
+    "name",
+    "no",
+    "nr",
+    "number",
+    "code",
+    "index",
+    "idx",
+}
+"""What a column of ids may be called, whatever the type of the nodes."""
 
 
 class Link(NamedTuple):
@@ -67,9 +80,12 @@ class Stages(ABC):
     """Whether ids are compared by their text, even if all are integers."""
 
     def __init__(self, tables: Tables, database: Database, *, directed: bool) -> None:
-        self.tables, self.columns, self.nodes = tables, tables.columns, tables.nodes
+        self.tables = tables
+        self.choices = tables.choices
+        self.nodes = tables.nodes
         self.edges = [*tables.edges.values()]
-        self.directed, self.database = directed, database
+        self.directed = directed
+        self.database = database
         self.several = None in tables.edges or any(ends and ends[0] for ends in tables.edges)
         self.progress: Progress = silent
         self.notes: dict[str, Any] = {}
@@ -77,7 +93,7 @@ class Stages(ABC):
         self.links: list[Link] = []
 
     @abstractmethod
-    def _keeper(self, node_type: str) -> AbstractContextManager[Callable[[NodeTable], list[Any]]]:
+    def _keeper(self, node_type: str) -> AbstractContextManager[Callable[[NodeRows], list[Any]]]:
         """What is called with all rows of a node table; it returns the columns ``[n]`` that the database is to keep."""
 
     @abstractmethod
@@ -137,137 +153,134 @@ class Stages(ABC):
             **note,
         }
 
-    def _read_edges(self, at: int) -> dict[str, Any]:
+    def _read_edges(self, table_number: int) -> dict[str, Any]:
         """Table edges0, edges1, ...: number, source, target and, where edges have them, weight and relation."""
-        table = f"edges{at}"
-        source = self.edges[at]
-        count = self.database.create(table, source.edges(), str(source.path))
-        source.columns.warn_unused(source.path, source.names)
+        table = f"edges{table_number}"
+        edges = self.edges[table_number]
+        count = self.database.create(table, edges.rows(), str(edges.path))
         if not count:
             if not self.nodes:
                 remedy = "A graph without edges needs a node table."
-                raise InputError(
-                    str(source.path), "at least one edge below the header", "none", remedy
-                )
+                expected = "at least one edge below the header"
+                raise InputError(str(edges.path), expected, "none", remedy)
             self.database.execute(
                 f"CREATE OR REPLACE TABLE {table} (number BIGINT, source BIGINT, target BIGINT)"
             )
-        named = count > 0 and source.columns.edge_type is not None
-        weighted = count > 0 and source.weighted
-        integers = source.integers
         return {
             "count": count,
-            "weighted": weighted,
-            "integers": integers,
-            "ends": source.ends,
-            "named": named,
-            "table": table_to_json(edge_table(source, [*self.tables.edges][at])),
+            "weighted": count > 0 and edges.is_weighted,
+            "integers": edges.are_integers,
+            "ends": edges.ends,
+            "named": count > 0 and edges.schema.relation.column is not None,
         }
 
     def _read_nodes(self, node_type: str) -> None:
         """The table of a type, see `_table`; where features are no numbers, what they become is learnt first."""
-        for again in (False, True):
-            try:
-                self._do("nodes", node_type, "reading nodes", partial(self._copy_nodes, node_type))
-                return
-            except NotNumbersError:
-                if again or not self.nodes[node_type].learn():
-                    raise
+        work = partial(self._copy_nodes, node_type)
+        try:
+            self._do("nodes", node_type, "reading nodes", work)
+        except NotNumbersError:
+            if not self.nodes[node_type].learn():
+                raise
+            self._do("nodes", node_type, "reading nodes", work)
 
     def _copy_nodes(self, node_type: str) -> dict[str, Any]:
-        source = self.nodes[node_type]
+        nodes = self.nodes[node_type]
         integers = True
-        first = NEVER
+        first_time = NEVER
         with self._keeper(node_type) as keep:
 
             def batches() -> Iterator[dict[str, Any]]:
-                nonlocal integers, first
-                read = 0
+                nonlocal integers, first_time
+                next_id = self._first_number(node_type) if nodes.is_numbered else 0
                 count = 0
-                numbered = source.columns.numbered
-                for rows in source.nodes():
-                    cells = {f"l{column}": cells for column, cells in enumerate(keep(rows))}
+                for rows in nodes.rows():
+                    columns = {f"l{number}": cells for number, cells in enumerate(keep(rows))}
                     if rows.times is not None:
-                        first = int(rows.times.min(initial=first))
-                    at = np.where(rows.there, count + np.cumsum(rows.there) - 1, LATER)
-                    count += int(np.count_nonzero(rows.there))
-                    ids = (
-                        np.arange(read, read := read + len(at)) + source.first_id
-                        if numbered
-                        else rows.ids
-                    )
-                    integers = integers and (numbered or are_integers(rows.ids, lines=source.lines))
-                    yield {"node": at, "number": rows.numbers, "id": ids, **cells}
+                        first_time = int(rows.times.min(initial=first_time))
+                    # Nodes are numbered without the rows that are not there yet.
+                    is_early = rows.is_early
+                    node = np.where(is_early, count + np.cumsum(is_early) - 1, LATER)
+                    count += int(np.count_nonzero(is_early))
+                    ids = rows.ids
+                    if nodes.is_numbered:
+                        ids = np.arange(next_id, next_id + len(node))
+                        next_id += len(node)
+                    else:
+                        integers = integers and are_integers(ids, is_text=nodes.source.is_text)
+                    yield {"node": node, "number": rows.numbers, "id": ids, **columns}
 
-            if not self.database.create(self._table(node_type), batches(), str(source.path)):
-                raise no_nodes(source)
+            if not self.database.create(self._table(node_type), batches(), str(nodes.path)):
+                expected = "at least one node below the header"
+                raise InputError(str(nodes.path), expected, "none")
         if not self._count(node_type):
-            may_leave_out = self.tables.schema is not None and not self.columns.of_types
-            raise no_rows_until(node_type, self.columns.as_of, first, may_leave_out=may_leave_out)
-        source.warn_of_nodes()
-        chosen = source.chosen
-        encoding = source.columns.encoding
+            is_database = self.tables.database_schema is not None
+            raise no_rows_until(
+                node_type,
+                self.choices.as_of,
+                first_time,
+                may_leave_out=is_database and not self.choices.learnt_types,
+            )
+        nodes.warn()
         return {
-            "id": chosen.identifier,
             "integers": integers,
-            "features": source.feature_names if chosen.features else [],
-            "labels": list(chosen.labels),
-            "splits": list(chosen.splits),
-            "names": [] if chosen.name is None else [layout.NAME],
-            "times": [] if chosen.time is None else [layout.TIME],
-            "table": table_to_json(node_table(source, node_type)),
-            "encoding": encoding and encoding.to_json(),
+            "features": nodes.feature_names if nodes.feature_columns else [],
+            "labels": list(nodes.labels),
+            "splits": list(nodes.splits),
+            "names": [] if nodes.schema.name.column is None else [layout.NAME],
+            "times": [] if nodes.schema.time is None else [layout.TIME],
+            "encoding": None if nodes.encoding is None else nodes.encoding.to_json(),
         }
+
+    def _first_number(self, node_type: str) -> int:
+        """The id of the first row of a table whose ids are the numbers of its rows."""
+        return 1
 
     def schema(self) -> Schema:
         """What the tables are, once they have been read."""
-        nodes = {kind: table_from_json(self._of_nodes(kind)["table"]) for kind in self.nodes}
-        edges = [
-            table_from_json(self.notes[f"edges {number}"]["table"])
-            for number in range(len(self.edges))
-        ]
-        return resolved(self.tables, nodes, edges)
+        nodes = {node_type: table.described() for node_type, table in self.nodes.items()}
+        return schema_of_tables(self.tables, nodes)
 
     def _find_relations(self) -> list[Link]:
         """The edges of each relation; those of a table of several are told apart."""
-        found = []
-        if self.columns.as_of is not None and not any(
+        if self.choices.as_of is not None and not any(
             self._of_nodes(node_type)["times"] for node_type in self.nodes
         ):
             raise no_times()
-        for at, (ends, source) in enumerate(self.tables.edges.items()):
-            note = self.notes[f"edges {at}"]
-            if source.columns.edges_as and self.columns.as_of is not None:
-                later = f"SELECT number FROM {self._table(source.columns.edges_as)} WHERE node = {LATER}"
-                self.database.execute(f"DELETE FROM edges{at} WHERE number IN ({later})")
-            if (
-                not self.tables.types_with_tables
-                and not (ends and ends[0])
-                and not self.columns.types
-            ):
-                refuse_two_kinds(source, note["ends"], partial(self._overlap, at))
+        links: list[Link] = []
+        for table_number, (ends, edges) in enumerate(self.tables.edges.items()):
+            note = self.notes[f"edges {table_number}"]
+            if edges.row_type and self.choices.as_of is not None:
+                later = f"SELECT number FROM {self._table(edges.row_type)} WHERE node = {LATER}"
+                self.database.execute(f"DELETE FROM edges{table_number} WHERE number IN ({later})")
+            has_one_type = not (ends and ends[0]) and not self.tables.type_columns.ends
+            if has_one_type and not self.tables.types_with_tables:
+                self._refuse_two_types(table_number)
+            table = f"edges{table_number}"
             if ends is None:
-                parts = divided(self.database, self.tables, f"edges{at}", source, note)
+                queries = relation_queries(self.database, self.tables, table, edges, note)
             else:
-                parts = {ends: f"FROM edges{at}"}
-            for of_part, query in parts.items():
-                if source.columns.edges_as:
-                    both = self.tables.around_rows(of_part, alone=len(parts) == 1)
-                    found += [
-                        Link(both[0], at, f"SELECT number, source, number AS target {query}", 1)
-                    ]
-                    found += [
-                        Link(both[1], at, f"SELECT number, number AS source, target {query}", 0)
-                    ]
-                else:
-                    found.append(Link(of_part, at, f"SELECT * {query}"))
-        if self.directed:
-            refuse_between(link.ends for link in found)
-        return found
+                queries = {ends: f"FROM {table}"}
+            for relation, query in queries.items():
+                if not edges.row_type:
+                    links.append(Link(relation, table_number, f"SELECT * {query}"))
+                    continue
+                # A row that is a node has an edge from the node where it begins, and one to that where it ends.
+                to_rows, from_rows = around_rows(self.tables, relation, alone=len(queries) == 1)
+                to_query = f"SELECT number, source, number AS target {query}"
+                from_query = f"SELECT number, number AS source, target {query}"
+                links.append(Link(to_rows, table_number, to_query, 1))
+                links.append(Link(from_rows, table_number, from_query, 0))
+        if self.directed and all(link.ends[0] != link.ends[2] for link in links):
+            expected = "a relation within one type of nodes"
+            found = "relations between two types, whose edges run both ways"
+            raise InputError("directed", expected, found, "Leave out --directed.")
+        return links
 
-    def _overlap(self, at: int) -> bool:
+    def _overlap(self, table_number: int) -> bool:
         """Whether an id is at both ends of edges of a table."""
-        query = f"SELECT 1 FROM edges{at} AS one SEMI JOIN edges{at} AS two ON one.source = two.target LIMIT 1"
+        table = f"edges{table_number}"
+        query = f"SELECT 1 FROM {table} AS one SEMI JOIN {table} AS two ON one.source = two.target LIMIT 1"
         return self.database.row(query) is not None
 
     def _find_ids(self, node_type: str) -> dict[str, Any]:
@@ -276,7 +289,7 @@ class Stages(ABC):
             (link, end) for link in self.links for end in (0, 1) if link.ends[2 * end] == node_type
         ]
         # The files of all tables are numbered one after the other.
-        before = np.cumsum([0, *(len(source.files) for source in self.edges)]).tolist()
+        before = np.cumsum([0, *(len(edges.source.files) for edges in self.edges)]).tolist()
         parts = " UNION ALL ".join(
             f"SELECT {('source', 'target')[end]} AS id, 2 * number + {2 * FILE * before[link.table] + end} AS place "
             f"FROM ({link.query})"
@@ -288,7 +301,7 @@ class Stages(ABC):
         # As Python writes it: 007 and +1 are text.
         exact = "SELECT bool_and(coalesce(try_cast(id AS BIGINT)::VARCHAR = id::VARCHAR, false)) FROM first"
         integers = all(
-            self.edges[link.table].lines or self._integers(link, end) for link, end in ends
+            self.edges[link.table].source.is_text or self._integers(link, end) for link, end in ends
         )
         integers = integers and bool(self.database.row(exact)[0])
         if not integers:
@@ -334,7 +347,27 @@ class Stages(ABC):
             f"SELECT id, number FROM {table} SEMI JOIN twice USING (id) ORDER BY number"
         )
         self.database.execute("DROP TABLE twice")
-        refuse_twice(self.nodes[node_type], self._of_nodes(node_type)["id"], rows)
+        if not rows:
+            return
+
+        # The first row whose id is in a row before it.
+        nodes = self.nodes[node_type]
+        number_of_id: dict[Any, int] = {}
+        for identifier, number in rows:
+            if identifier not in number_of_id:
+                number_of_id[identifier] = number
+                continue
+            file = nodes.source.files[number // FILE]
+            first = nodes.source.location(number_of_id[identifier]).removeprefix(f"{file}, ")
+            remedy = "Remove one of the rows."
+            if not nodes.is_id_named:
+                remedy += (
+                    " Are ids in another column? --id COLUMN (in Python: id=)."
+                    " Is it the edge table? Edges come first."
+                )
+            location = nodes.source.location(number, nodes.schema.id.column or "")
+            found = f"{shorten(identifier)}, already in {first}"
+            raise InputError(location, "each id once", found, remedy)
 
     def _listed(self, node_type: str) -> str:
         """Where the ids of a type are listed, in a message."""
@@ -374,34 +407,81 @@ class Stages(ABC):
         )
         if lost is not None:
             raise id_unknown(edges, names[end], lost[1], lost[0], self._listed(node_type))
-        if self.columns.as_of is not None:
+        if self.choices.as_of is not None:
             database.execute(f"DELETE FROM {after} WHERE {column} = {LATER}")
         if end == 1:
             database.execute("DROP TABLE half")
         elif link is [one for one in self.links if one.table == link.table][-1]:
             database.execute(f"DROP TABLE edges{link.table}")
 
-    def _check_ids(self, link: Link, edges: Source, names: list[str]) -> None:
+    def _check_ids(self, link: Link, edges: EdgeTable, names: list[str]) -> None:
         """Refuse ids of edges of another type than those of nodes, and two of them in place of a header."""
+        has_rows = self.notes[f"edges {link.table}"]["count"]
         for end, node_type in enumerate(link.ends[::2]):
-            if (
-                node_type in self.nodes
-                and link.row != end
-                and self.notes[f"edges {link.table}"]["count"]
-            ):
-                of_edges, of_nodes = (
-                    self._integers(link, end),
-                    self._of_nodes(node_type)["integers"],
-                )
-                refuse_other_type(
-                    edges, self.nodes[node_type], of_edges=of_edges, of_nodes=of_nodes
-                )
+            if node_type in self.nodes and link.row != end and has_rows:
+                self._refuse_other_id_type(edges, node_type, are_integers=self._integers(link, end))
 
-        def is_node(end: int, name: str) -> bool:
+        # Names of columns that are nodes are an edge that would be lost.
+        if not edges.source.is_text or edges.are_ends_named:
+            return
+        for end, name in enumerate(names):
             query = f"SELECT 1 FROM {self._table(link.ends[2 * end])} WHERE id::VARCHAR = ? LIMIT 1"
-            return self.database.row(query, [name]) is not None
+            if self.database.row(query, [name]) is None:
+                return
+        raise InputError(
+            format_location(edges.path, 1),
+            "a header line",
+            f"two node ids, {shorten(names[0])} and {shorten(names[1])}",
+            'Add a first line "source,target"; if these two are the names of the columns, '
+            "change them to that.",
+        )
 
-        refuse_missing_header(edges, names, is_node)
+    def _refuse_other_id_type(
+        self, edges: EdgeTable, node_type: str, *, are_integers: bool
+    ) -> None:
+        """Refuse ids of edges of another type than those of nodes; in text they have no types."""
+        nodes = self.nodes[node_type]
+        of_nodes = self._of_nodes(node_type)["integers"]
+        if edges.source.is_text or nodes.source.is_text or are_integers == of_nodes:
+            return
+        id_types = {True: "integer ids", False: "text ids"}
+        column = shorten(nodes.schema.id.column or "id")
+        expected = f"{id_types[of_nodes]}, as in column {column} of {nodes.path}"
+        remedy = (
+            "Give the id columns of both one type (pandas: column.astype(str)). "
+            "Are ids in another column? --id COLUMN (in Python: id=)."
+        )
+        raise InputError(str(edges.path), expected, id_types[are_integers], remedy)
+
+    def _refuse_two_types(self, table_number: int) -> None:
+        """Refuse ends of edges that may be two types of nodes, as their columns are called, and have ids in common.
+
+        Nothing is refused where the columns were named, or have usual names, or differ in words such as from and to.
+        """
+        edges = self.edges[table_number]
+        names = edges.ends
+        if edges.are_ends_named:
+            return
+        words: list[set[str]] = []
+        for name in names:
+            spaced = re.sub("(?<=[a-z])(?=[A-Z])", " ", name).lower()
+            words.append(set(re.split("[^a-z]+", spaced)) - _WORDS_OF_NO_TYPE)
+        differing_words = words[0] ^ words[1]
+        if all(_WORD_OF_SIDE.fullmatch(word) for word in differing_words):
+            return
+        if not self._overlap(table_number):
+            return
+        types = ",".join(re.sub("_?id$", "", name, flags=re.IGNORECASE) for name in names)
+        found = (
+            f"ids in common of {shorten(names[0])} and {shorten(names[1])}, which may be two types"
+        )
+        remedy = (
+            f"Two types of nodes, each with ids of its own: --types {types}. "
+            f"One type: --source {names[0]} --target {names[1]}. "
+            f'(In Python: types="{types}", or source= and target=.)'
+        )
+        expected = "edges whose ends are nodes of known types"
+        raise InputError(str(edges.path), expected, found, remedy)
 
     def _weighted(self, link: Link) -> bool:
         return link.row is None and bool(self.notes[f"edges {link.table}"]["weighted"])
@@ -410,3 +490,48 @@ class Stages(ABC):
         note = self._keep_edges(link)
         self.database.execute("DROP TABLE pairs")
         return note
+
+
+def schema_of_tables(tables: Tables, nodes: Mapping[str, TableSchema]) -> Schema:
+    """What all tables are, by what those of nodes were found to be; tables that were known go on being known."""
+    if tables.database_schema is not None:
+        return _with_columns(tables.database_schema, nodes)
+    known = tables.choices.schema or Schema()
+    described = {name: table for name, table in known.tables.items() if table.role != "edges"}
+    for node_type, table in nodes.items():
+        described[node_type or "nodes"] = table
+    for ends, edges in tables.edges.items():
+        name = "edges"
+        if ends is not None and ends[0]:
+            name = ".".join(ends)
+        while name in described:
+            name += "_"
+        described[name] = edges.schema
+    for name, table in known.tables.items():
+        described.setdefault(name, table)
+    return Schema(described, tables.type_columns)
+
+
+def _with_columns(schema: Schema, nodes: Mapping[str, TableSchema]) -> Schema:
+    """The schema of a database, with what the columns of nodes were taken for."""
+    tables = dict(schema.tables)
+    for name, table in tables.items():
+        if not table.has_nodes or table.node_type not in nodes:
+            continue
+        # Names and times that are put together of several columns have names of their own.
+        columns = {
+            column: described
+            for column, described in nodes[table.node_type].columns.items()
+            if not column.startswith("node:")
+        }
+        for key in table.keys:
+            column = key.table if key.table in columns else "+".join(key.columns)
+            if column not in columns or columns[column].role == "label":
+                continue
+            if schema.tables[key.table].role == "lookup":
+                reason = f"the values of the lookup {key.table}"
+                column_type = columns[column].column_type
+                columns[column] = ColumnSchema("feature", column_type, reason=reason)
+        labels = {column: about for column, about in columns.items() if about.role == "label"}
+        tables[name] = replace(table, columns={**columns, **table.columns, **labels})
+    return replace(schema, tables=tables)

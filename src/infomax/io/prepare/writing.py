@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from infomax.arrays import folder as layout
 from infomax.arrays.adjacency import Senders
 from infomax.io.array_files import ROWS_PER_GROUP, ArrayWriter
-from infomax.io.building import Ends
 from infomax.io.folder import SIDES, relation_folder
 from infomax.io.prepare.database import Database
+from infomax.io.schema.schema import Ends
 
 Entries = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32] | None]
 """Rows ``[n]``, columns ``[n]`` and values ``[n]`` of a matrix, ascending; no values where all are 1."""

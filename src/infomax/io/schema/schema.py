@@ -28,6 +28,10 @@ COLUMN_ROLES = ("feature", "label", "split", "key", "ignored")
 
 Ends = tuple[str, str, str]
 """The type of nodes where the edges of a relation begin, its name, and the type where they end."""
+COUNT = "count"
+"""In place of a column of weights: every row of an edge table counts, and the weight of an edge is their number."""
+EVENT = "event"
+"""The type of the rows of an edge table that have times."""
 ONLY_RELATION: Ends = ("", RELATION, "")
 """The relation of a graph of one type of nodes."""
 
@@ -159,6 +163,15 @@ class TypeColumns:
     edges_as: str = ""
     """The type of nodes that the rows of the edge table become."""
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing tells types apart, so that there is one type of nodes."""
+        return self == ONE_TYPE
+
+
+ONE_TYPE = TypeColumns()
+"""Nothing tells types apart: there is one type of nodes."""
+
 
 @dataclass(frozen=True)
 class Schema:
@@ -169,25 +182,28 @@ class Schema:
     """
 
     tables: Mapping[str, TableSchema] = field(default_factory=dict)
-    type_columns: TypeColumns = TypeColumns()
+    type_columns: TypeColumns = ONE_TYPE
     is_database: bool = False
     """Whether the tables have keys, by which relations are found."""
 
     def of_type(self, node_type: str) -> TableSchema | None:
         """The table of the nodes of a type, if there is one."""
-        return next(
-            (
-                table
-                for table in self.tables.values()
-                if table.has_nodes and table.node_type == node_type
-            ),
-            None,
-        )
+        name = self.table_name(node_type)
+        return None if name is None else self.tables[name]
+
+    def table_name(self, node_type: str) -> str | None:
+        """What the table of the nodes of a type is called, if there is one."""
+        for name, table in self.tables.items():
+            if table.has_nodes and table.node_type == node_type:
+                return name
+        return None
 
     def of_relation(self, ends: Ends | None) -> TableSchema | None:
         """The table of the edges of a relation; of None that of all edges, whose cells tell their relation."""
-        edges = [table for table in self.tables.values() if table.role == "edges"]
-        return next((table for table in edges if table.ends == ends), None)
+        for table in self.tables.values():
+            if table.role == "edges" and table.ends == ends:
+                return table
+        return None
 
     @property
     def facts(self) -> list[str]:
