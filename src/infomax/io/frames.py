@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -58,6 +59,8 @@ def read_frames(
     choices = UserChoices.of(features=None if matrix is not None else features, **columns)
     choices, directed = reading_like(choices, like, directed)
     choices = reading_new_nodes(choices, attach_to)
+    if matrix is not None:
+        choices = replace(choices, features=())
     if isinstance(edges, Mapping):
         if attach_to is not None and not attach_to.has_named_types:
             expected = "one frame, as the known graph has one type of nodes"
@@ -71,7 +74,6 @@ def read_frames(
     if matrix is not None:
         if "" not in tables.nodes:
             raise InputError("features", "names of columns, for several types of nodes", "an array")
-        tables.nodes[""] = tables.nodes[""].without_features()
     if attach_to is not None:
         return attach(tables, attach_to, matrix=matrix)
     return read_tables(tables, directed=bool(directed), matrix=matrix)

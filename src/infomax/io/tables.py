@@ -92,7 +92,8 @@ class Tables:
     @property
     def types_with_tables(self) -> list[str]:
         """The types that have node tables of their own."""
-        return [node_type for node_type in self.nodes if node_type != self.type_columns.edges_as]
+        rows_as = self.type_columns.edges_as
+        return [node_type for node_type in self.nodes if not rows_as or node_type != rows_as]
 
 
 @dataclass
@@ -305,14 +306,6 @@ class NodeTable:
         if self.encoding is not None:
             return self.encoding.feature_names
         return parquet.feature_names(self.feature_columns, self.widths)
-
-    def without_features(self) -> NodeTable:
-        """The same table, of which no column becomes a feature."""
-        columns = {
-            name: ColumnSchema("ignored") if column.role == "feature" else column
-            for name, column in self.schema.columns.items()
-        }
-        return replace(self, schema=replace(self.schema, columns=columns), features=None)
 
     def rows(self) -> Iterator[NodeRows]:
         """The rows in blocks. Features that are no numbers raise a `NotNumbersError`, unless it was learnt of them."""
