@@ -71,9 +71,8 @@ def read_frames(
         tables = two_tables(frame_source(edges, "edges"), node_source, choices)
         if matrix is not None and nodes is None:
             raise InputError("features", "a node frame, to whose rows they belong", "none")
-    if matrix is not None:
-        if "" not in tables.nodes:
-            raise InputError("features", "names of columns, for several types of nodes", "an array")
+    if matrix is not None and "" not in tables.nodes:
+        raise InputError("features", "names of columns, for several types of nodes", "an array")
     if attach_to is not None:
         return attach(tables, attach_to, matrix=matrix)
     return read_tables(tables, directed=bool(directed), matrix=matrix)
