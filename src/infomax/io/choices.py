@@ -305,7 +305,7 @@ class UserChoices:
         """The schema by which tables are read: the given one, or that of the graph that they are read like."""
         if self.given_schema is not None or self.like is None:
             return self.given_schema
-        if self.attaches and self.like.types:
+        if self.attaches and self.like.has_named_types:
             return _with_usual_names(self.like)
         return self.like.schema
 
@@ -320,7 +320,7 @@ class UserChoices:
         """How features of a type are made again, where a graph that tables are read like has some of it."""
         if self.like is None or self.features is not None or node_type not in self.like.nodes:
             return None
-        if self.feature_file is not None and not self.like.types:
+        if self.feature_file is not None and not self.like.has_named_types:
             return None
         return LearntFeatures.of(self.like.nodes[node_type])
 
@@ -329,10 +329,10 @@ class UserChoices:
         """The features to make of the edges where a table has none; None: the default ones."""
         if self.features is not None:
             return requested_structural_features(self.features)
-        if self.like is None or (self.feature_file is not None and not self.like.types):
+        if self.like is None or (self.feature_file is not None and not self.like.has_named_types):
             return None
         for nodes in self.like.nodes.values():
-            if nodes.feature_names or not self.like.types:
+            if nodes.feature_names or not self.like.has_named_types:
                 columns = LearntFeatures(nodes.feature_names, nodes.encoding).columns
                 structural_features = requested_structural_features(columns)
                 if structural_features is not None:
@@ -424,7 +424,7 @@ class UserChoices:
         """Refuse tables of one type of nodes where an earlier graph has several, and the other way round."""
         if self.like is None or self.features is not None:
             return
-        is_alike = has_several_types == bool(self.like.types)
+        is_alike = has_several_types == bool(self.like.has_named_types)
         if is_alike or (has_several_types and self.feature_file is not None):
             return
         descriptions = {True: "several types of nodes", False: "one type of nodes"}
@@ -473,7 +473,7 @@ def reading_new_nodes(choices: UserChoices, known: Record | None) -> UserChoices
     """The choices that read tables of new nodes of a known graph, if there is one, whose choices cannot change."""
     if known is None:
         return choices
-    decided = ("feature_file",) if known.types else CHOICES_OF_TYPES
+    decided = ("feature_file",) if known.has_named_types else CHOICES_OF_TYPES
     choices.refuse(
         (
             "labels",

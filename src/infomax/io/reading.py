@@ -107,7 +107,7 @@ def find_tables(
         if nodes is not None:
             expected = f"no node table beside {edges}, which holds its own"
             raise InputError(str(nodes), expected, "one")
-        if attach_to is not None and not attach_to.types:
+        if attach_to is not None and not attach_to.has_named_types:
             expected = "tables of one type of nodes, as the known graph has"
             raise InputError(str(edges), expected, "several types")
         choices = reading_new_nodes(choices, attach_to)

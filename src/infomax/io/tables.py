@@ -484,6 +484,7 @@ class NodeTable:
         used = [column.name for column in encoding.feature_columns]
         _warn_of_labels(self.path, used, survey.labels)
         if not used:
+            self._refuse_named_features(encoding)
             _warn_of_no_features(self.path, encoding, name_column)
         self.schema = with_learnt_types(schema, encoding)
         self.features = LearntFeatures(tuple(encoding.feature_names), encoding)
@@ -504,6 +505,18 @@ class NodeTable:
                     survey.add(seen_block.arrow(), seen_block.location)
             self.source.tell(LEARNING * block.share)
         return survey
+
+    def _refuse_named_features(self, encoding: Encoding) -> None:
+        """Refuse features that a person named where none of them becomes one: other columns were not named."""
+        if not self.choices.features or self.choices.obeys_schema:
+            return
+        names_and_types = [
+            f"{shorten(column.name)} ({column.column_type})" for column in encoding.columns
+        ]
+        expected = f"columns of {self.path} that become features"
+        first_name = encoding.columns[0].name
+        remedy = f"Say what it is: --column {first_name}=number, category or text."
+        raise InputError("features", expected, ", ".join(names_and_types), remedy)
 
     def _with_type_in_notes(self, encoding: Encoding) -> Encoding:
         """The same encoding; where there are several types of nodes, notes name an option with its type."""

@@ -160,7 +160,11 @@ def resolve_node_table(
     )
     if features is not None and features.encoding is not None:
         schema = with_learnt_types(schema, features.encoding)
-    reads_all_columns = choices.features is None and features is None
+    key_columns: Sequence[str] = ()
+    if choices.features is None and features is None:
+        # A column called as its own table is a value, such as the rating of ratings.
+        other_types = [name for name in all_types if name != node_type]
+        key_columns = keys(schema.with_role("feature"), other_types)
     return NodeTable(
         source,
         schema,
@@ -169,7 +173,7 @@ def resolve_node_table(
         labels=labels,
         features=features,
         feature_file=feature_file,
-        key_columns=keys(schema.with_role("feature"), all_types) if reads_all_columns else (),
+        key_columns=key_columns,
         may_learn=may_learn,
     )
 

@@ -58,7 +58,7 @@ def two_tables(
     if has_several_types:
         return _tables_of_types(edges, nodes, choices, type_columns)
 
-    if choices.attaches and choices.like is not None and choices.like.types:
+    if choices.attaches and choices.like is not None and choices.like.has_named_types:
         expected = "a table for each relation, for several types of nodes"
         raise InputError(str(edges.path), expected, "one edge table")
     if nodes is None and not choices.attaches:
