@@ -232,7 +232,7 @@ class UserChoices:
             features: names of columns, one file, or "degrees" or "positions".
             ignore: see `Choices`.
             types: see `Choices`.
-            columns: what each column is, as a mapping or as NAME=TYPE; of one of several types as TYPE.NAME.
+            columns: what each column is, as a mapping or as NAME=USE; of one of several types as TYPE.NAME.
             schema: a schema, or the file of one.
             options: the other ones of `Choices`; of databases also key, pk and table.
         """

@@ -533,7 +533,7 @@ class NodeTable:
         """Refuse columns that cannot become features, all in one message."""
         remedy = (
             "Correct it, or leave the cell empty where nothing is known; or say what the column is: "
-            "--column NAME=KIND (in Python: columns={NAME: KIND}). "
+            "--column NAME=USE (in Python: columns={NAME: USE}). "
             "Numbers are written as 1200.50, dates as 2025-12-31; of codes the kind is category."
         )
         if all(expected == EXPECTED_CELLS["type"] for _, expected, _ in faults):
@@ -689,7 +689,7 @@ def _warn_of_no_features(path: Path, encoding: Encoding, name_column: str | None
     for column in lost:
         reason = "one value" if column.distinct == 1 else column.column_type
         reasons.append(f"{shorten(column.name)} ({reason})")
-    remedy = "To say what a column is: --column NAME=KIND."
+    remedy = "To say what a column is: --column NAME=USE."
     warn(f"{path}: no column becomes features: {', '.join(reasons)}. {remedy}")
 
 
