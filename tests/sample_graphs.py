@@ -67,6 +67,6 @@ def typed_graph(seed: int = 0, *, dense: bool = True, weighted: bool = False) ->
 
 def embed(encoder: Encoder, view: WholeView, block: int | None = None) -> torch.Tensor:
     """H of every node ``[N, d]`` of a whole view, computed in blocks of so many nodes."""
-    engine = Embedder(Recipe(encoder, Scaler("none")), view, np.empty((view.n, 0)))
-    engine.block = block or engine.block
+    recipe = Recipe(encoder, Scaler("none"))
+    engine = Embedder(recipe, view, np.empty((view.n, 0)), nodes_per_block=block)
     return torch.from_numpy(engine.all())

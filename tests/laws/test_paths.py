@@ -201,8 +201,8 @@ def test_rows_from_disk(encoder, graph):
         lambda _, one: dataclasses.replace(one, table=FeatureTable(one.table.values, mapped=True))
     )
     recipe = Recipe(encoder, graph.scaler("none"))
-    engine, nodes = Embedder.of(recipe, stored, Backend(CPU)), np.array([0, 3, 11, 39])
-    engine.block = 7
+    engine = Embedder.of(recipe, stored, Backend(CPU), nodes_per_block=7)
+    nodes = np.array([0, 3, 11, 39])
     expected = by_hand(encoder, graph).detach().numpy()
     np.testing.assert_allclose(engine.all(), expected, rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(

@@ -228,7 +228,7 @@ def test_a_graph_folder_has_the_vectors_of_the_graph_in_memory(tmp_path, monkeyp
         model.write_vectors(folder, tmp_path / "parts", vectors="own")
 
 
-def test_what_is_pooled_may_be_kept_in_half_precision(tmp_path, monkeypatch):
+def test_what_is_pooled_may_be_kept_in_half_precision(tmp_path):
     """As of large graphs: nearly the same vectors, and the same in memory, on disk and in blocks."""
     graph = random_graph(50, dense=True)
     model = DGI(8, epochs=2, device="cpu").fit(graph)
@@ -237,13 +237,18 @@ def test_what_is_pooled_may_be_kept_in_half_precision(tmp_path, monkeypatch):
     recipe = model.fitted_.recipe
     positions = {"positions": model.fitted_.positions.of_type("")}
     usual = model.transform(graph).vectors
-    monkeypatch.setattr(engine, "BLOCK_ON_DISK", {"cpu": 7})
     halved = []
-    for one in (graph, folder):
-        scaled = one.scaled(recipe.scaler)
-        view_class = WholeView if one is graph else BatchSource
+    for source, view_class in ((graph, WholeView), (folder, BatchSource)):
+        scaled = source.scaled(recipe.scaler)
         view = view_class.of(scaled, recipe.encoder.rule, Backend(torch.device("cpu")))
-        embedder = engine.Embedder(recipe, view, scaled.table, positions, single_precision_nodes=49)
+        embedder = engine.Embedder(
+            recipe,
+            view,
+            scaled.table,
+            positions,
+            single_precision_nodes=49,
+            nodes_per_block=50 if source is graph else 7,
+        )
         halved.append(embedder.all())
     np.testing.assert_allclose(halved[0], halved[1], atol=2e-3)
     np.testing.assert_allclose(halved[0], usual, atol=5e-3)

@@ -59,6 +59,8 @@ class Embedder:
             with half-lives.
         work_folder: the folder for files of passes; None: a temporary one.
         single_precision_nodes: see `SINGLE_PRECISION_NODES`.
+        nodes_per_block: nodes whose vectors are computed at a time; None: by `BLOCK`, or of a graph
+            on disk by `BLOCK_ON_DISK`.
     """
 
     def __init__(
@@ -69,6 +71,7 @@ class Embedder:
         outside_parts: Mapping[str, Any] | None = None,
         work_folder: Path | None = None,
         single_precision_nodes: int = SINGLE_PRECISION_NODES,
+        nodes_per_block: int | None = None,
     ) -> None:
         self.recipe = recipe
         self.view = view
@@ -77,8 +80,10 @@ class Embedder:
         self.n = view.n
         self.device = view.backend.device
         self.on_disk = isinstance(view, BatchSource)
-        block_sizes = BLOCK_ON_DISK if self.on_disk else BLOCK
-        self.block = block_sizes[self.device.type]
+        if nodes_per_block is None:
+            block_sizes = BLOCK_ON_DISK if self.on_disk else BLOCK
+            nodes_per_block = block_sizes[self.device.type]
+        self.nodes_per_block = nodes_per_block
         self.halves_hops = self.n > single_precision_nodes
 
         # A temporary folder is removed with this object.
@@ -105,12 +110,20 @@ class Embedder:
         backend: Backend,
         outside_parts: Mapping[str, Any] | None = None,
         work_folder: Path | None = None,
+        nodes_per_block: int | None = None,
     ) -> Embedder:
         """The embedder of a graph, in memory or on disk."""
         scaled = graph.scaled(recipe.scaler)
         view_class = BatchSource if graph.table.mapped else WholeView
         view = view_class.of(scaled, recipe.encoder.rule, backend)
-        return cls(recipe, view, scaled.table, outside_parts, work_folder)
+        return cls(
+            recipe,
+            view,
+            scaled.table,
+            outside_parts,
+            work_folder,
+            nodes_per_block=nodes_per_block,
+        )
 
     # What callers ask for
 
@@ -142,8 +155,8 @@ class Embedder:
         needs_passes = self.recipe.hops > 0 or "pooled" in self.recipe.parts
         if isinstance(self.view, BatchSource) and not needs_passes:
             seed = torch.zeros((), dtype=torch.int64, device=self.device)
-            for first in range(0, len(nodes), self.block):
-                batch = nodes[first : first + self.block]
+            for first in range(0, len(nodes), self.nodes_per_block):
+                batch = nodes[first : first + self.nodes_per_block]
                 batch_on_device = torch.from_numpy(batch).to(self.device)
                 view = self.view.view(batch_on_device, self.encoder.depth, seed)
                 computed: dict[str, Tensor] = {}
@@ -151,7 +164,7 @@ class Embedder:
                     if self._has_encoder_part:
                         computed["encoder"] = self.encoder(view)[0]
                     rows = self._balance(self._join_parts(batch, computed))
-                vectors[first : first + self.block] = rows
+                vectors[first : first + self.nodes_per_block] = rows
             return vectors
 
         for start, stop in self.blocks():
@@ -180,7 +193,10 @@ class Embedder:
     def blocks(self, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, int]]:
         """Split start to stop, by default the end, into ranges of at most a block."""
         stop = self.n if stop is None else stop
-        return ((first, min(first + self.block, stop)) for first in range(start, stop, self.block))
+        return (
+            (first, min(first + self.nodes_per_block, stop))
+            for first in range(start, stop, self.nodes_per_block)
+        )
 
     # Passes
 
@@ -346,18 +362,18 @@ class Embedder:
             return self._collect(rows, half)
         path = self.work_folder / f"{name}.npy"
         if self.device.type == "cuda" and not path.exists():
-            first_rows = rows(0, min(self.block, n))
+            first_rows = rows(0, min(self.nodes_per_block, n))
             needed_bytes = n * first_rows.shape[1] * (2 if half else 4)
             if needed_bytes < ROOM_FOR_PASSES * available_bytes(self.device):
                 return self._collect(rows, half)
 
         if not path.exists():
             with replacing(path) as temporary:
-                first_rows = _rounded(rows(0, min(self.block, n)), half)
+                first_rows = _rounded(rows(0, min(self.nodes_per_block, n)), half)
                 dtype = np.float16 if half else np.float32
                 with ArrayWriter(temporary, dtype, first_rows.shape[1]) as writer:
                     writer.append(first_rows.cpu().numpy())
-                    for start, stop in self.blocks(self.block, n):
+                    for start, stop in self.blocks(self.nodes_per_block, n):
                         writer.append(_rounded(rows(start, stop), half).cpu().numpy())
         array = np.load(path, mmap_mode="c", allow_pickle=False)
         if self.device.type == "cpu":
@@ -366,7 +382,7 @@ class Embedder:
 
     def _collect(self, rows: Rows, half: bool = False) -> Tensor:
         """The rows of all nodes, computed block by block."""
-        first_rows = _rounded(rows(0, min(self.block, self.n)), half)
+        first_rows = _rounded(rows(0, min(self.nodes_per_block, self.n)), half)
         # Products of a graph in memory are in single precision: there the numbers are only rounded.
         dtype = first_rows.dtype if self.on_disk or not half else torch.float32
         if len(first_rows) == self.n:
