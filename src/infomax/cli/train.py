@@ -63,8 +63,12 @@ def _train_all(user_choices: Mapping[str, Any], tables: Mapping[str, Any], ranks
 
     run_folder = user_choices["out"]
     first_seed = user_choices["seed"]
-    seeds = range(first_seed, first_seed + user_choices["runs"])
-    seed_by_name = {f"seed-{seed}" if len(seeds) > 1 else "": seed for seed in seeds}
+    seed_by_name = {"": first_seed}
+    if user_choices["runs"] > 1:
+        seeds = range(first_seed, first_seed + user_choices["runs"])
+        seed_by_name = {f"seed-{seed}": seed for seed in seeds}
+
+    # A mistake on one rank ends all of them.
     with ranks.together():
         graphs = _graphs_to_train(user_choices, tables)
         subfolders = [Path(node_type, name) for node_type in graphs for name in seed_by_name]
@@ -83,11 +87,12 @@ def _train_all(user_choices: Mapping[str, Any], tables: Mapping[str, Any], ranks
             }
             training_graph = _training_graph(graph, run_folder, user_choices)
 
+            # Side by side they use a GPU better; a CPU has no more cores for them.
             one_by_one = len(models) == 1 or user_choices["resume"] or ranks.count > 1
             if not one_by_one and choose_device(user_choices["device"]).type == "cuda":
                 _train_together(models, training_graph)
                 continue
-            # Positions are those of the whole graph: they are computed once for all types and
+            # Positions are those of the whole graph, so they are computed once for all types and
             # seeds.
             for folder, model in models.items():
                 is_trained = _train(
@@ -285,6 +290,7 @@ def _train(
 
     show.start_clock()
     with ranks.together():
+        # What a preset and sizes are chosen by is printed before the time is spent.
         preset, reasons = model.choose(graph, out)
         of_type = f"{graph.node_type}, " if graph.has_named_types else ""
         for reason in reasons:
