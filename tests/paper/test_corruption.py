@@ -114,7 +114,8 @@ def communities() -> Graph:
 
 @pytest.mark.parametrize("rho", [0.01, 0.2], ids=["sparse", "dense"])
 def test_every_entry_of_sigma_or_every_pair_give_the_same_accuracy(rho):
-    """The paper draws every entry of the matrix: flips of the same graph with every edge in both directions."""
+    """The paper draws every entry of the matrix: flips of the same graph with every edge in both
+    directions."""
     graph, encoders = communities(), 5
     codes, found = graph.labels["group"], {}
     for name, kind in (("pairs", graph), ("entries", graph.replace(directed=True))):

@@ -1,4 +1,5 @@
-"""Graphs of several types by HeCo's splits: what is flattened, what is scored, and that labels come last."""
+"""Graphs of several types by HeCo's splits: what is flattened, what is scored, and that labels come
+last."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ CODES = np.arange(24) % 3
 
 @pytest.fixture
 def graph(monkeypatch) -> Graph:
-    """24 papers of three classes by 6 authors, about 3 subjects, in place of ACM; training is one epoch."""
+    """24 papers of three classes by 6 authors, about 3 subjects, in place of ACM; training is one
+    epoch."""
     part, ids = np.arange(24) // 3 % 3, np.arange(24)
     masks = {name: part == number for number, name in enumerate(("train", "validation", "test"))}
     paper = {
@@ -61,7 +63,8 @@ def test_each_encoder_is_scored_by_the_macro_f1_of_the_test_nodes(graph, monkeyp
     monkeypatch.setattr(heterogeneous, "score_splits", guess)
     result = score_types("heco-acm", runs=2, device="cpu")
     assert [row.get("runs") for row in result["rows"]] == [2, 2, 2, 2, None]
-    # One class of three is found, with precision 1/3 and recall 1: its F1 is 1/2, that of the others 0.
+    # One class of three is found, with precision 1/3 and recall 1: its F1 is 1/2, that of the
+    # others 0.
     np.testing.assert_allclose([row["mean"] for row in result["rows"]], [[100, 100 / 6, 100]] * 5)
     assert [len(vectors) for vectors in asked] == [24] * 9
     along = heterogeneous.partial(heterogeneous.PathMean, paths=result["paths"])

@@ -66,7 +66,8 @@ SCALED = {
 
 @pytest.mark.parametrize("name", SCALED)
 def test_scaling_never_looks_at_unseen_nodes(name, small):
-    """Huge features at all unseen nodes leave the scaled features of the seen nodes unchanged, bit for bit."""
+    """Huge features at all unseen nodes leave the scaled features of the seen nodes unchanged, bit
+    for bit."""
     seen, features = small.splits["seen"], small.features.copy()
     features[~seen] = 1e6
     whole, poisoned = (SCALED[name](graph) for graph in (small, small.replace(features=features)))

@@ -1,4 +1,5 @@
-"""The paper's table: any part of it, continued after a stop, in three files with the same content."""
+"""The paper's table: any part of it, continued after a stop, in three files with the same
+content."""
 
 from __future__ import annotations
 
@@ -62,7 +63,8 @@ def test_scores_are_told_in_the_papers_units():
 
 
 def test_one_label_a_node_may_be_told_as_micro_f1(small, tmp_path, monkeypatch):
-    """On Reddit all rows are fractions, in the table and alone, though the probe for one label measures accuracy."""
+    """On Reddit all rows are fractions, in the table and alone, though the probe for one label
+    measures accuracy."""
     monkeypatch.setattr(protocol, "load_dataset", lambda name: small)
     quick = dataclasses.replace(EXPERIMENTS["reddit"], arguments={"epochs": 1, "dim": 8})
     monkeypatch.setitem(EXPERIMENTS, "reddit", quick)

@@ -32,8 +32,9 @@ def test_injective_and_constant_readouts_are_as_the_paper_says():
 
 
 def test_numbers_computed_by_hand():
-    # Summaries a, a, b of three graphs: the pairs (1, a), (2, a) have 1/3 in the joint and 2/9 in the product, (3, b)
-    # has 1/3 and 1/9. The smaller ones: 2/9 + 2/9 + 1/9, halved. Printed: (4/9 + 4/9 + 1/9) / 2.
+    # Summaries a, a, b of three graphs: the pairs (1, a), (2, a) have 1/3 in the joint and 2/9 in
+    # the product, (3, b) has 1/3 and 1/9. The smaller ones: 2/9 + 2/9 + 1/9, halved. Printed: (4/9
+    # + 4/9 + 1/9) / 2.
     summaries = ["a", "a", "b"]
     assert optimal_error(summaries) == Fraction(5, 18)
     assert printed_bound(summaries) == Fraction(1, 2)
@@ -81,7 +82,8 @@ def test_patches_are_what_two_hops_reach_and_do_not_depend_on_names():
 
 
 def groupings(count):
-    """All ways to give a group to each of so many things: the first in group 0, every new group the next number."""
+    """All ways to give a group to each of so many things: the first in group 0, every new group the
+    next number."""
     ways = [[]]
     for _ in range(count):
         ways = [[*way, group] for way in ways for group in range(max(way, default=-1) + 2)]
@@ -110,7 +112,8 @@ def test_theorem_2_the_vector_with_the_least_error_knows_most_of_the_patch():
 
 
 def test_a_vector_may_be_coarser_than_its_summary_and_the_other_way_round():
-    # Vectors a, a, b with summaries 1, 2, 3: the joint has 1/3 at (a, 1), (a, 2), (b, 3), the product 2/9, 2/9, 1/9.
+    # Vectors a, a, b with summaries 1, 2, 3: the joint has 1/3 at (a, 1), (a, 2), (b, 3), the
+    # product 2/9, 2/9, 1/9.
     assert (
         optimal_error([1, 2, 3], ["a", "a", "b"])
         == optimal_error(["a", "a", "b"], [1, 2, 3])

@@ -58,20 +58,21 @@ class Layer(nn.Module):
     def __init__(self, in_dim: int, settings: Settings, generator: torch.Generator) -> None:
         super().__init__()
         hidden, dim = settings.hidden, settings.dim
-        self.sent, self.heard, self.own = (
-            glorot(shape, generator=generator)
-            for shape in ((in_dim, hidden), (hidden, dim), (in_dim, dim))
-        )
-        self.offset, self.bias = (nn.Parameter(torch.zeros(width)) for width in (hidden, dim))
+        self.message_weight = glorot((in_dim, hidden), generator=generator)
+        self.mean_weight = glorot((hidden, dim), generator=generator)
+        self.own_weight = glorot((in_dim, dim), generator=generator)
+        self.message_bias = nn.Parameter(torch.zeros(hidden))
+        self.bias = nn.Parameter(torch.zeros(dim))
 
     def messages(self, h: Tensor) -> Tensor:
         """The messages ``[n, hidden]`` that nodes ``[n, d]`` send."""
-        return leaky_relu(h @ self.sent + self.offset, 0.1)
+        return leaky_relu(h @ self.message_weight + self.message_bias, 0.1)
 
-    def forward(self, own: Tensor, mean: Tensor) -> Tensor:
+    def forward(self, nodes: Tensor, mean: Tensor) -> Tensor:
         """From nodes ``[m, d]`` and the mean of their neighbours' messages ``[m, hidden]`` to ``[m,
         dim]``."""
-        return leaky_relu(mean @ self.heard + own @ self.own + self.bias, 0.1)
+        z = mean @ self.mean_weight + nodes @ self.own_weight + self.bias
+        return leaky_relu(z, 0.1)
 
 
 class AveragePooling(nn.Module):
@@ -97,10 +98,11 @@ class AveragePooling(nn.Module):
         """Logits ``[B, C]`` of the centres of patches, from the features of each level (see
         `by_level`)."""
         for layer in self.layers:
-            levels = [
-                drop(layer(own, layer.messages(others).unflatten(0, (len(own), -1)).mean(1)))
-                for own, others in pairwise(levels)
-            ]
+            next_levels = []
+            for nodes, neighbours in pairwise(levels):
+                messages = layer.messages(neighbours).unflatten(0, (len(nodes), -1))
+                next_levels.append(drop(layer(nodes, messages.mean(1))))
+            levels = next_levels
         return levels[0] @ self.head + self.offset
 
 
@@ -110,34 +112,30 @@ Batches: TypeAlias = Callable[
 """One epoch: yields the logits of some labelled nodes and their codes."""
 
 
-def whole(graph: Graph, device: torch.device) -> tuple[Tensor, Propagation]:
+def graph_inputs(graph: Graph, device: torch.device) -> tuple[Tensor, Propagation]:
     """A graph's features ``[N, F]`` and the matrix ``[N, N]`` that averages over neighbours (0 if
     there are none)."""
-    return torch.from_numpy(graph.features).to(device), Propagation.of(
-        graph, NEIGHBOURS, Backend(device)
-    )
+    features = torch.from_numpy(graph.features).to(device)
+    return features, Propagation.of(graph, NEIGHBOURS, Backend(device))
 
 
 def graph_by_graph(graph: Graph, codes: Tensor, device: torch.device) -> Batches:
     """Epochs that visit each of several graphs once, in random order."""
-    masks = [graph.groups == group for group in np.unique(graph.groups)]  # type: ignore[arg-type]
-    parts = [
-        (*whole(graph.part(mask), device), codes[torch.from_numpy(mask).to(device)])
-        for mask in masks
-    ]
-    labelled = [
-        (features, mean, shared.known_rows(own), own[shared.known_rows(own)])
-        for features, mean, own in parts
-    ]
+    parts = []
+    for group in np.unique(graph.groups):  # type: ignore[arg-type]
+        is_member = graph.groups == group
+        features, mean = graph_inputs(graph.part(is_member), device)
+        codes_of_part = codes[torch.from_numpy(is_member).to(device)]
+        labelled_rows = shared.known_rows(codes_of_part)
+        parts.append((features, mean, labelled_rows, codes_of_part[labelled_rows]))
 
     def epoch(
         model: AveragePooling, drop: shared.Drop, generator: torch.Generator
     ) -> Iterator[tuple[Tensor, Tensor]]:
-        for one in torch.randperm(
-            len(labelled), generator=generator, device=generator.device
-        ).tolist():
-            features, mean, rows, targets = labelled[one]
-            yield model.over_graph(features, mean, drop)[rows], targets
+        order = torch.randperm(len(parts), generator=generator, device=generator.device)
+        for number in order.tolist():
+            features, mean, labelled_rows, targets = parts[number]
+            yield model.over_graph(features, mean, drop)[labelled_rows], targets
 
     return epoch
 
@@ -146,7 +144,8 @@ def patch_by_patch(
     graph: Graph, codes: Tensor, device: torch.device, settings: Settings
 ) -> Batches:
     """Epochs that visit each labelled node once, as the centre of a patch, in random order."""
-    features, neighbours = torch.from_numpy(graph.features).to(device), Neighbours.of(graph, device)
+    features = torch.from_numpy(graph.features).to(device)
+    neighbours = Neighbours.of(graph, device)
     labelled = shared.known_rows(codes)
 
     def epoch(
@@ -167,30 +166,37 @@ def train(
     settings: Settings,
     seed: int,
     device: torch.device,
-    judge: Callable[[AveragePooling], float],
+    validation_score: Callable[[AveragePooling], float],
 ) -> AveragePooling:
-    """Train on a graph and return the model with the highest score of ``judge``, the earliest among
-    equals.
+    """Train on a graph and return the model with the highest ``validation_score``, the earliest
+    among equals.
 
     Codes are ``[n]`` or ``[n, C]``, -1 for nodes that are not for training.
     """
-    first, draws = generators(seed, device)
-    model = AveragePooling(graph.num_features, shared.classes(codes), settings, first).to(device)
+    weights_generator, draws = generators(seed, device)
+    model = AveragePooling(
+        graph.num_features, shared.class_count(codes), settings, weights_generator
+    ).to(device)
     optimiser = torch.optim.Adam(model.parameters(), lr=settings.lr, fused=True)
     schedule = torch.optim.lr_scheduler.LinearLR(optimiser, 1, 0.1, total_iters=settings.epochs)
     if graph.groups is None:
-        epoch = patch_by_patch(graph, codes, device, settings)
+        batches_of_epoch = patch_by_patch(graph, codes, device, settings)
     else:
-        epoch = graph_by_graph(graph, codes, device)
-    best, kept = -1.0, model.state_dict()
-    for number in range(1, settings.epochs + 1):
-        for logits, targets in epoch(model, shared.dropout(settings.dropout, draws), draws):
+        batches_of_epoch = graph_by_graph(graph, codes, device)
+    drop = shared.dropout(settings.dropout, draws)
+    epochs_per_look = max(1, settings.epochs // settings.looks)
+
+    highest_score, kept_weights = -1.0, model.state_dict()
+    for epoch in range(1, settings.epochs + 1):
+        for logits, targets in batches_of_epoch(model, drop, draws):
             shared.descend(optimiser, shared.label_loss(logits, targets))
         schedule.step()
-        due = number % max(1, settings.epochs // settings.looks) == 0 or number == settings.epochs
-        if due and (score := judge(model)) > best:
-            best, kept = score, {name: value.clone() for name, value in model.state_dict().items()}
-    model.load_state_dict(kept)
+        if epoch % epochs_per_look == 0 or epoch == settings.epochs:
+            score = validation_score(model)
+            if score > highest_score:
+                highest_score = score
+                kept_weights = {name: weight.clone() for name, weight in model.state_dict().items()}
+    model.load_state_dict(kept_weights)
     return model
 
 
@@ -202,19 +208,20 @@ def average_pooling(
     settings: Settings | None = None,
 ) -> NDArray[Any]:
     """Predict all nodes, in the shape of the codes; the trained layers run over the whole graph."""
-    scaled, targets = (
-        graph.scaled(graph.scaler("columns")),
-        shared.training_codes(graph, codes, device),
-    )
-    settings = settings or (ONE_GRAPH if graph.groups is None else MANY_GRAPHS)
-    everything = whole(scaled, device)
-    held_out = graph.splits["validation"] & is_labelled(codes)
+    if settings is None:
+        settings = ONE_GRAPH if graph.groups is None else MANY_GRAPHS
+    scaled_graph = graph.scaled(graph.scaler("columns"))
+    training_codes = shared.training_codes(graph, codes, device)
+    features, mean = graph_inputs(scaled_graph, device)
+    is_validation = graph.splits["validation"] & is_labelled(codes)
 
     @torch.no_grad()
     def predict(model: AveragePooling) -> NDArray[Any]:
-        return shared.decide(model.over_graph(*everything, shared.keep), codes)
+        return shared.decide(model.over_graph(features, mean, shared.keep), codes)
 
-    def judge(model: AveragePooling) -> float:
-        return Score.of(predict(model)[held_out][None], codes[held_out]).value
+    def validation_score(model: AveragePooling) -> float:
+        predictions = predict(model)[is_validation]
+        return Score.of(predictions[None], codes[is_validation]).value
 
-    return predict(train(scaled.seen(), targets, settings, seed, device, judge))
+    seen = scaled_graph.seen()
+    return predict(train(seen, training_codes, settings, seed, device, validation_score))

@@ -55,18 +55,19 @@ def deepwalk(
     the other nodes are learnt, on walks that start at them, while the vectors of the first part
     stay fixed, as in Hamilton et al.
     """
-    first, draws = generators(seed, device)
-    tables = new_tables(graph.num_nodes, settings.dim, first, device)
-    seen = torch.from_numpy(graph.splits.get("seen", np.ones(graph.num_nodes, dtype=bool))).to(
-        device
-    )
-    known = [table[seen] for table in tables]
-    learn(graph.seen(), known, settings, draws)
-    for table, rows in zip(tables, known, strict=True):
-        table[seen] = rows
-    if not seen.all():
-        learn(graph, tables, settings, draws, moving=~seen)
-    return tables[0]
+    weights_generator, draws = generators(seed, device)
+    tables = new_tables(graph.num_nodes, settings.dim, weights_generator, device)
+    all_nodes = np.ones(graph.num_nodes, dtype=bool)
+    is_seen = torch.from_numpy(graph.splits.get("seen", all_nodes)).to(device)
+
+    seen_tables = [table[is_seen] for table in tables]
+    learn(graph.seen(), seen_tables, settings, draws)
+    for table, seen_rows in zip(tables, seen_tables, strict=True):
+        table[is_seen] = seen_rows
+    if not is_seen.all():
+        learn(graph, tables, settings, draws, moving=~is_seen)
+    centres, _ = tables
+    return centres
 
 
 def new_tables(n: int, dim: int, generator: torch.Generator, device: torch.device) -> list[Tensor]:
@@ -92,25 +93,34 @@ def learn(
     nodes change, and walks start there. What ``extra`` returns for both tables is a loss to add to
     that of the walks.
     """
-    device, neighbours = draws.device, Neighbours.of(graph, draws.device)
-    centres, contexts = parameters = [nn.Parameter(table) for table in tables]
-    near = closeness(settings.length, settings.window, device)
-    chance = neighbours.starts.diff().double() ** 0.75
-    nodes = (
-        torch.arange(graph.num_nodes, device=device)
-        if moving is None
-        else torch.nonzero(moving)[:, 0]
-    )
+    device = draws.device
+    neighbours = Neighbours.of(graph, device)
+    parameters = [nn.Parameter(table) for table in tables]
+    centres, contexts = parameters
+    pair_weights = closeness(settings.length, settings.window, device)
+    negative_chance = neighbours.starts.diff().double() ** 0.75
+    if moving is None:
+        nodes = torch.arange(graph.num_nodes, device=device)
+    else:
+        nodes = torch.nonzero(moving)[:, 0]
+
     optimiser = torch.optim.Adam(parameters, lr=settings.lr, fused=True)
     steps = settings.walks * -(-len(nodes) // settings.batch)
     schedule = torch.optim.lr_scheduler.LinearLR(optimiser, 1, 0, total_iters=steps)
     for _ in range(settings.walks):
         starts = nodes[torch.randperm(len(nodes), generator=draws, device=device)]
-        for walks in random_walks(neighbours, starts, settings.length, draws).split(settings.batch):
-            others = torch.multinomial(chance, settings.drawn, replacement=True, generator=draws)
-            loss = skip_gram_loss(centres, contexts, walks, near, others, settings.negatives)
+        all_walks = random_walks(neighbours, starts, settings.length, draws)
+        for walks in all_walks.split(settings.batch):
+            negatives = torch.multinomial(
+                negative_chance, settings.drawn, replacement=True, generator=draws
+            )
+            loss = skip_gram_loss(
+                centres, contexts, walks, pair_weights, negatives, settings.negatives
+            )
+            if extra is not None:
+                loss = loss + extra(centres, contexts)
             optimiser.zero_grad()
-            (loss if extra is None else loss + extra(centres, contexts)).backward()
+            loss.backward()
             if moving is not None:
                 for parameter in parameters:
                     parameter.grad.mul_(moving[:, None])  # type: ignore[union-attr]
@@ -150,31 +160,40 @@ def random_walks(
 
 
 def closeness(length: int, window: int, device: torch.device) -> Tensor:
-    """The weight of each pair of places of a walk, ``[length, length]``: 1 for neighbours, 0 beyond
-    the window.
+    """The weight of each pair of positions in a walk, ``[length, length]``: 1 for neighbours, 0
+    beyond the window.
 
     word2vec shrinks each window at random; the weights are the probabilities that it still contains
     the pair.
     """
-    place = torch.arange(length, device=device)
-    gap = (place[:, None] - place).abs()
-    return (window + 1 - gap).clamp(min=0) / window * (gap > 0)
+    position = torch.arange(length, device=device)
+    distance = (position[:, None] - position).abs()
+    return (window + 1 - distance).clamp(min=0) / window * (distance > 0)
 
 
 def skip_gram_loss(
-    centres: Tensor, contexts: Tensor, walks: Tensor, near: Tensor, others: Tensor, negatives: int
+    centres: Tensor,
+    contexts: Tensor,
+    walks: Tensor,
+    pair_weights: Tensor,
+    negatives: Tensor,
+    negatives_per_pair: int,
 ) -> Tensor:
     """Skip-gram loss with negative sampling, averaged over pairs; all pairs of a walk are one small
     matrix product.
 
-    The loss of a pair is ``-log σ(u·v)`` plus ``negatives`` times the mean of ``-log σ(-u·v)`` over
-    M nodes drawn at random, which all pairs share.
+    The loss of a pair is ``-log σ(u·v)`` plus ``negatives_per_pair`` times the mean of
+    ``-log σ(-u·v)`` over M nodes drawn at random, which all pairs share.
 
     Shapes:
         centres, contexts: ``[N, d]``, the two vectors of each node
-        walks: ``[B, L]``; near: ``[L, L]``, see `closeness`; others: ``[M]``
+        walks: ``[B, L]``
+        pair_weights: ``[L, L]``, see `closeness`
+        negatives: ``[M]``
     """
     u, v = embedding(walks, centres), embedding(walks, contexts)
-    alike = (softplus(-(u @ v.transpose(1, 2))) * near).sum()
-    unlike = (softplus(u @ embedding(others, contexts).T).mean(-1) * near.sum(1)).sum()
-    return (alike + negatives * unlike) / (len(walks) * near.sum())
+    positive_loss = (softplus(-(u @ v.transpose(1, 2))) * pair_weights).sum()
+    negative_losses = softplus(u @ embedding(negatives, contexts).T).mean(-1)
+    negative_loss = (negative_losses * pair_weights.sum(1)).sum()
+    pair_count = len(walks) * pair_weights.sum()
+    return (positive_loss + negatives_per_pair * negative_loss) / pair_count

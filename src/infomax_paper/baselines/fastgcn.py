@@ -44,13 +44,11 @@ class Importance:
     """
 
     def __init__(self, propagation: Propagation) -> None:
-        matrix, n = propagation.operand.matrix, propagation.n
-        self.starts, self.columns, self.values = (
-            matrix.crow_indices(),
-            matrix.col_indices(),
-            matrix.values(),
-        )
-        self.chance = torch.zeros(n, dtype=torch.float64, device=self.starts.device)
+        matrix = propagation.operand.matrix
+        self.starts = matrix.crow_indices()
+        self.columns = matrix.col_indices()
+        self.values = matrix.values()
+        self.chance = torch.zeros(propagation.n, dtype=torch.float64, device=self.starts.device)
         self.chance.index_add_(0, self.columns, self.values.double() ** 2)
 
     def draw(self, batch: Tensor, count: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
@@ -59,15 +57,20 @@ class Importance:
 
         Only neighbours of the batch are drawn.
         """
-        first, sizes = self.starts[batch], self.starts.diff()[batch]
+        # The entries of the rows of the batch, and the row of each.
+        first_entries = self.starts[batch]
+        sizes = self.starts.diff()[batch]
         row = torch.repeat_interleave(torch.arange(len(batch), device=batch.device), sizes)
-        entry = torch.arange(len(row), device=batch.device) + (first - sizes.cumsum(0) + sizes)[row]
-        senders, place = torch.unique(self.columns[entry], return_inverse=True)
+        shift = first_entries - sizes.cumsum(0) + sizes
+        entry = torch.arange(len(row), device=batch.device) + shift[row]
+
+        senders, sender_number = torch.unique(self.columns[entry], return_inverse=True)
         chance = self.chance[senders] / self.chance[senders].sum()
         drawn = torch.multinomial(chance, count, replacement=True, generator=generator)
-        dense = self.values.new_zeros(len(batch), len(senders))
-        dense[row, place] = self.values[entry]
-        return senders[drawn], dense[:, drawn] / (count * chance[drawn]).to(dense.dtype)
+        weights = self.values.new_zeros(len(batch), len(senders))
+        weights[row, sender_number] = self.values[entry]
+        # Divided by how often a node is drawn, so that the estimate is unbiased.
+        return senders[drawn], weights[:, drawn] / (count * chance[drawn]).to(weights.dtype)
 
 
 def sampled_logits(model: gcn.GCN, messages: Tensor, weights: Tensor) -> Tensor:
@@ -85,13 +88,12 @@ def train(
     graph: Graph, codes: Tensor, settings: Settings, seed: int, device: torch.device
 ) -> gcn.GCN:
     """Train on a graph. Codes are ``[n]`` or ``[n, C]``, -1 for nodes that are not for training."""
-    first, draws = generators(seed, device)
-    model = gcn.GCN(graph.num_features, settings.dim, shared.classes(codes), first).to(device)
+    weights_generator, draws = generators(seed, device)
+    class_count = shared.class_count(codes)
+    model = gcn.GCN(graph.num_features, settings.dim, class_count, weights_generator).to(device)
     propagation = Propagation.of(graph, SYMMETRIC, Backend(device))
-    messages, importance = (
-        propagation @ torch.from_numpy(graph.features).to(device),
-        Importance(propagation),
-    )
+    messages = propagation @ torch.from_numpy(graph.features).to(device)
+    importance = Importance(propagation)
     optimiser = torch.optim.Adam(model.parameters(), lr=settings.lr, fused=True)
     labelled = shared.known_rows(codes)
     for _ in range(settings.epochs):
@@ -108,10 +110,8 @@ def fastgcn(
 ) -> NDArray[Any]:
     """Predict all nodes, in the shape of the codes; the trained layers run over the whole graph,
     without sampling."""
-    scaled, targets = (
-        graph.scaled(graph.scaler("columns")),
-        shared.training_codes(graph, codes, device),
-    )
-    model = train(scaled.seen(), targets, settings, seed, device)
+    scaled_graph = graph.scaled(graph.scaler("columns"))
+    training_codes = shared.training_codes(graph, codes, device)
+    model = train(scaled_graph.seen(), training_codes, settings, seed, device)
     with torch.no_grad():
-        return shared.decide(model(*gcn.whole(scaled, device)), codes)
+        return shared.decide(model(*gcn.graph_inputs(scaled_graph, device)), codes)

@@ -103,13 +103,13 @@ def product(x: Operand, weight: Tensor, drop: shared.Drop) -> Tensor:
     rows of Θ."""
     if isinstance(x, Tensor):
         return drop(x) @ weight
-    starts, columns, values = (
-        x.matrix.crow_indices(),
-        x.matrix.col_indices(),
-        drop(x.matrix.values()),
-    )
     return embedding_bag(
-        columns, weight, starts, mode="sum", per_sample_weights=values, include_last_offset=True
+        x.matrix.col_indices(),
+        weight,
+        x.matrix.crow_indices(),
+        mode="sum",
+        per_sample_weights=drop(x.matrix.values()),
+        include_last_offset=True,
     )
 
 
@@ -123,36 +123,36 @@ def train(
 ) -> nn.Module:
     """Train and return the model of the last epoch. Codes are ``[n]`` or ``[n, C]``, -1 for nodes
     not for training."""
-    first, draws = generators(seed, device)
-    model = settings.model(graph.num_features, settings.hidden, shared.classes(codes), first).to(
-        device
-    )
-    others = [parameter for parameter in model.parameters() if parameter is not model.first]
+    weights_generator, draws_generator = generators(seed, device)
+    model = settings.model(
+        graph.num_features, settings.hidden, shared.class_count(codes), weights_generator
+    ).to(device)
+    # The weights of the first layer decay; the others do not.
+    other_weights = [weight for weight in model.parameters() if weight is not model.first]
     groups: list[dict[str, Any]] = [
         {"params": [model.first], "weight_decay": settings.decay},
-        {"params": others},
+        {"params": other_weights},
     ]
     optimiser = torch.optim.Adam(groups, lr=settings.lr, fused=True)
-    inputs, rows, drop = (
-        whole(graph, device),
-        shared.known_rows(codes),
-        shared.dropout(settings.dropout, draws),
-    )
+    x, propagation = graph_inputs(graph, device)
+    rows = shared.known_rows(codes)
+    drop = shared.dropout(settings.dropout, draws_generator)
+
     losses: list[float] = []
     for _ in range(settings.epochs):
-        shared.descend(optimiser, shared.label_loss(model(*inputs, drop)[rows], codes[rows]))
+        logits = model(x, propagation, drop)
+        shared.descend(optimiser, shared.label_loss(logits[rows], codes[rows]))
         losses.append(validation_loss(model))
-        before = losses[-settings.window - 1 : -1]
-        if len(before) == settings.window and losses[-1] > np.mean(before):
+        losses_before = losses[-settings.window - 1 : -1]
+        if len(losses_before) == settings.window and losses[-1] > np.mean(losses_before):
             break
     return model
 
 
-def whole(graph: Graph, device: torch.device) -> tuple[Operand, Propagation]:
+def graph_inputs(graph: Graph, device: torch.device) -> tuple[Operand, Propagation]:
     """The inputs of a model: a graph's features ``[N, F]``, and P."""
-    return operand(graph.features, Backend(device)), Propagation.of(
-        graph, SYMMETRIC, Backend(device)
-    )
+    backend = Backend(device)
+    return operand(graph.features, backend), Propagation.of(graph, SYMMETRIC, backend)
 
 
 def gcn(
@@ -160,18 +160,18 @@ def gcn(
 ) -> NDArray[Any]:
     """Predict all nodes, in the shape of the codes; trained on the seen nodes, then run over the
     whole graph."""
-    scaled, targets = (
-        graph.scaled(graph.scaler(settings.scale)),
-        shared.training_codes(graph, codes, device),
-    )
-    everything = whole(scaled, device)
-    held_out = np.flatnonzero(graph.splits["validation"] & is_labelled(codes))
-    rows, checks = (torch.from_numpy(values).to(device) for values in (held_out, codes[held_out]))
+    scaled_graph = graph.scaled(graph.scaler(settings.scale))
+    training_codes = shared.training_codes(graph, codes, device)
+    x, propagation = graph_inputs(scaled_graph, device)
+    validation_rows = np.flatnonzero(graph.splits["validation"] & is_labelled(codes))
+    validation_codes = torch.from_numpy(codes[validation_rows]).to(device)
+    rows = torch.from_numpy(validation_rows).to(device)
 
     @torch.no_grad()
     def validation_loss(model: nn.Module) -> float:
-        return float(shared.label_loss(model(*everything)[rows], checks))
+        return float(shared.label_loss(model(x, propagation)[rows], validation_codes))
 
-    model = train(scaled.seen(), targets, settings, seed, device, validation_loss)
+    seen = scaled_graph.seen()
+    model = train(seen, training_codes, settings, seed, device, validation_loss)
     with torch.no_grad():
-        return shared.decide(model(*everything), codes)
+        return shared.decide(model(x, propagation), codes)

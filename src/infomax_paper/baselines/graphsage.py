@@ -55,24 +55,26 @@ class Aggregator(nn.Module):
         self, in_dim: int, dim: int, generator: torch.Generator, digest_dim: int | None = None
     ) -> None:
         super().__init__()
-        self.own = glorot((in_dim, dim), generator=generator)
-        self.others = glorot((digest_dim or in_dim, dim), generator=generator)
+        self.own_weight = glorot((in_dim, dim), generator=generator)
+        self.digest_weight = glorot((digest_dim or in_dim, dim), generator=generator)
 
-    def digest(self, others: Tensor) -> Tensor:
+    def digest(self, neighbours: Tensor) -> Tensor:
         """Aggregate neighbours ``[n, k, d]`` to ``[n, digest_dim]``."""
         raise NotImplementedError
 
-    def forward(self, own: Tensor, others: Tensor) -> Tensor:
+    def forward(self, nodes: Tensor, neighbours: Tensor) -> Tensor:
         """Concatenate the node's part and its neighbours' part."""
-        return torch.cat([own @ self.own, self.digest(others) @ self.others], dim=1)
+        own_part = nodes @ self.own_weight
+        neighbour_part = self.digest(neighbours) @ self.digest_weight
+        return torch.cat([own_part, neighbour_part], dim=1)
 
 
 class Mean(Aggregator):
     """The digest is the mean of the neighbours."""
 
-    def digest(self, others: Tensor) -> Tensor:
+    def digest(self, neighbours: Tensor) -> Tensor:
         """The mean, ``[n, d]``."""
-        return others.mean(1)
+        return neighbours.mean(1)
 
 
 class Pool(Aggregator):
@@ -81,15 +83,13 @@ class Pool(Aggregator):
 
     def __init__(self, in_dim: int, dim: int, generator: torch.Generator) -> None:
         super().__init__(in_dim, dim, generator, 4 * dim)
-        self.hidden, self.bias = (
-            glorot((in_dim, 4 * dim), generator=generator),
-            nn.Parameter(torch.zeros(4 * dim)),
-        )
+        self.hidden = glorot((in_dim, 4 * dim), generator=generator)
+        self.bias = nn.Parameter(torch.zeros(4 * dim))
 
-    def digest(self, others: Tensor) -> Tensor:
+    def digest(self, neighbours: Tensor) -> Tensor:
         """The maximum, ``[n, 4 dim]``; taken before bias and ReLU, which do not change the
         order."""
-        return ((others @ self.hidden).amax(1) + self.bias).relu()
+        return ((neighbours @ self.hidden).amax(1) + self.bias).relu()
 
 
 class LSTM(Aggregator):
@@ -98,14 +98,17 @@ class LSTM(Aggregator):
 
     def __init__(self, in_dim: int, dim: int, generator: torch.Generator) -> None:
         super().__init__(in_dim, dim, generator, dim)
+        # Made without weights, which torch would draw from its global state.
         self.lstm = nn.LSTM(in_dim, dim, batch_first=True, device="meta").to_empty(device="cpu")
+        bound = dim**-0.5
         for parameter in self.lstm.parameters():
-            nn.init.uniform_(parameter, -(dim**-0.5), dim**-0.5, generator=generator)
+            nn.init.uniform_(parameter, -bound, bound, generator=generator)
 
-    def digest(self, others: Tensor) -> Tensor:
+    def digest(self, neighbours: Tensor) -> Tensor:
         """The last state, ``[n, dim]``."""
-        last: Tensor = self.lstm(others)[1][0][0]
-        return last
+        _, (last_states, _) = self.lstm(neighbours)
+        last_state: Tensor = last_states[0]
+        return last_state
 
 
 class GCN(nn.Module):
@@ -115,9 +118,10 @@ class GCN(nn.Module):
         super().__init__()
         self.weight = glorot((in_dim, 2 * dim), generator=generator)
 
-    def forward(self, own: Tensor, others: Tensor) -> Tensor:
+    def forward(self, nodes: Tensor, neighbours: Tensor) -> Tensor:
         """The layer's output; shapes as in `Aggregator`."""
-        return (own + others.sum(1)) / (others.shape[1] + 1) @ self.weight
+        mean = (nodes + neighbours.sum(1)) / (neighbours.shape[1] + 1)
+        return mean @ self.weight
 
 
 AGGREGATORS: dict[str, Any] = {"GCN": GCN, "mean": Mean, "LSTM": LSTM, "pool": Pool}
@@ -130,18 +134,20 @@ class GraphSage(nn.Module):
         self, aggregator: str, in_dim: int, settings: Settings, generator: torch.Generator
     ) -> None:
         super().__init__()
-        self.fan_out, kind = settings.fan_out, AGGREGATORS[aggregator]
+        self.fan_out = settings.fan_out
+        layer_class = AGGREGATORS[aggregator]
         widths = [in_dim] + [2 * settings.dim] * (len(self.fan_out) - 1)
-        self.layers = nn.ModuleList(kind(width, settings.dim, generator) for width in widths)
+        self.layers = nn.ModuleList(layer_class(width, settings.dim, generator) for width in widths)
 
     def forward(self, features: Tensor, rows: Tensor) -> Tensor:
         """Vectors of B nodes, from all features ``[N, F]`` and their patches ``[B, P]`` (see
         `sample_patches`)."""
         levels = [features[level] for level in by_level(rows, self.fan_out)]
         for layer in self.layers:
+            # Each layer reads the nodes of a level beside those of the next, and drops the last.
             levels = [
-                layer(own, others.view(len(own), -1, others.shape[1]))
-                for own, others in pairwise(levels)
+                layer(nodes, neighbours.view(len(nodes), -1, neighbours.shape[1]))
+                for nodes, neighbours in pairwise(levels)
             ]
             if len(levels) > 1:
                 levels = [level.relu() for level in levels]
@@ -155,9 +161,9 @@ def walk_pairs(
     with itself."""
     walks = random_walks(neighbours, starts, length + 1, generator)
     step = torch.randint(length, (len(starts), 1), generator=generator, device=starts.device)
-    passed = walks.gather(1, step + 1)[:, 0]
-    away = passed != starts
-    return starts[away], passed[away]
+    visited = walks.gather(1, step + 1)[:, 0]
+    is_another = visited != starts
+    return starts[is_another], visited[is_another]
 
 
 def train(
@@ -165,20 +171,23 @@ def train(
 ) -> GraphSage:
     """Train on a graph, so that nodes on one walk become similar and nodes drawn at random do
     not."""
-    first, draws = generators(seed, device)
-    model = GraphSage(aggregator, graph.num_features, settings, first).to(device)
-    features, neighbours = torch.from_numpy(graph.features).to(device), Neighbours.of(graph, device)
-    chance = neighbours.starts.diff().double() ** 0.75
+    weights_generator, draws = generators(seed, device)
+    model = GraphSage(aggregator, graph.num_features, settings, weights_generator).to(device)
+    features = torch.from_numpy(graph.features).to(device)
+    neighbours = Neighbours.of(graph, device)
+    negative_chance = neighbours.starts.diff().double() ** 0.75
     optimiser = torch.optim.Adam(model.parameters(), lr=settings.lr, fused=True)
     for _ in range(settings.steps):
         starts = torch.randint(graph.num_nodes, (settings.batch,), generator=draws, device=device)
-        nodes, passed = walk_pairs(neighbours, starts, settings.walk, draws)
-        others = torch.multinomial(chance, settings.negatives, replacement=True, generator=draws)
-        rows = sample_patches(
-            neighbours, torch.cat([nodes, passed, others]), settings.fan_out, draws
+        nodes, visited = walk_pairs(neighbours, starts, settings.walk, draws)
+        negatives = torch.multinomial(
+            negative_chance, settings.negatives, replacement=True, generator=draws
         )
-        h, h_passed, h_others = model(features, rows).split([len(nodes), len(passed), len(others)])
-        loss = softplus(-(h * h_passed).sum(1)).sum() + softplus(h @ h_others.T).sum()
+        all_nodes = torch.cat([nodes, visited, negatives])
+        rows = sample_patches(neighbours, all_nodes, settings.fan_out, draws)
+        sizes = [len(nodes), len(visited), len(negatives)]
+        h, h_visited, h_negative = model(features, rows).split(sizes)
+        loss = softplus(-(h * h_visited).sum(1)).sum() + softplus(h @ h_negative.T).sum()
         shared.descend(optimiser, loss / settings.batch)
     return model
 
@@ -191,14 +200,14 @@ def vectors(
 
     They are scaled to length sqrt(2 dim): a probe of 100 steps needs entries of order 1.
     """
-    draws = generators(seed, device)[1]
-    features, neighbours = torch.from_numpy(graph.features).to(device), Neighbours.of(graph, device)
-    blocks = torch.arange(graph.num_nodes, device=device).split(settings.batch)
-    found = [
-        model(features, sample_patches(neighbours, block, settings.fan_out, draws))
-        for block in blocks
-    ]
-    return (torch.cat(found) * sqrt(2 * settings.dim)).cpu().numpy()
+    _, draws = generators(seed, device)
+    features = torch.from_numpy(graph.features).to(device)
+    neighbours = Neighbours.of(graph, device)
+    vectors_of_blocks = []
+    for block in torch.arange(graph.num_nodes, device=device).split(settings.batch):
+        rows = sample_patches(neighbours, block, settings.fan_out, draws)
+        vectors_of_blocks.append(model(features, rows))
+    return (torch.cat(vectors_of_blocks) * sqrt(2 * settings.dim)).cpu().numpy()
 
 
 def graphsage(
@@ -210,10 +219,9 @@ def graphsage(
     settings: Settings = SETTINGS,
 ) -> NDArray[np.float32]:
     """Learn vectors ``[N, 2 dim]``; the codes are not used."""
-    scaled = graph.scaled(graph.scaler("columns"))
-    return vectors(
-        train(aggregator, scaled.seen(), settings, seed, device), scaled, settings, seed, device
-    )
+    scaled_graph = graph.scaled(graph.scaler("columns"))
+    model = train(aggregator, scaled_graph.seen(), settings, seed, device)
+    return vectors(model, scaled_graph, settings, seed, device)
 
 
 ROWS = {f"GraphSAGE-{aggregator}": partial(graphsage, aggregator) for aggregator in AGGREGATORS}

@@ -57,27 +57,36 @@ def planetoid(
 ) -> NDArray[np.int64]:
     """Predict class codes ``[N]`` with the classifier of the step with the lowest validation
     loss."""
-    first, draws = generators(seed, device)
-    train, held_out = (
+    weights_generator, draws = generators(seed, device)
+    train_rows, validation_rows = (
         torch.from_numpy(np.flatnonzero(graph.splits[part] & (codes >= 0))).to(device)
         for part in ("train", "validation")
     )
     targets = torch.from_numpy(codes).to(device)
-    tables = deepwalk.new_tables(graph.num_nodes, settings.walk.dim, first, device)
+    tables = deepwalk.new_tables(graph.num_nodes, settings.walk.dim, weights_generator, device)
 
     def label_context(centres: Tensor, contexts: Tensor) -> Tensor:
         loss = label_context_loss(
-            centres[train], contexts[train], targets[train], settings.walk.negatives
+            centres[train_rows],
+            contexts[train_rows],
+            targets[train_rows],
+            settings.walk.negatives,
         )
         return settings.label_context * loss
 
     deepwalk.learn(graph, tables, settings.walk, draws, extra=label_context)
-    inputs = (operand(normalize(graph.features), Backend(device)), settings.trust * tables[0])
-    return (
-        classify(inputs, graph.num_features, targets, train, held_out, settings, first)
-        .cpu()
-        .numpy()
+    features = operand(normalize(graph.features), Backend(device))
+    vectors = settings.trust * tables[0]
+    predictions = classify(
+        (features, vectors),
+        graph.num_features,
+        targets,
+        train_rows,
+        validation_rows,
+        settings,
+        weights_generator,
     )
+    return predictions.cpu().numpy()
 
 
 def label_context_loss(centres: Tensor, contexts: Tensor, codes: Tensor, negatives: int) -> Tensor:
@@ -89,16 +98,18 @@ def label_context_loss(centres: Tensor, contexts: Tensor, codes: Tensor, negativ
         codes: ``[n]``
     """
     scores = centres @ contexts.T
-    same = codes[:, None] == codes
-    return softplus(-scores[same]).mean() + negatives * softplus(scores[~same]).mean()
+    same_class = codes[:, None] == codes
+    positive_loss = softplus(-scores[same_class]).mean()
+    negative_loss = softplus(scores[~same_class]).mean()
+    return positive_loss + negatives * negative_loss
 
 
 def classify(
     inputs: tuple[Operand, Tensor],
     num_features: int,
     targets: Tensor,
-    train: Tensor,
-    held_out: Tensor,
+    train_rows: Tensor,
+    validation_rows: Tensor,
     settings: Settings,
     generator: torch.Generator,
 ) -> Tensor:
@@ -107,23 +118,28 @@ def classify(
 
     Each map is also trained to predict the class alone, so that neither relies on the other.
     """
-    outputs, device = int(targets[train].max()) + 1, targets.device
-    widths = (num_features, inputs[1].shape[1])
+    class_count = int(targets[train_rows].max()) + 1
+    device = targets.device
+    _, vectors = inputs
+    widths = (num_features, vectors.shape[1])
     maps = [
-        glorot((width, outputs), generator=generator).to(device).detach().requires_grad_()
+        glorot((width, class_count), generator=generator).to(device).detach().requires_grad_()
         for width in widths
     ]
-    biases = [torch.zeros(outputs, device=device, requires_grad=True) for _ in widths]
+    biases = [torch.zeros(class_count, device=device, requires_grad=True) for _ in widths]
     optimiser = torch.optim.Adam(
         [*maps, *biases], lr=settings.lr, weight_decay=settings.decay, fused=True
     )
-    lowest, best = torch.inf, torch.empty(0)
+
+    lowest_loss, predictions = torch.inf, torch.empty(0)
     for _ in range(settings.steps):
         parts = [x @ weight + bias for x, weight, bias in zip(inputs, maps, biases, strict=True)]
         logits = parts[0] + parts[1]
-        check = float(cross_entropy(logits[held_out], targets[held_out]).detach())
-        if check < lowest:
-            lowest, best = check, logits.detach().argmax(1)
-        losses = [cross_entropy(part[train], targets[train]) for part in (*parts, logits)]
+        loss = cross_entropy(logits[validation_rows], targets[validation_rows])
+        validation_loss = float(loss.detach())
+        if validation_loss < lowest_loss:
+            lowest_loss = validation_loss
+            predictions = logits.detach().argmax(1)
+        losses = [cross_entropy(part[train_rows], targets[train_rows]) for part in (*parts, logits)]
         shared.descend(optimiser, torch.stack(losses).sum())
-    return best
+    return predictions

@@ -21,8 +21,8 @@ def dropout(rate: float, generator: torch.Generator) -> Drop:
     the others."""
 
     def drop(entries: Tensor) -> Tensor:
-        kept = torch.rand(entries.shape, generator=generator, device=entries.device) >= rate
-        return entries * kept / (1 - rate)
+        is_kept = torch.rand(entries.shape, generator=generator, device=entries.device) >= rate
+        return entries * is_kept / (1 - rate)
 
     return drop
 
@@ -35,11 +35,11 @@ def keep(entries: Tensor) -> Tensor:
 def training_codes(graph: Graph, codes: NDArray[Any], device: torch.device) -> Tensor:
     """The codes of ``graph.seen()``, ``[n]`` or ``[n, C]`` int64; -1 for nodes that are not for
     training."""
-    mask = graph.splits["train"].reshape(-1, *[1] * (codes.ndim - 1))
-    masked = np.where(mask, codes, -1).astype(np.int64)
-    return torch.from_numpy(masked[graph.splits["seen"]] if "seen" in graph.splits else masked).to(
-        device
-    )
+    is_training = graph.splits["train"].reshape(-1, *[1] * (codes.ndim - 1))
+    visible_codes = np.where(is_training, codes, -1).astype(np.int64)
+    if "seen" in graph.splits:
+        visible_codes = visible_codes[graph.splits["seen"]]
+    return torch.from_numpy(visible_codes).to(device)
 
 
 def known_rows(codes: Tensor) -> Tensor:
@@ -47,9 +47,11 @@ def known_rows(codes: Tensor) -> Tensor:
     return torch.nonzero(codes.view(len(codes), -1)[:, 0] >= 0)[:, 0]
 
 
-def classes(codes: Tensor) -> int:
+def class_count(codes: Tensor) -> int:
     """The number of classes C in codes ``[n]`` or ``[n, C]``."""
-    return int(codes.shape[1]) if codes.ndim == 2 else int(codes.max()) + 1
+    if codes.ndim == 2:
+        return int(codes.shape[1])
+    return int(codes.max()) + 1
 
 
 def label_loss(logits: Tensor, codes: Tensor) -> Tensor:
@@ -70,4 +72,8 @@ def descend(optimiser: torch.optim.Optimizer, loss: Tensor) -> None:
 def decide(logits: Tensor, codes: NDArray[Any]) -> NDArray[Any]:
     """Predictions from logits ``[N, C]``, in the shape of the codes: the most likely class, or all
     labels above 0.5."""
-    return (logits > 0 if codes.ndim == 2 else logits.argmax(1)).cpu().numpy()
+    if codes.ndim == 2:
+        predictions = logits > 0
+    else:
+        predictions = logits.argmax(1)
+    return predictions.cpu().numpy()

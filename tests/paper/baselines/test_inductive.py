@@ -1,4 +1,5 @@
-"""The inductive baselines: equal to plain loops, unbiased, able to learn, and blind to unseen nodes."""
+"""The inductive baselines: equal to plain loops, unbiased, able to learn, and blind to unseen
+nodes."""
 
 from __future__ import annotations
 
@@ -32,10 +33,11 @@ WIDE = dataclasses.replace(gcn.WIDE, epochs=3)
 def communities(
     groups: int = 4, size: int = 24, *, many: bool = False, separate: bool = False
 ) -> Graph:
-    """Groups of two communities each, which differ in the mean of the features over a neighbourhood, hardly per node.
+    """Groups of two communities each, which differ in the mean of the features over a
+    neighbourhood, hardly per node.
 
-    The last group is unseen, and every fifth of the seen is for validation. ``many``: a label for each community, and
-    one that every node has; otherwise one label per node.
+    The last group is unseen, and every fifth of the seen is for validation. ``many``: a label for
+    each community, and one that every node has; otherwise one label per node.
     """
     rng = np.random.default_rng(0)
     n = groups * size
@@ -90,7 +92,7 @@ def plain_layer(layer: torch.nn.Module, own: torch.Tensor, others: torch.Tensor)
             enter, forget, candidate, leave = gates.chunk(4)
             cell = forget.sigmoid() * cell + enter.sigmoid() * candidate.tanh()
             digest = leave.sigmoid() * cell.tanh()
-    return torch.cat([own @ layer.own, digest @ layer.others])
+    return torch.cat([own @ layer.own_weight, digest @ layer.digest_weight])
 
 
 @pytest.mark.parametrize("name", sage.AGGREGATORS)
@@ -114,13 +116,15 @@ def test_vectors_are_those_of_plain_loops_over_a_tree(name, generator):
 
 
 def test_pairs_lie_on_a_walk(generator):
-    """On a path 0 - 1 - ... - 9 and an isolated node: all distances up to the length, none beyond, none of 0."""
+    """On a path 0 - 1 - ... - 9 and an isolated node: all distances up to the length, none beyond,
+    none of 0."""
     path = Graph.from_arrays(np.stack([np.arange(9), np.arange(1, 10)]), np.ones((11, 1)))
     starts = torch.arange(11).repeat(200)
     nodes, passed = sage.walk_pairs(Neighbours.of(path, CPU), starts, 3, generator)
     assert set((nodes - passed).abs().tolist()) == {1, 2, 3}
     assert 10 not in torch.cat([nodes, passed])
-    # Of a walk's three places each is taken equally often, and only the second of an inner node's can be its own.
+    # Of a walk's three places each is taken equally often, and only the second of an inner node's
+    # can be its own.
     inner = (starts > 2) & (starts < 7)
     share = ((nodes > 2) & (nodes < 7)).sum() / inner.sum()
     assert abs(float(share) - (1 - 1 / 6)) < 0.04
@@ -170,9 +174,10 @@ def test_importance_is_the_squared_length_of_a_column():
 
 
 def test_a_sample_of_every_node_is_the_whole_layer(generator):
-    """With each node drawn once and the weights of P, the estimate is the logits of the whole graph."""
+    """With each node drawn once and the weights of P, the estimate is the logits of the whole
+    graph."""
     graph = random_graph(dense=True)
-    features, propagation = gcn.whole(graph, CPU)
+    features, propagation = gcn.graph_inputs(graph, CPU)
     model = gcn.GCN(12, 5, 3, generator)
     sampled = fast.sampled_logits(
         model, propagation @ features, propagation.operand.matrix.to_dense()
@@ -181,13 +186,14 @@ def test_a_sample_of_every_node_is_the_whole_layer(generator):
 
 
 def test_patches_of_every_neighbour_are_the_whole_graph(generator):
-    """On a ring, where a node has two neighbours: if both are sampled, patches and graph give the same logits."""
+    """On a ring, where a node has two neighbours: if both are sampled, patches and graph give the
+    same logits."""
     ring = np.arange(7)
     graph = Graph.from_arrays(
         np.stack([ring, (ring + 1) % 7]), np.random.default_rng(0).normal(size=(7, 3))
     )
     model = pooling.AveragePooling(3, 2, POOLING, generator)
-    features, mean = pooling.whole(graph, CPU)
+    features, mean = pooling.graph_inputs(graph, CPU)
     centres = torch.arange(7)
     children = torch.stack([centres - 1, centres + 1], dim=1).flatten() % 7
     leaves = torch.stack([children - 1, children + 1], dim=1).flatten() % 7
@@ -200,7 +206,8 @@ def test_patches_of_every_neighbour_are_the_whole_graph(generator):
 @pytest.mark.parametrize("many", [False, True], ids=["one label", "many labels"])
 @pytest.mark.parametrize("method", ["patches", "graphs", "fastgcn", "gcn"])
 def test_supervised_rows_learn_and_carry_over(method, many):
-    """Trained on three groups, they classify the communities of the fourth, which they have not seen."""
+    """Trained on three groups, they classify the communities of the fourth, which they have not
+    seen."""
     graph = communities(many=many, separate=method == "graphs")
     codes, test = graph.labels["y"], graph.splits["test"]
     if method == "fastgcn":
@@ -227,7 +234,8 @@ ROWS = {
 @pytest.mark.parametrize("row", ROWS)
 @pytest.mark.parametrize("separate", [False, True], ids=["one graph", "many graphs"])
 def test_training_is_blind_to_the_unseen(row, separate, monkeypatch):
-    """NaN features, other edges and other labels at unseen nodes leave all weights unchanged, bit for bit."""
+    """NaN features, other edges and other labels at unseen nodes leave all weights unchanged, bit
+    for bit."""
     module, run, settings = ROWS[row]
     train, models = module.train, []
 
@@ -277,7 +285,8 @@ def test_average_pooling_keeps_what_does_best_on_validation_nodes():
 
 
 def test_vectors_of_unseen_nodes_hear_their_neighbours():
-    """The vector of an unseen node is computed on the whole graph: it depends on its neighbours' features."""
+    """The vector of an unseen node is computed on the whole graph: it depends on its neighbours'
+    features."""
     graph = communities()
     model = sage.train("mean", graph.seen(), SAGE, 0, CPU)
     node = graph.num_nodes - 1

@@ -1,4 +1,5 @@
-"""The transductive baselines: closed solutions, plain loops, walks along edges, and models that learn."""
+"""The transductive baselines: closed solutions, plain loops, walks along edges, and models that
+learn."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ def path(n: int) -> Graph:
 
 
 def communities(size: int = 30, seed: int = 0) -> tuple[Graph, np.ndarray]:
-    """Two communities with four labels each for training and validation; features that identify half of the nodes."""
+    """Two communities with four labels each for training and validation; features that identify
+    half of the nodes."""
     rng = np.random.default_rng(seed)
     codes = np.repeat([0, 1], size)
     likely = np.where(codes[:, None] == codes, 0.3, 0.01)
@@ -51,7 +53,8 @@ def right(graph: Graph, predicted: np.ndarray, codes: np.ndarray) -> float:
 
 
 def nearest(vectors: torch.Tensor, codes: np.ndarray, known: np.ndarray) -> float:
-    """The share of vectors (of unseen nodes, if any) that are nearest to the mean of their own community."""
+    """The share of vectors (of unseen nodes, if any) that are nearest to the mean of their own
+    community."""
     centres = torch.stack([vectors[known & (codes == code)].mean(0) for code in (0, 1)])
     asked = np.ones_like(known) if known.all() else ~known
     return float((torch.cdist(vectors, centres).argmin(1).numpy() == codes)[asked].mean())
@@ -181,7 +184,7 @@ def test_the_supervised_encoder_is_dgis_own_with_two_layers(generator):
         for bias in model.encoder.biases:
             bias.normal_(generator=generator)
     (h,) = model.encoder(WholeView.of(graph, SYMMETRIC, Backend(CPU)))
-    torch.testing.assert_close(model(*gcn.whole(graph, CPU)), h @ model.classifier)
+    torch.testing.assert_close(model(*gcn.graph_inputs(graph, CPU)), h @ model.classifier)
 
 
 def test_the_supervised_encoder_learns_communities():
@@ -199,7 +202,8 @@ CHOOSERS = {
 
 @pytest.mark.parametrize("row", CHOOSERS)
 def test_validation_nodes_choose_and_test_nodes_do_not(row):
-    """Other labels at validation nodes select another model; other labels at test nodes change nothing."""
+    """Other labels at validation nodes select another model; other labels at test nodes change
+    nothing."""
     graph, codes = communities()
     graph = graph.replace(features=graph.features.toarray())
     kept, same, other = (
