@@ -24,7 +24,8 @@ from benchmarks.script import run
 SECONDS = 600
 """The most that one script may take."""
 LOADED = ("torch", "scipy.sparse", "sklearn.linear_model", "sklearn.metrics", "infomax.estimator")
-"""What most scripts import, which takes half of their time: once, in the process that all of theirs are forked from."""
+"""What most scripts import, which takes half of their time: once, in the process that all of theirs
+are forked from."""
 
 
 PROCESSES = multiprocessing.get_context("forkserver")
@@ -137,7 +138,8 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def passes(name: str, device: str) -> bool:
-    """Run one script, in a process of its own, and print how it ended; whether it did so without an error."""
+    """Run one script, in a process of its own, and print how it ended; whether it did so without an
+    error."""
     toy, data = TOYS[name], os.environ.get("INFOMAX_DATA")
     if toy.data and not (data and (Path(data) / toy.data).is_dir()):
         print(f"left out: {name}: no {toy.data} in INFOMAX_DATA", flush=True)

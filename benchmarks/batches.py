@@ -66,7 +66,8 @@ class OurBatches:
 
 
 class PlainBatches:
-    """Eager torch: neighbours gathered and summed by `embedding_bag`, autograd, torch's fused Adam."""
+    """Eager torch: neighbours gathered and summed by `embedding_bag`, autograd, torch's fused
+    Adam."""
 
     def __init__(self, ours: OurBatches, device: torch.device) -> None:
         if not isinstance(ours.views.source.features[""], Tensor):

@@ -29,7 +29,8 @@ TRAININGS = ((200, 200, 128), (7126, 30, 64), (7126, 30, 128), (7126, 30, 512))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run every training several times, in turns with an earlier build if there is one, and print least and most."""
+    """Run every training several times, in turns with an earlier build if there is one, and print
+    least and most."""
     options = parser(__doc__)
     options.add_argument("--busy", type=int, default=3, help="processes that are always busy  [3]")
     options.add_argument(
@@ -54,7 +55,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             for nodes, epochs, dim in TRAININGS[: settings.trainings]:
                 for build, threads in builds:
                     out = str(Path(folder) / f"{nodes}-{dim}-{build}-{threads}-{turn}")
-                    # A build is found by the folder that holds it; env(1) keeps ours for the other processes.
+                    # A build is found by the folder that holds it; env(1) keeps ours for the other
+                    # processes.
                     source = [f"PYTHONPATH={settings.before}"] if build == "before" else []
                     train = [
                         "env",

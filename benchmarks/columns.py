@@ -88,7 +88,8 @@ def main(words: list[str] | None = None) -> None:
 
 
 def measure(path: Path, identifier: str) -> tuple[Encoding, int, list[float]]:
-    """What a table's columns are, its rows, and the CPU seconds to parse it, to learn, and to encode it."""
+    """What a table's columns are, its rows, and the CPU seconds to parse it, to learn, and to
+    encode it."""
     times = [time.process_time()]  # of all threads
     table = csv.read_csv(path).combine_chunks()
     times.append(time.process_time())

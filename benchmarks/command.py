@@ -35,7 +35,8 @@ class CannotRun(Exception):  # noqa: N818 - not an error of the program
 def parser(
     description: str | None, *, dataset: str = "", peers: Sequence[str] = ()
 ) -> argparse.ArgumentParser:
-    """Make a parser with the options of every benchmark; with ``--dataset`` and ``--peers`` if given."""
+    """Make a parser with the options of every benchmark; with ``--dataset`` and ``--peers`` if
+    given."""
     options = argparse.ArgumentParser(description=description)
     if dataset:
         options.add_argument("--dataset", default=dataset, help=f"default: {dataset}")
@@ -77,7 +78,8 @@ def report(
     columns: dict[str, str],
     **more: Any,
 ) -> None:
-    """Print the rows as a table with one heading and format per column; with --json, also write all of it as JSON."""
+    """Print the rows as a table with one heading and format per column; with --json, also write all
+    of it as JSON."""
     where = machine(settings.device)
     print(
         f"{title}\n{where.get('gpu', 'CPU')}, CPU threads: {settings.threads}, torch {where['torch']}"

@@ -116,7 +116,8 @@ def measure(method: str, name: str, settings: argparse.Namespace) -> dict[str, A
         "features": task.graph.num_features,
     }
     with tempfile.TemporaryDirectory() as folder:
-        # The run that is timed comes last: the first one compiles and caches what a library compiles once.
+        # The run that is timed comes last: the first one compiles and caches what a library
+        # compiles once.
         for hold_out in (True, False) if task.has_edges_to_score else (False, False):
             source, out = Path(folder, "arrays.npz"), Path(folder, "vectors.npy")
             held_out = task.save(source, hold_out=hold_out)
@@ -172,7 +173,8 @@ def run(
 
 
 def interpreter(method: str, venv: Path | None) -> tuple[str, str]:
-    """The Python that runs a method, and why there is none, if so; makes the peers' environment where it is missing."""
+    """The Python that runs a method, and why there is none, if so; makes the peers' environment
+    where it is missing."""
     if method in OURS:
         return sys.executable, ""
     folder = venv or HERE.parent / ".venv-peers"
@@ -201,7 +203,8 @@ def interpreter(method: str, venv: Path | None) -> tuple[str, str]:
 
 
 def _wanted(settings: argparse.Namespace, results: dict[str, Any]) -> list[tuple[str, str]]:
-    """Graphs and methods to measure: one row that was named, or of several those that are not there yet."""
+    """Graphs and methods to measure: one row that was named, or of several those that are not there
+    yet."""
     graphs, methods = settings.graph or NAMES, settings.method or METHODS
     pairs = [
         (graph, method)

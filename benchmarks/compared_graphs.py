@@ -55,11 +55,13 @@ class Task:
 
     @property
     def has_edges_to_score(self) -> bool:
-        """Whether its edges can be held out: those of several types join different ones, which is easy to tell."""
+        """Whether its edges can be held out: those of several types join different ones, which is
+        easy to tell."""
         return len(self.codes) == self.graph.num_nodes and not self.typed
 
     def save(self, path: Path, *, hold_out: bool) -> NDArray[np.int64] | None:
-        """Write edges and features for a method; returns the edges ``[2, H]`` that were held out, if so asked."""
+        """Write edges and features for a method; returns the edges ``[2, H]`` that were held out,
+        if so asked."""
         if self.typed:
             np.savez(path, name=self.typed)
             return None
@@ -71,7 +73,8 @@ class Task:
         return graph.held_out
 
     def classes(self, vectors: NDArray[np.float32]) -> dict[str, float]:
-        """Accuracy in percent of the validated probe, 10/10/80, with the deviation over splits; and of neighbours."""
+        """Accuracy in percent of the validated probe, 10/10/80, with the deviation over splits; and
+        of neighbours."""
         vectors = vectors[: len(self.codes)]
         found = score_splits(
             validated_probe, vectors, self.codes, random_splits(self.codes, 0, SPLITS)
@@ -91,7 +94,8 @@ class Task:
 
 
 def same_class(vectors: NDArray[np.float32], codes: NDArray[np.int64]) -> float:
-    """Percent of the nearest labelled nodes, by cosine, that have the class of the node that asks."""
+    """Percent of the nearest labelled nodes, by cosine, that have the class of the node that
+    asks."""
     known = np.flatnonzero(codes >= 0)
     units = vectors[known] / np.maximum(
         np.linalg.norm(vectors[known], axis=1, keepdims=True), 1e-12

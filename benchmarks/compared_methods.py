@@ -33,7 +33,8 @@ def svd(edges, features):
 
 
 def sgc(edges, features):
-    """Features averaged over two hops, as SGC feeds its regression (Wu et al., 2019); nothing is trained."""
+    """Features averaged over two hops, as SGC feeds its regression (Wu et al., 2019); nothing is
+    trained."""
     n = features.shape[0]
     joined = sparse.coo_array((np.ones(edges.shape[1], np.float32), edges), shape=(n, n)).tocsr()
     joined = joined + joined.T + sparse.eye_array(n, dtype=np.float32, format="csr")
@@ -70,7 +71,8 @@ def random_projection(edges, features):
 
 
 def pycleora(edges, features):
-    """pycleora as in its quick start: 256 wide, 40 iterations, edges alone. Nodes without edges get zeros."""
+    """pycleora as in its quick start: 256 wide, 40 iterations, edges alone. Nodes without edges get
+    zeros."""
     from pycleora import SparseMatrix, embed
 
     lines = (f"{source} {target}" for source, target in edges.T.tolist())
@@ -81,7 +83,8 @@ def pycleora(edges, features):
 
 
 def pycleora_features(edges, features):
-    """pycleora as its FAQ says for features: 256 singular vectors to begin with, and few iterations (4, not 40)."""
+    """pycleora as its FAQ says for features: 256 singular vectors to begin with, and few iterations
+    (4, not 40)."""
     from pycleora import SparseMatrix, embed
     from sklearn.decomposition import TruncatedSVD
 
@@ -94,7 +97,8 @@ def pycleora_features(edges, features):
 
 
 def pecanpy(edges, features):
-    """PecanPy's node2vec with its defaults: SparseOTF, p = q = 1, 128 wide, 10 walks of 80 steps, edges alone."""
+    """PecanPy's node2vec with its defaults: SparseOTF, p = q = 1, 128 wide, 10 walks of 80 steps,
+    edges alone."""
     from pecanpy.pecanpy import SparseOTF
 
     np.savetxt("edges.edg", edges.T, "%d", delimiter="\t")
@@ -106,7 +110,8 @@ def pecanpy(edges, features):
 
 
 def pecanpy_first_order(edges, features):
-    """PecanPy in the mode that it documents for p = q = 1 and no weights: FirstOrderUnweighted, else the same."""
+    """PecanPy in the mode that it documents for p = q = 1 and no weights: FirstOrderUnweighted,
+    else the same."""
     from pecanpy.pecanpy import FirstOrderUnweighted
 
     np.savetxt("edges.edg", edges.T, "%d", delimiter="\t")
@@ -118,7 +123,8 @@ def pecanpy_first_order(edges, features):
 
 
 def pyg_dgi(edges, features):
-    """Deep Graph Infomax as PyG's example trains it: GCN, 512 wide, 300 epochs, learning rate 0.001."""
+    """Deep Graph Infomax as PyG's example trains it: GCN, 512 wide, 300 epochs, learning rate
+    0.001."""
     import torch
     from torch_geometric.nn import DeepGraphInfomax, GCNConv
 
@@ -150,7 +156,8 @@ def pyg_dgi(edges, features):
 
 
 def infomax(edges, features):
-    """infomax with its defaults: the encoder, own features, the same pooled, and positions, side by side."""
+    """infomax with its defaults: the encoder, own features, the same pooled, and positions, side by
+    side."""
     from infomax import DGI, Graph
 
     graph = Graph.from_arrays(edges, features)

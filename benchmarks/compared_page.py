@@ -149,7 +149,8 @@ def source(document: dict[str, Any]) -> str:
 
 
 def draw(rows: Rows, path: Path) -> None:
-    """Draw accuracy against CPU seconds, a panel for each graph, of one machine; all have one scale of seconds."""
+    """Draw accuracy against CPU seconds, a panel for each graph, of one machine; all have one scale
+    of seconds."""
     import matplotlib as mpl
 
     mpl.use("Agg")
@@ -196,7 +197,8 @@ def draw(rows: Rows, path: Path) -> None:
 
 
 def _name_points(axis: Any, points: dict[str, dict[str, Any]]) -> None:
-    """Write the names of methods beside their points, where no name covers another, a point or the frame."""
+    """Write the names of methods beside their points, where no name covers another, a point or the
+    frame."""
     places = {
         method: axis.transData.transform((row["cpu_s"], row["accuracy"]))
         for method, row in points.items()

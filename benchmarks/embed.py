@@ -173,7 +173,8 @@ def main(arguments: list[str] | None = None) -> None:
 def race(
     contenders: dict[str, Contender], repeats: int
 ) -> tuple[list[dict[str, Any]], dict[str, str]]:
-    """Measure the contenders alternately; returns one row per contender that can run, and why the others cannot."""
+    """Measure the contenders alternately; returns one row per contender that can run, and why the
+    others cannot."""
     left_out: dict[str, str] = {}
     firsts = assemble(
         {name: lambda one=one: first(one) for name, one in contenders.items()}, left_out

@@ -12,7 +12,8 @@ from benchmarks.peers import PEERS
 from benchmarks.problem import Problem, load
 
 STRETCH = {"cpu": 8, "cuda": 128}
-"""Epochs per timed turn, consecutive as in a training; on a GPU the history is read back every 32 epochs."""
+"""Epochs per timed turn, consecutive as in a training; on a GPU the history is read back every 32
+epochs."""
 
 COLUMNS = {
     "contender": "{contender}",

@@ -26,7 +26,8 @@ COLUMNS = {
     "last: s, CPU s": "{last}",
 }
 LAST = Path(__file__).with_name("felt.json")
-"""Data set -> machine -> command -> best seconds by the clock, and of CPU time; null where one was not measured."""
+"""Data set -> machine -> command -> best seconds by the clock, and of CPU time; null where one was
+not measured."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -85,7 +86,8 @@ def last(dataset: str, command: str, path: Path = LAST) -> str:
 
 
 def keep(dataset: str, machine: str, rows: Sequence[dict[str, Any]], path: Path = LAST) -> None:
-    """Write the figures of a run as the last ones of a machine; commands that were not run keep theirs."""
+    """Write the figures of a run as the last ones of a machine; commands that were not run keep
+    theirs."""
     figures = json.loads(path.read_text())
     kept = figures.setdefault(dataset, {}).setdefault(machine, {})
     kept |= {row["command"]: [round(row["best_s"], 2), round(row["cpu_s"], 2)] for row in rows}
@@ -93,7 +95,8 @@ def keep(dataset: str, machine: str, rows: Sequence[dict[str, Any]], path: Path 
 
 
 def _commands(settings: argparse.Namespace, folder: Path, turn: int) -> dict[str, list[str]]:
-    """The commands of one turn, by name; those that read a run come after the one that writes it."""
+    """The commands of one turn, by name; those that read a run come after the one that writes
+    it."""
     run, vectors, device = (
         str(folder / f"run-{turn}"),
         str(folder / f"vectors-{turn}.npy"),
@@ -145,7 +148,8 @@ def _commands(settings: argparse.Namespace, folder: Path, turn: int) -> dict[str
 
 
 def _graph(dataset: str, folder: Path) -> str:
-    """What to type for a data set: its name, or the file of ``pages:N``, a graph of N nodes in four classes."""
+    """What to type for a data set: its name, or the file of ``pages:N``, a graph of N nodes in four
+    classes."""
     if not dataset.startswith("pages:"):
         return dataset
     from benchmarks.problem import pages
@@ -156,7 +160,8 @@ def _graph(dataset: str, folder: Path) -> str:
 
 
 def _arrays(source: str, path: Path) -> Path:
-    """The graph as PyG wants it, written at the first call: dense ``x`` ``[N, F]`` and ``edge_index`` ``[2, E]``."""
+    """The graph as PyG wants it, written at the first call: dense ``x`` ``[N, F]`` and
+    ``edge_index`` ``[2, E]``."""
     if not path.exists():
         import numpy as np
         from scipy import sparse

@@ -26,7 +26,8 @@ LIBERTIES = (
     "finite-math-only",
     "associative-math",
 )
-"""Sums may be reordered. Not -ffast-math: such a library makes the whole process flush small numbers to zero."""
+"""Sums may be reordered. Not -ffast-math: such a library makes the whole process flush small
+numbers to zero."""
 FLAGS = (
     "-O3",
     "-march=native",

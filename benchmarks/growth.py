@@ -114,7 +114,8 @@ def measure(n: int, degree: int, dim: int, device: str, most: int) -> dict[str, 
 
 
 def stages(folder: Path, sizes: list[int]) -> list[dict[str, Any]]:
-    """Measure prepare, train and embed at each number of nodes; returns a row per stage and size. Files are removed."""
+    """Measure prepare, train and embed at each number of nodes; returns a row per stage and size.
+    Files are removed."""
     rows: list[dict[str, Any]] = []
     for n in sizes:
         place, file = folder / str(n), folder / f"{n}.json"

@@ -164,8 +164,9 @@ def train(stages: Stages, graph: Graph, settings: argparse.Namespace) -> tuple[D
 def fitting(graph: Graph, dim: int, device: str) -> int:
     """Return the width per side that embedding has memory for: ``dim``, halved until it fits.
 
-    A layer of N nodes needs its input and output, 2 d wide each, and a product, d wide; features and edges are extra,
-    and the own part, which is pooled beside the output, twice. From a GPU the vectors are copied to the host.
+    A layer of N nodes needs its input and output, 2 d wide each, and a product, d wide; features
+    and edges are extra, and the own part, which is pooled beside the output, twice. From a GPU the
+    vectors are copied to the host.
     """
     n = graph.num_nodes
     own = min(graph.num_features, MOST_OWN_COLUMNS)

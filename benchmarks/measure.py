@@ -18,7 +18,8 @@ PEAK: dict[str, dict[str, str]] = {"cpu": {}, "cuda": {"peak GB": "{peak_gb:.2f}
 """The table column of `with_peak`, by device."""
 
 REST = 0.05
-"""Seconds to wait before a turn on a CPU: threads of the contender before keep spinning for some 10 ms."""
+"""Seconds to wait before a turn on a CPU: threads of the contender before keep spinning for some 10
+ms."""
 
 Result = TypeVar("Result")
 
@@ -31,7 +32,8 @@ class Contender(Protocol):
 
 
 def race(contenders: Mapping[str, Contender], repeats: int, stretch: int) -> list[dict[str, Any]]:
-    """One row per contender: ms per epoch or step, ratio to the first, and the loss, which shows that all did the same.
+    """One row per contender: ms per epoch or step, ratio to the first, and the loss, which shows
+    that all did the same.
 
     Contenders alternate; a turn is ``stretch`` epochs or steps, timed together.
     """

@@ -62,7 +62,8 @@ def apart(name: str, arguments: list[str]) -> dict[str, Any]:
 def measure(name: str, dataset: str, dim: int, device: str, threads: int) -> dict[str, Any]:
     """Measure megabytes before training and at the peak.
 
-    Before training, everything is imported, an epoch on ten nodes has initialised the libraries, and data are loaded.
+    Before training, everything is imported, an epoch on ten nodes has initialised the libraries,
+    and data are loaded.
     """
     import torch
 

@@ -16,7 +16,8 @@ Search: TypeAlias = Callable[[NDArray[np.int64]], NDArray[np.int64]]
 """Gives rows ``[n, 11]`` or more for nodes ``[n]``, the nodes themselves perhaps among them."""
 
 K, SAMPLE, TIMED = 10, 200, 2000
-"""Neighbours; nodes whose exact neighbours are known; nodes that are searched to tell the time for all."""
+"""Neighbours; nodes whose exact neighbours are known; nodes that are searched to tell the time for
+all."""
 GROUPS, INNER = 1000, 32
 COLUMNS = {
     "method": "{method}",
@@ -29,7 +30,8 @@ COLUMNS = {
 
 
 def made(n: int, width: int, seed: int = 0) -> Vectors:
-    """Vectors ``[n, width]`` like those of an encoder: 1,000 groups in 32 dimensions, mapped and bent."""
+    """Vectors ``[n, width]`` like those of an encoder: 1,000 groups in 32 dimensions, mapped and
+    bent."""
     draws = np.random.default_rng(seed)
     middles = draws.standard_normal((GROUPS, INNER), dtype=np.float32)
     outwards = draws.standard_normal((INNER, width), dtype=np.float32) / np.sqrt(
@@ -85,7 +87,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 Found: TypeAlias = Iterator[tuple[str, float, Search, float | None]]
-"""Settings, CPU seconds to build, a search, and the CPU seconds for all nodes where they are known."""
+"""Settings, CPU seconds to build, a search, and the CPU seconds for all nodes where they are
+known."""
 
 
 def _results(peers: Sequence[str], units: Vectors, threads: int) -> Iterator[tuple[str, Any]]:
@@ -111,7 +114,8 @@ def kept_index(units: Vectors, threads: int) -> Found:
 
 
 def usearch(units: Vectors, threads: int) -> Found:
-    """A graph of nearest nodes (HNSW): connectivity, nodes in view when one is added, type; in view of a search."""
+    """A graph of nearest nodes (HNSW): connectivity, nodes in view when one is added, type; in view
+    of a search."""
     from usearch.index import Index
 
     for connectivity, view, kind in (

@@ -84,7 +84,8 @@ class OurPatchesInFull(OurPatches):
 
 
 class _Stretch:
-    """The regime of a patch problem, with a given number of steps per epoch; all else is the regime's own."""
+    """The regime of a patch problem, with a given number of steps per epoch; all else is the
+    regime's own."""
 
     def __init__(self, problem: PatchProblem, steps: int) -> None:
         self.problem, self.steps = problem, steps

@@ -47,7 +47,8 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def measure_parts(graph: Graph, recipe: Recipe, device: str) -> list[dict[str, Any]]:
-    """One row for the search of positions, one for the vectors of each part, and one for all of them."""
+    """One row for the search of positions, one for the vectors of each part, and one for all of
+    them."""
     rows: list[dict[str, Any]] = []
     positions: SpectralPositions | None = None
     if "positions" in recipe.parts:

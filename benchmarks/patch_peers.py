@@ -18,7 +18,8 @@ from infomax.parts.methods import Model
 class PlainPatches:
     """The formulas written directly: whole levels gathered, means, linear maps, autograd.
 
-    A level has the ``fan_out`` drawn neighbours of each node of the level above; level 0 has the B centres.
+    A level has the ``fan_out`` drawn neighbours of each node of the level above; level 0 has the B
+    centres.
     """
 
     def __init__(self, problem: PatchProblem, dtype: torch.dtype = torch.float32) -> None:
@@ -30,7 +31,8 @@ class PlainPatches:
         self.optimiser = torch.optim.Adam(self.model.parameters(), lr=problem.preset.lr, fused=True)
 
     def draw(self, nodes: Tensor, count: int) -> Tensor:
-        """Draw neighbours with replacement, ``[n] -> [n * count]``; an isolated node draws itself."""
+        """Draw neighbours with replacement, ``[n] -> [n * count]``; an isolated node draws
+        itself."""
         chance = torch.rand(len(nodes), count, generator=self.generator, device=nodes.device)
         first, degree = self.starts[nodes][:, None], self.degree(nodes)[:, None]
         place = first + (chance * degree).long().clamp_(max=degree - 1)
@@ -43,7 +45,8 @@ class PlainPatches:
         return self.starts[nodes + 1] - self.starts[nodes]
 
     def encode(self, levels: list[Tensor]) -> Tensor:
-        """Compute H of the centres ``[B, 2 d]``: a layer maps each node, and the mean over it and its neighbours."""
+        """Compute H of the centres ``[B, 2 d]``: a layer maps each node, and the mean over it and
+        its neighbours."""
         encoder = self.model.encoder
         h = [self.features[level] for level in levels]
         for own, pooled, bias, slope in zip(
@@ -60,7 +63,8 @@ class PlainPatches:
         return h[0]
 
     def pair(self, centres: Tensor) -> tuple[Tensor, Tensor]:
-        """Draw the nodes of patches around B centres, level by level; returns them and a shuffle, ``[B, P]`` each."""
+        """Draw the nodes of patches around B centres, level by level; returns them and a shuffle,
+        ``[B, P]`` each."""
         levels = [centres]
         for count in self.fan_out:
             levels.append(self.draw(levels[-1], count))
@@ -126,7 +130,8 @@ class Skip(nn.Module):
 
 
 class PyGLoader:
-    """PyG's `DeepGraphInfomax` on what its `NeighborLoader` samples; the features are on the device already."""
+    """PyG's `DeepGraphInfomax` on what its `NeighborLoader` samples; the features are on the device
+    already."""
 
     def __init__(self, problem: PatchProblem) -> None:
         from torch_geometric import typing as found

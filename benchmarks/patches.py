@@ -92,7 +92,8 @@ def main(arguments: list[str] | None = None) -> None:
 def contenders_of(
     steps: int, device: str, peers: list[str]
 ) -> dict[str, Callable[[PatchProblem], Contender]]:
-    """Return a function per contender name that makes it; on a GPU ours comes in both precisions."""
+    """Return a function per contender name that makes it; on a GPU ours comes in both
+    precisions."""
     makers: dict[str, Callable[[PatchProblem], Contender]] = {
         "ours": partial(OurPatches, steps=steps)
     }
@@ -102,7 +103,8 @@ def contenders_of(
 
 
 def precision(problem: PatchProblem) -> dict[str, dict[str, float]]:
-    """Measure the relative errors of one step's loss and gradient, with the same weights and the same draws."""
+    """Measure the relative errors of one step's loss and gradient, with the same weights and the
+    same draws."""
     plain = PlainPatches(problem, torch.float64)
     plain.pair = lambda centres: [
         view.rows for view in problem.views.pair(centres, plain.generator)
@@ -118,7 +120,8 @@ def precision(problem: PatchProblem) -> dict[str, dict[str, float]]:
 
 
 def first_step(contender: Any) -> tuple[float, Tensor]:
-    """Return the first loss and its gradient by all weights, ``[P]`` float64, up to a factor: Adam's first mean."""
+    """Return the first loss and its gradient by all weights, ``[P]`` float64, up to a factor:
+    Adam's first mean."""
     loss = contender.train(1)
     if isinstance(contender, PlainPatches):
         means = [state["exp_avg"] for state in contender.optimiser.state.values()]

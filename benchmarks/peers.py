@@ -63,7 +63,8 @@ class Peer(ABC):
 class PyG(Peer):
     """PyG's `DeepGraphInfomax` over a `GCNConv` that caches its normalisation.
 
-    ``csr`` passes the adjacency as a CSR tensor instead of an edge list; `GCNConv` caches that as well.
+    ``csr`` passes the adjacency as a CSR tensor instead of an edge list; `GCNConv` caches that as
+    well.
     """
 
     def __init__(self, problem: Problem, *, csr: bool = False) -> None:
@@ -97,7 +98,8 @@ class PyG(Peer):
         return self.model.encoder(self.x, self.adjacency)
 
     def loss(self) -> Tensor:
-        """Half of PyG's loss, which is the sum of both classes' means: Adam's epsilon would count half beside it."""
+        """Half of PyG's loss, which is the sum of both classes' means: Adam's epsilon would count
+        half beside it."""
         return self.model.loss(*self.model(self.x, self.adjacency)) / 2
 
 
@@ -113,7 +115,8 @@ class _Convolution(nn.Module):
 
 
 class Plain(Peer):
-    """The paper's formulas written directly: `nn.Bilinear` with the summary repeated for every node."""
+    """The paper's formulas written directly: `nn.Bilinear` with the summary repeated for every
+    node."""
 
     def build(self, problem: Problem) -> nn.Module:
         """Build the linear map, the bias, the PReLU and the bilinear form."""

@@ -99,7 +99,8 @@ class PatchProblem:
         return torch.Generator(self.device).manual_seed(1)
 
     def batches(self, count: int, generator: torch.Generator) -> Iterator[Tensor]:
-        """Yield the centres ``[B]`` of ``count`` steps; no node occurs twice in a pass over the graph."""
+        """Yield the centres ``[B]`` of ``count`` steps; no node occurs twice in a pass over the
+        graph."""
         n, size = self.graph.num_nodes, self.views.batch
         for done in range(0, count, n // size):
             order = torch.randperm(n, generator=generator, device=self.device)
@@ -107,7 +108,8 @@ class PatchProblem:
 
     @cached_property
     def tables(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Features ``[N, F]`` and neighbours as CSR, starts and senders, on the device, for the peers."""
+        """Features ``[N, F]`` and neighbours as CSR, starts and senders, on the device, for the
+        peers."""
         matrix = self.graph.adjacency
         arrays = (self.graph.features, matrix.indptr.astype(np.int64), matrix.indices)
         features, starts, senders = (torch.from_numpy(array).to(self.device) for array in arrays)
@@ -127,7 +129,8 @@ def load(dataset: str, **options: Any) -> Graph:
 def generated(
     n: int, *, degree: int = 10, words: int = 500, per_node: int = 20, seed: int = 0
 ) -> Graph:
-    """Generate a random graph; a node has about ``degree`` neighbours and ``per_node`` of ``words`` binary features."""
+    """Generate a random graph; a node has about ``degree`` neighbours and ``per_node`` of ``words``
+    binary features."""
     rng = np.random.default_rng(seed)
     edges = rng.integers(n, size=(2, n * degree // 2))
     columns = rng.integers(words, size=n * per_node)
@@ -145,7 +148,8 @@ def pages(
     per_node: int = 14,
     seed: int = 0,
 ) -> Graph:
-    """Generate a graph as of web pages: topics that link and use words alike, four classes of topics, 4 % mislabelled.
+    """Generate a graph as of web pages: topics that link and use words alike, four classes of
+    topics, 4 % mislabelled.
 
     A word is drawn by Zipf's law, one in three from the topic's own order of words.
     """

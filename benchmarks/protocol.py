@@ -88,7 +88,8 @@ def ours(dataset: str, runs: int, device: str) -> dict[str, Any]:
 
 
 class Runs:
-    """The runs of a peer: each has a trained and an untrained encoder and a probe of both; raw features once."""
+    """The runs of a peer: each has a trained and an untrained encoder and a probe of both; raw
+    features once."""
 
     def __init__(self, name: str, graph: Graph, settings: Any) -> None:
         self.name, self.graph, self.device, self.dim = (
@@ -116,7 +117,8 @@ class Runs:
             self.seconds.append(time.perf_counter() - began)
 
     def probe(self, vectors: Tensor) -> float:
-        """Return the test accuracy of the paper's probe on vectors ``[N, d]``: 100 steps of Adam from one start."""
+        """Return the test accuracy of the paper's probe on vectors ``[N, d]``: 100 steps of Adam
+        from one start."""
         h, codes = vectors.detach(), torch.from_numpy(self.codes).to(vectors.device)
         train, test = (
             torch.from_numpy(self.splits[part]).to(h.device) for part in ("train", "test")

@@ -22,7 +22,8 @@ FIRST, DAYS = np.datetime64("2020-01-01"), 1500
 
 
 def main(words: list[str] | None = None) -> None:
-    """Generate the tables and the questions if they are not there, train, and measure the answers."""
+    """Generate the tables and the questions if they are not there, train, and measure the
+    answers."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -33,7 +33,8 @@ COLUMNS = {
 
 
 def measure(settings: Any) -> None:
-    """Train on one rank, after a turn of warm-up; rank 0 prints the seconds of every turn as JSON."""
+    """Train on one rank, after a turn of warm-up; rank 0 prints the seconds of every turn as
+    JSON."""
     with joined(settings.device) as ranks:
         torch.set_num_threads(settings.threads)
         torch.set_float32_matmul_precision("high")
@@ -57,8 +58,8 @@ def measure(settings: Any) -> None:
 def turn(settings: Any, graph: Path, count: int) -> dict[str, Any]:
     """Start so many processes by torchrun, or one without it for 0; returns what rank 0 prints.
 
-    On a CPU they are confined to as many cores as they have threads, unless all cores are asked for: several processes
-    read the next batch while they wait for each other, by further threads.
+    On a CPU they are confined to as many cores as they have threads, unless all cores are asked
+    for: several processes read the next batch while they wait for each other, by further threads.
     """
     words = ["--graph", graph, *(["--apart"] if settings.apart else [])]
     for name in ("device", "threads", "dim", "batch", "steps", "repeats"):

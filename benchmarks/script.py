@@ -11,7 +11,8 @@ import torch
 
 
 def run(name: str, words: list[str], environment: dict[str, str], said: str) -> None:
-    """Run a script as ``python -m`` does, in this process, which should be its own; what it says goes to a file."""
+    """Run a script as ``python -m`` does, in this process, which should be its own; what it says
+    goes to a file."""
     with Path(said).open("wb") as file:
         os.dup2(file.fileno(), sys.stdout.fileno())
         os.dup2(file.fileno(), sys.stderr.fileno())

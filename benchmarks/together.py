@@ -23,7 +23,8 @@ COLUMNS = {
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Train two encoders on generated graphs of several sizes, in turns and at once, and print the best of each."""
+    """Train two encoders on generated graphs of several sizes, in turns and at once, and print the
+    best of each."""
     options = parser(__doc__)
     options.add_argument(
         "--nodes", type=numbers, default=[200, 7126], help="sizes of the graphs  [200,7126]"

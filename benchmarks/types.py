@@ -209,7 +209,8 @@ def _width(step: Step) -> int:
 
 
 def _edges(step: Step, graph: Graph, *, csr: bool) -> Tensor:
-    """The edges of a step, from senders to receivers: ``[2, E]``, or a CSR tensor with a row per receiver."""
+    """The edges of a step, from senders to receivers: ``[2, E]``, or a CSR tensor with a row per
+    receiver."""
     matrix = step.senders.matrix(_width(step))
     if csr:
         parts = (torch.from_numpy(part) for part in (matrix.indptr, matrix.indices, matrix.data))

@@ -31,30 +31,29 @@ def main() -> None:
     options = parser.parse_args()
     today = load_dataset(options.dataset)
     yesterday = dataclasses.replace(today.hold_out_edges(SHARE), held_out=None)
-    labels, (train, test) = (
-        next(iter(today.labels.values())),
-        (today.splits["train"], today.splits["test"]),
-    )
+    labels = next(iter(today.labels.values()))
+    train, test = today.splits["train"], today.splits["test"]
     scores: dict[str, list[float]] = {}
     for seed in range(options.runs):
         model = DGI(options.dim, seed=seed).fit(yesterday)
         before = model.transform(yesterday)
-        anew = DGI(options.dim, seed=seed + 10).fit(today).transform(today)
-        found = {
+        trained_anew = DGI(options.dim, seed=seed + 10).fit(today).transform(today)
+        trained_further = model.update(today, before, train=True)
+        trained_and_aligned = model.update(today, before, train=True, align=True)
+        embeddings = {
             "yesterday's vectors": before,
             "update": model.update(today, before).embeddings,
-            "update --train": model.update(today, before, train=True).embeddings,
-            "update --train --align": model.update(
-                today, before, train=True, align=True
-            ).embeddings,
-            "trained anew, another seed": anew,
-            "trained anew, aligned": anew.align(before),
+            "update --train": trained_further.embeddings,
+            "update --train --align": trained_and_aligned.embeddings,
+            "trained anew, another seed": trained_anew,
+            "trained anew, aligned": trained_anew.align(before),
         }
         size = np.abs(before.vectors).mean()
-        fitted = LogisticRegression(max_iter=3000).fit(before.vectors[train] / size, labels[train])
-        for method, vectors in found.items():
-            right = fitted.predict(vectors.vectors[test] / size) == labels[test]
-            scores.setdefault(method, []).append(100 * right.mean())
+        classifier = LogisticRegression(max_iter=3000)
+        classifier.fit(before.vectors[train] / size, labels[train])
+        for method, vectors in embeddings.items():
+            is_right = classifier.predict(vectors.vectors[test] / size) == labels[test]
+            scores.setdefault(method, []).append(100 * is_right.mean())
     for method, values in scores.items():
         print(f"| {method} | {np.mean(values):.1f} ± {np.std(values):.1f} |")
 

@@ -64,23 +64,24 @@ def problem(name: str) -> tuple[Graph, np.ndarray, Splits]:
 
 
 def fewer(splits: Splits, count: int) -> Splits:
-    """The same split with so many nodes in each part at the most, drawn at random."""
+    """The same split with at most so many training nodes, drawn at random."""
     rng = np.random.default_rng(0)
-    chosen = {}
+    smaller_splits = {}
     for part in ("train", "validation", "test"):
-        rows = np.flatnonzero(splits[part])
-        chosen[part] = np.zeros(len(splits[part]), dtype=bool)
-        chosen[part][rng.permutation(rows)[: count if part == "train" else len(rows)]] = True
-    return chosen
+        rows = rng.permutation(np.flatnonzero(splits[part]))
+        if part == "train":
+            rows = rows[:count]
+        mask = np.zeros(len(splits[part]), dtype=bool)
+        mask[rows] = True
+        smaller_splits[part] = mask
+    return smaller_splits
 
 
 def table(name: str, runs: int, device: str, rows: dict[str, dict[str, Any]]) -> None:
     """Print the rows of a data set."""
     graph, codes, splits = problem(name)
-    print(
-        f"\n{name}: {graph!r}\n\n| | accuracy in % | seconds of training | encoders |\n|---|---|---|---|",
-        flush=True,
-    )
+    print(f"\n{name}: {graph!r}\n")
+    print("| | accuracy in % | seconds of training | encoders |\n|---|---|---|---|", flush=True)
     for row, settings in rows.items():
         scores, seconds = [], []
         for seed in range(runs):
@@ -88,12 +89,14 @@ def table(name: str, runs: int, device: str, rows: dict[str, dict[str, Any]]) ->
             seconds.append(model.health_["seconds"])
             score = validated_probe(model.transform(graph).vectors, codes, splits, device=device)
             scores.append(100 * score.value)
-        spread = f"{np.mean(scores):.1f} ± {np.std(scores, ddof=1) if runs > 1 else 0:.1f}"
-        print(f"| {row} | {spread} | {np.median(seconds):.2f} | {runs} |", flush=True)
+        deviation = np.std(scores, ddof=1) if runs > 1 else 0
+        accuracy = f"{np.mean(scores):.1f} ± {deviation:.1f}"
+        print(f"| {row} | {accuracy} | {np.median(seconds):.2f} | {runs} |", flush=True)
 
 
 def growth(sizes: list[float], device: str) -> None:
-    """Print accuracy against steps on generated graphs: 20 edges per node, 300 features, vectors of 256."""
+    """Print accuracy against steps on generated graphs: 20 edges per node, 300 features, vectors of
+    256."""
     for size in sizes:
         began = time.perf_counter()
         graph = generated.read(scale=size / generated.NODES, features=300, degree=20)

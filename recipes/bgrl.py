@@ -28,7 +28,8 @@ from infomax.views.propagation import Propagation
 
 
 class Predictor(nn.Module):
-    """Two layers ``[N, d] -> [N, d]``, from what the encoder makes of a node to what the target makes of it."""
+    """Two layers ``[N, d] -> [N, d]``, from what the encoder makes of a node to what the target
+    makes of it."""
 
     def __init__(self, dim: int, generator: torch.Generator | None) -> None:
         super().__init__()
@@ -58,7 +59,8 @@ class BGRL(Method):
         return Model(encoder, predictor=Predictor(encoder.out_dim, generator), target=target)
 
     def loss(self, model: Any, pair: tuple[View, View]) -> Tensor:
-        """Return ``[2]``: one minus the mean cosine of predictions and targets; the deviation of vectors of length 1.
+        """Return ``[2]``: one minus the mean cosine of predictions and targets; the deviation of
+        vectors of length 1.
 
         The second is near 0 where all nodes have the same vector.
         """
@@ -82,7 +84,8 @@ class BGRL(Method):
 def augment(
     view: WholeView, generator: torch.Generator, *, edges: float = 0.4, features: float = 0.4
 ) -> WholeView:
-    """The graph without some of its edges, in both directions, and without some entries of its features."""
+    """The graph without some of its edges, in both directions, and without some entries of its
+    features."""
     p = view.propagation
     low, high = view.edges.sort(dim=0).values
     pairs, which = torch.unique(low * p.n + high, return_inverse=True)

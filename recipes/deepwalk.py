@@ -34,36 +34,27 @@ def main() -> None:
     for name in options.datasets:
         graph = load_dataset(name)
         codes, splits = labelled(graph)
-        held_out = {"train": splits["train"], "test": splits["validation"]}
-        rows, unit = (
-            Scaler.fit(graph.features, "rows").transform(graph.features),
-            normalize(graph.features),
-        )
+        validation = {"train": splits["train"], "test": splits["validation"]}
+        feature_scalings = {
+            "features sum to 1": Scaler.fit(graph.features, "rows").transform(graph.features),
+            "features of length 1": normalize(graph.features),
+        }
         for rate in options.rates:
-            found: dict[str, list[float]] = {}
+            settings = dataclasses.replace(SETTINGS, lr=rate)
+            accuracies: dict[str, list[float]] = {}
             for seed in range(options.seeds):
-                learnt = (
-                    deepwalk(graph, codes, seed, device, dataclasses.replace(SETTINGS, lr=rate))
-                    .cpu()
-                    .numpy()
-                )
+                learnt = deepwalk(graph, codes, seed, device, settings).cpu().numpy()
+                inputs = {}
                 for scale, vectors in (("as learnt", learnt), ("of length 1", normalize(learnt))):
-                    beside = {
-                        f"{scale}, features sum to 1": rows,
-                        f"{scale}, features of length 1": unit,
-                    }
-                    kinds = {
-                        scale: vectors,
-                        **{
-                            k: sparse.csr_array(sparse.hstack([vectors, f]))
-                            for k, f in beside.items()
-                        },
-                    }
-                    for kind, inputs in kinds.items():
-                        score = paper_probe(inputs, codes, held_out, seed=seed, device=device).value
-                        found.setdefault(kind, []).append(100 * score)
-            told = "; ".join(f"{kind} {np.mean(scores):.1f}" for kind, scores in found.items())
-            print(f"{name}, rate {rate:g}: {told}", flush=True)
+                    inputs[scale] = vectors
+                    for feature_scale, features in feature_scalings.items():
+                        both = sparse.csr_array(sparse.hstack([vectors, features]))
+                        inputs[f"{scale}, {feature_scale}"] = both
+                for name_of_input, x in inputs.items():
+                    score = paper_probe(x, codes, validation, seed=seed, device=device).value
+                    accuracies.setdefault(name_of_input, []).append(100 * score)
+            means = "; ".join(f"{key} {np.mean(scores):.1f}" for key, scores in accuracies.items())
+            print(f"{name}, rate {rate:g}: {means}", flush=True)
 
 
 if __name__ == "__main__":

@@ -46,7 +46,8 @@ METHODS = ("raw", "Random-Init", "paper", "positions", "default")
 
 
 def load(name: str) -> Graph:
-    """A data set of infomax, one without its features, or a file with node_features, node_labels and edges."""
+    """A data set of infomax, one without its features, or a file with node_features, node_labels
+    and edges."""
     if name in ("actor", "chameleon_filtered"):
         arrays = np.load(data_path() / "heterophilous" / f"{name}.npz")
         features = pack(arrays["node_features"].astype(np.float32))
@@ -76,7 +77,8 @@ def cut(graph: Graph, scale: str, width: int) -> np.ndarray:
 
 
 class Scorer:
-    """Scores of vectors on the splits of a data set, by method; several of one method are several encoders."""
+    """Scores of vectors on the splits of a data set, by method; several of one method are several
+    encoders."""
 
     def __init__(self, name: str, graph: Graph, device: str) -> None:
         values = next(iter(graph.labels.values()))
@@ -143,7 +145,8 @@ def row(name: str, encoders: int, dim: int | None, device: str) -> str:
 def hits(
     vectors: np.ndarray, adjacency: sparse.csr_array, edges: np.ndarray, types: np.ndarray
 ) -> float:
-    """The share of edges ``[2, E]`` whose second node is among the ten nearest to the first, known neighbours left out.
+    """The share of edges ``[2, E]`` whose second node is among the ten nearest to the first, known
+    neighbours left out.
 
     By centred cosines of ``vectors [N, d]``, among the nodes of its own of the types ``[N]``.
     """

@@ -30,9 +30,9 @@ from infomax.views import NEIGHBOURS, WholeView
 class EdgeWeightedMean(Encoder):
     """A node beside the weighted mean of its neighbours; the features of edges give the weights.
 
-    ``h_i = PReLU(x_i Θ_self || sum_j a_ij x_j Θ_neighbour + b)``, where the weights ``a_ij`` are the softmax of
-    ``e_ij · g`` over the nodes j that send to node i, and ``e_ij`` are the features of the edge from j to i. Training
-    begins with g = 0, the plain mean.
+    ``h_i = PReLU(x_i Θ_self || sum_j a_ij x_j Θ_neighbour + b)``, where the weights ``a_ij`` are
+    the softmax of ``e_ij · g`` over the nodes j that send to node i, and ``e_ij`` are the features
+    of the edge from j to i. Training begins with g = 0, the plain mean.
 
     Args:
         in_dim: F, the number of features of a node.
@@ -69,7 +69,8 @@ class EdgeWeightedMean(Encoder):
             raise InputError("graph", "features of edges, for EdgeWeightedMean", "none", remedy)
         senders, receivers = view.edges
 
-        # Softmax over the messages to each node; the largest score is subtracted so that none overflows.
+        # Softmax over the messages to each node; the largest score is subtracted so that none
+        # overflows.
         scores = edge_features @ self.edge_weight
         strengths = torch.exp(scores - scores.max())
         strength_sums = scores.new_zeros(view.n).index_add(0, receivers, strengths)
@@ -84,7 +85,8 @@ class EdgeWeightedMean(Encoder):
 def example_graph(
     seed: int, num_nodes: int = 1_500, num_classes: int = 5
 ) -> tuple[Graph, NDArray[np.int64]]:
-    """A graph whose edges tell by their features whether they join nodes of one class; and the classes."""
+    """A graph whose edges tell by their features whether they join nodes of one class; and the
+    classes."""
     random = np.random.default_rng(seed)
     classes = random.integers(num_classes, size=num_nodes)
     class_means = random.normal(size=(num_classes, 40))

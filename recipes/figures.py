@@ -34,28 +34,30 @@ def measure(graph: Graph, seed: int, device: str) -> dict[str, Any]:
     """Train one encoder and compute its numbers."""
     codes, splits = labelled(graph)
     model = DGI(**EXPERIMENTS["cora"].settings, seed=seed, device=device).fit(graph)
-    untrained = (
-        DGI(preset=model.preset_, epochs=0, seed=seed, device=device).fit_transform(graph).vectors
-    )
+    untrained_model = DGI(preset=model.preset_, epochs=0, seed=seed, device=device)
+    untrained = untrained_model.fit_transform(graph).vectors
     vectors = model.transform(graph).vectors
     probe = partial(paper_probe, codes=codes, splits=splits, device=torch.device(device))
     floors = {SUPERVISED: PAPER["cora", "GCN"][0] / 100, "Random-Init": probe(untrained).value}
-    found = dimensions(
+    numbers = dimensions(
         draw_pairs(model), lambda kept: probe(vectors[:, kept]).value, floors, points=POINTS
     ).numbers
-    half = found["removed"].index(len(found["t"]) // 2)
-    row: dict[str, Any] = {"seed": seed, "accuracy": 100 * found["curves"]["least"]["accuracy"][0]}
+    half = numbers["removed"].index(len(numbers["t"]) // 2)
+    row: dict[str, Any] = {
+        "seed": seed,
+        "accuracy": 100 * numbers["curves"]["least"]["accuracy"][0],
+    }
     for end in ENDS:
-        curve = found["curves"][end]
+        curve = numbers["curves"][end]
         row[f"accuracy without half, {end} first"] = 100 * curve["accuracy"][half]
-        wrong = curve["bad_positives"][half] / found["examples"]["positives"]
+        wrong = curve["bad_positives"][half] / numbers["examples"]["positives"]
         row[f"positives correct without half, {end} first"] = 100 * (1 - wrong)
-        for floor, ends in found["removable"].items():
-            share = None if ends[end] is None else 100 * ends[end] / len(found["t"])
+        for floor, ends in numbers["removable"].items():
+            share = None if ends[end] is None else 100 * ends[end] / len(numbers["t"])
             row[f"% that can go, {end} first, {floor}"] = share
-    for name, these in (("DGI", vectors), ("Random-Init", untrained)):
-        row[f"silhouette, {name}"] = silhouette(tsne(these, seed=0), codes)
-        row[f"silhouette of the vectors, {name}"] = silhouette(these, codes)
+    for name, rows in (("DGI", vectors), ("Random-Init", untrained)):
+        row[f"silhouette, {name}"] = silhouette(tsne(rows, seed=0), codes)
+        row[f"silhouette of the vectors, {name}"] = silhouette(rows, codes)
     return row
 
 

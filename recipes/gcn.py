@@ -37,29 +37,33 @@ def main() -> None:
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--out", type=Path, help="also write all scores to this file")
     options = parser.parse_args()
-    found: dict[str, list[dict[str, float]]] = {}
+    runs_of_rows: dict[str, list[dict[str, float]]] = {}
     for name in options.datasets:
         graph = load_dataset(name)
         codes, splits = labelled(graph)
-        hidden, blind = np.where(splits["test"], -1, codes), graph.replace(labels={})
+        # The methods see no label of a test node.
+        visible_codes = np.where(splits["test"], -1, codes)
+        unlabelled_graph = graph.replace(labels={})
         for row, method in ROWS.items():
-            runs = found[f"{name}, {row}"] = []
+            runs: list[dict[str, float]] = []
+            runs_of_rows[f"{name}, {row}"] = runs
             for seed in range(options.runs):
-                predicted = method(name)(blind, hidden, seed, torch.device(options.device))
-                rows = {part: splits[part] & is_labelled(codes) for part in ("test", "validation")}
-                scores = {
-                    part: Score.of(predicted[these][None], codes[these])
-                    for part, these in rows.items()
-                }
-                runs.append({part: 100 * score.value for part, score in scores.items()})
+                device = torch.device(options.device)
+                predictions = method(name)(unlabelled_graph, visible_codes, seed, device)
+                scores = {}
+                for part in ("test", "validation"):
+                    rows = splits[part] & is_labelled(codes)
+                    scores[part] = 100 * Score.of(predictions[rows][None], codes[rows]).value
+                runs.append(scores)
                 if options.out:
-                    options.out.write_text(json.dumps(found))
-            columns = {part: np.array([run[part] for run in runs]) for part in runs[0]}
-            spread = [
-                f"{part} {c.mean():.1f} ± {c.std(ddof=min(1, len(c) - 1)):.1f}"
-                for part, c in columns.items()
-            ]
-            print(f"{name}, {row}: {', '.join(spread)}, {len(runs)} runs", flush=True)
+                    options.out.write_text(json.dumps(runs_of_rows))
+
+            summaries = []
+            for part in runs[0]:
+                scores_of_part = np.array([run[part] for run in runs])
+                deviation = scores_of_part.std(ddof=min(1, len(runs) - 1))
+                summaries.append(f"{part} {scores_of_part.mean():.1f} ± {deviation:.1f}")
+            print(f"{name}, {row}: {', '.join(summaries)}, {len(runs)} runs", flush=True)
 
 
 if __name__ == "__main__":

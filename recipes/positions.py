@@ -26,45 +26,46 @@ Vectors = Callable[[int], Any]
 
 
 def methods(
-    whole: Graph, codes: np.ndarray, dim: int, device: str, walks: bool
+    graph: Graph, codes: np.ndarray, dim: int, device: str, with_deepwalk: bool
 ) -> dict[str, Vectors]:
-    """What makes vectors of the edges, by its name: a function of the seed."""
+    """By name, a function of the seed that makes vectors of the edges."""
 
-    def bare(kind: str) -> Graph:
-        return Graph.from_scipy(whole.adjacency, kind, directed=whole.directed, ids=whole.ids)
-
-    def dgi(kind: str, seed: int, **settings: Any) -> Any:
-        return (
-            DGI(dim, preset="whole-graph", seed=seed, device=device, **settings)
-            .fit_transform(bare(kind))
-            .vectors
+    def without_features(structural_features: str) -> Graph:
+        return Graph.from_scipy(
+            graph.adjacency, structural_features, directed=graph.directed, ids=graph.ids
         )
 
-    found: dict[str, Vectors] = {
+    def dgi(structural_features: str, seed: int, **settings: Any) -> Any:
+        model = DGI(dim, preset="whole-graph", seed=seed, device=device, **settings)
+        return model.fit_transform(without_features(structural_features)).vectors
+
+    vectors_by_method: dict[str, Vectors] = {
         "degrees, DGI": lambda seed: dgi("degrees", seed),
-        "positions alone": lambda _: bare("positions").features,
+        "positions alone": lambda _: without_features("positions").features,
         "positions, Random-Init": lambda seed: dgi("positions", seed, epochs=0),
         "positions, DGI": lambda seed: dgi("positions", seed),
     }
-    if walks:
-        place = torch.device(device)
-        found["DeepWalk"] = lambda seed: deepwalk(whole, codes, seed, place).cpu().numpy()
-    return found
+    if with_deepwalk:
+        torch_device = torch.device(device)
+        vectors_by_method["DeepWalk"] = lambda seed: (
+            deepwalk(graph, codes, seed, torch_device).cpu().numpy()
+        )
+    return vectors_by_method
 
 
-def table(name: str, runs: int, dim: int, device: str, walks: bool) -> None:
+def table(name: str, runs: int, dim: int, device: str, with_deepwalk: bool) -> None:
     """Print the rows of a data set."""
-    whole = load_dataset(name)
-    codes, splits = labelled(whole)
+    graph = load_dataset(name)
+    codes, splits = labelled(graph)
     probe = validated_probe if name == "debian" else paper_probe
     print(f"\n{name}\n\n| | accuracy in % | seconds | encoders |\n|---|---|---|---|", flush=True)
-    for row, vectors in methods(whole, codes, dim, device, walks).items():
+    for row, make_vectors in methods(graph, codes, dim, device, with_deepwalk).items():
         scores, seconds = [], []
         for seed in range(1 if row.endswith("alone") else runs):
             began = time.perf_counter()
-            found = vectors(seed)
+            vectors = make_vectors(seed)
             seconds.append(time.perf_counter() - began)
-            scores.append(100 * probe(found, codes, splits, device=device).value)
+            scores.append(100 * probe(vectors, codes, splits, device=device).value)
         spread = f" ± {np.std(scores, ddof=1):.1f}" if len(scores) > 1 else ""
         print(
             f"| {row} | {np.mean(scores):.1f}{spread} | {np.median(seconds):.2f} | {len(scores)} |",

@@ -35,9 +35,10 @@ from infomax_paper.baselines import average_pooling, fastgcn, graphsage
 Scores = dict[str, float]
 PARTS = ("validation", "test")
 
-# One pass over the authors' pairs, 50 walks of four steps from each of 44,906 nodes, in batches of 512, at the largest
-# of the rates that they tried (2e-6, 2e-7, 2e-8). With the other two the encoder stays nearly untrained: Adam moves a
-# weight by at most its learning rate per step, which makes 0.0035 and 0.00035 in total.
+# One pass over the authors' pairs, 50 walks of four steps from each of 44,906 nodes, in batches of
+# 512, at the largest of the rates that they tried (2e-6, 2e-7, 2e-8). With the other two the
+# encoder stays nearly untrained: Adam moves a weight by at most its learning rate per step, which
+# makes 0.0035 and 0.00035 in total.
 GRAPHSAGE = [graphsage.SETTINGS, graphsage.Settings(steps=17_541, lr=2e-6)]
 CANDIDATES: dict[str, tuple[Callable[..., Any], list[Any]]] = {
     "Raw features": (lambda graph, *_: graph.scaled(graph.scaler("columns")).features, [None]),
@@ -69,7 +70,8 @@ def own_probe(vectors: Any, graph: Graph) -> Scores:
 
 
 def score(output: Any, graph: Graph, seed: int, device: torch.device, unit: bool) -> Scores:
-    """Score predictions ``[N, C]`` directly, or vectors ``[N, d]`` by both probes, on validation and on test nodes."""
+    """Score predictions ``[N, C]`` directly, or vectors ``[N, d]`` by both probes, on validation
+    and on test nodes."""
     if output.dtype == bool:
         return {part: f1(output, graph, part) for part in PARTS}
     codes, splits, scores = graph.labels["functions"], graph.splits, {}
@@ -82,7 +84,8 @@ def score(output: Any, graph: Graph, seed: int, device: torch.device, unit: bool
 def measure(
     name: str, settings: Any, graph: Graph, seed: int, device: torch.device
 ) -> dict[str, Any]:
-    """Make one run; the method gets the graph without labels, and codes that are -1 on the test nodes."""
+    """Make one run; the method gets the graph without labels, and codes that are -1 on the test
+    nodes."""
     began = time.perf_counter()
     codes = np.where(graph.splits["test"][:, None], -1, graph.labels["functions"])
     output = CANDIDATES[name][0](graph.replace(labels={}), codes, seed, device, settings)

@@ -38,7 +38,8 @@ NEAREST_ITEMS = 50
 def generate(
     users: int, items: int, ratings_each: int, seed: int
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """The items of each user in the order of their ratings, about ``ratings_each`` of them, and the stars of each."""
+    """The items of each user in the order of their ratings, about ``ratings_each`` of them, and the
+    stars of each."""
     draws = np.random.default_rng(seed)
     popularity = 1.2 * draws.standard_normal(items)
     user_tastes = 0.5 * draws.standard_normal((users, TASTES))
@@ -78,7 +79,8 @@ class Task:
         self.popularity = np.bincount(self.items, minlength=items).astype(np.float64)
 
     def hits(self, scores: np.ndarray) -> float:
-        """The share in percent of users ``[U]`` whose next item is among the ten best of ``scores [U, I]``."""
+        """The share in percent of users ``[U]`` whose next item is among the ten best of ``scores
+        [U, I]``."""
         scores = scores.astype(np.float64)
         scores[self.users, self.items] = -np.inf
         score_of_next = scores[np.arange(len(scores)), self.next_items][:, None]
@@ -115,13 +117,15 @@ class Task:
         return np.asarray(self.matrix @ kept.T)
 
     def _singular_vectors_of_matrix(self) -> tuple[np.ndarray, np.ndarray]:
-        """Those of users times their values ``[U, K]``, and those of items ``[I, K]``, the leading first."""
+        """Those of users times their values ``[U, K]``, and those of items ``[I, K]``, the leading
+        first."""
         left, values, right = svds(self.matrix.astype(np.float64), k=WIDTHS[-1], random_state=0)
         order = np.argsort(-values)
         return (left * values)[:, order], right.T[:, order]
 
     def _positions(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The singular vectors of infomax of users and items, and the cosines ``[U, I]`` of the part "positions"."""
+        """The singular vectors of infomax of users and items, and the cosines ``[U, I]`` of the
+        part "positions"."""
         users, items = self.matrix.shape
         nodes = {
             "user": Nodes.of(users, np.ones((users, 1))),

@@ -74,8 +74,9 @@ LEFT_OUT = {
     "constructor": r"(latest \w+: )?mean of \w+\.",
     "all": "$^",
 }
-"""The columns that are left out, by their names. Events: the means over the driver's own events stay;
-constructor: those of his latest constructor, too; all: those of other rows that events refer to, too."""
+"""The columns that are left out, by their names. Events: the means over the driver's own events
+stay; constructor: those of his latest constructor, too; all: those of other rows that events refer
+to, too."""
 
 
 class Settings(NamedTuple):
@@ -192,7 +193,8 @@ def answers_of(window: pd.DataFrame, task: str) -> pd.Series:
 
 
 def read(database: Tables, **options: object) -> Graph:
-    """The graph of the tables, by their keys; a result and a standing have the time of their race."""
+    """The graph of the tables, by their keys; a result and a standing have the time of their
+    race."""
     with tempfile.TemporaryDirectory() as folder:
         for name, table in database.items():
             kept = table.drop(columns=[*DROPPED.get(name, ()), "when"], errors="ignore")
@@ -203,8 +205,8 @@ def read(database: Tables, **options: object) -> Graph:
 def days_seen(asked: Tables, staleness: float, seed: int = 0) -> dict[str, pd.Series]:
     """As of which day each question sees the database, where it is frozen, by split.
 
-    How far a training question looks back is drawn from the days of test questions, never from their
-    answers.
+    How far a training question looks back is drawn from the days of test questions, never from
+    their answers.
 
     Args:
         asked: the questions by split.
@@ -241,7 +243,8 @@ def frozen_vectors(
 def fitted_score(
     task: str, vectors: dict[str, np.ndarray], asked: Tables, on: str, share: float
 ) -> float:
-    """The score of gradient boosting on the training questions: AUC in %, or the mean absolute error."""
+    """The score of gradient boosting on the training questions: AUC in %, or the mean absolute
+    error."""
     settings = {
         "max_iter": 150,
         "learning_rate": 0.03,
@@ -362,7 +365,8 @@ def run_rolling(
 def driver_scores(
     model: DGI, known: Graph, asked: dict[str, Tables], parts: str | None
 ) -> list[float]:
-    """Scores of the vectors of the drivers as of 2005, the same for all questions about a driver."""
+    """Scores of the vectors of the drivers as of 2005, the same for all questions about a
+    driver."""
     embeddings = model.transform(known, vectors=parts)
     row_of_driver = {driver: row for row, driver in enumerate(embeddings.ids.tolist())}
     scores = []

@@ -29,7 +29,8 @@ PATIENCE = 5
 
 
 class NewNode(BaseModel):
-    """A new node: features in order or by name; ids of neighbours, or weights by id; of several types, by type."""
+    """A new node: features in order or by name; ids of neighbours, or weights by id; of several
+    types, by type."""
 
     model_config = ConfigDict(extra="forbid")  # `neighbors` would be a node without neighbours
 
@@ -38,7 +39,8 @@ class NewNode(BaseModel):
 
 
 def limited(app: Any) -> Any:
-    """Refuse long bodies and those of unknown length, before they are read, and half-sent ones when the server ends."""
+    """Refuse long bodies and those of unknown length, before they are read, and half-sent ones when
+    the server ends."""
 
     async def answer(scope: Any, receive: Any, send: Any) -> None:
         headers = Request(scope).headers if scope["type"] == "http" else {}
@@ -78,7 +80,8 @@ def make_app(run: str | Path) -> FastAPI:
         name = {} if index.node_names is None else {"name": index.node_names[row]}
         return {"id": index.ids[[row]].tolist()[0], **name, **values}
 
-    # Looking up takes a millisecond, less than to hand the request to another thread and its answer to pydantic.
+    # Looking up takes a millisecond, less than to hand the request to another thread and its answer
+    # to pydantic.
     @app.get("/nodes/{node:path}/neighbours")
     async def neighbours(
         node: str, k: Annotated[int, Query(ge=1, le=MOST_NEIGHBOURS)] = 10
@@ -128,7 +131,8 @@ def make_app(run: str | Path) -> FastAPI:
 
 
 def serve(run: Path, type: str = "", host: str = "127.0.0.1", port: int = 8000) -> None:
-    """Answer requests about a run folder, of several types of nodes about one of them, until SIGTERM."""
+    """Answer requests about a run folder, of several types of nodes about one of them, until
+    SIGTERM."""
     try:
         app = make_app(run / (matching_type(type, types_of(run)) or type))
     except InputError as error:

@@ -34,7 +34,8 @@ SELECTIONS = ("recipe", "positions", "encoder", "own", "pooled")
 
 
 def load(name: str) -> Graph:
-    """A data set seen from its labelled type, whose features are replaced where the name says so."""
+    """A data set seen from its labelled type, whose features are replaced where the name says
+    so."""
     data_set = next(known for known in TYPES if name.startswith(known))
     node_type = TYPES[data_set]
     graph = load_dataset(data_set).target(node_type)

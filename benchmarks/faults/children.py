@@ -25,7 +25,8 @@ PRELOADED = [
 
 
 def start(work: Callable[..., Any], *arguments: Any) -> BaseProcess:
-    """A process of its own that does the work. Where possible it is forked from one that has imported everything."""
+    """A process of its own that does the work. Where possible it is forked from one that has
+    imported everything."""
     if "forkserver" in multiprocessing.get_all_start_methods():
         context: Any = multiprocessing.get_context("forkserver")
         context.set_forkserver_preload(PRELOADED)

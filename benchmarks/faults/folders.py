@@ -33,7 +33,8 @@ GROWING = (runs.METRICS, parts.ABOUT)
 
 
 def write_tables(folder: Path, seed: int = 0, nodes: int = 2000) -> None:
-    """Write a random graph as edges.parquet and nodes.parquet, with text ids, weights, a label and 16 features."""
+    """Write a random graph as edges.parquet and nodes.parquet, with text ids, weights, a label and
+    16 features."""
     rng = np.random.default_rng(seed)
     ids = np.array([f"node {number}" for number in rng.permutation(nodes)])
     ends = rng.integers(0, nodes, (2, 6 * nodes))
@@ -159,7 +160,8 @@ def _fill(
 
 @contextmanager
 def _disk(place: Path, room: int) -> Iterator[Callable[[int], None] | None]:
-    """A disk with so much room in a folder; yields a function that changes its size, or None without permission."""
+    """A disk with so much room in a folder; yields a function that changes its size, or None
+    without permission."""
 
     def mount(options: str) -> int:
         words = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(place)]
@@ -175,7 +177,8 @@ def _disk(place: Path, room: int) -> Iterator[Callable[[int], None] | None]:
 
 
 def _contents(folder: Path) -> dict[str, bytes]:
-    """The files that count: not the lock, nor what tells when and for how long it ran, or the times of files."""
+    """The files that count: not the lock, nor what tells when and for how long it ran, or the times
+    of files."""
     left_out = {runs.LOCK, runs.HEALTH, runs.CONFIG, CARD, integrity.CHECKED}
     files = (
         path for path in sorted(folder.rglob("*")) if path.is_file() and path.name not in left_out

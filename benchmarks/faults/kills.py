@@ -51,9 +51,11 @@ def small_graph(seed: int = 0, nodes: int = 40) -> Graph:
 
 
 def train(folder: Path, epochs: int, stop_before: int = 0) -> None:
-    """Train a small model into a folder, with a checkpoint at every pause; the work of a child process.
+    """Train a small model into a folder, with a checkpoint at every pause; the work of a child
+    process.
 
-    With ``stop_before`` the process ends at once, as if killed, before that operation on a file of the folder.
+    With ``stop_before`` the process ends at once, as if killed, before that operation on a file of
+    the folder.
     """
     torch.set_num_threads(1)
     resuming.CHECKPOINT_SECONDS = 0.0
@@ -104,7 +106,8 @@ def kill_at_random(folder: Path, seed: int, kills: int, epochs: int = 200) -> Tr
 def kill_before_operations(
     folder: Path, operations: list[int] | None = None, epochs: int = 3
 ) -> Trials:
-    """Kill a training before its first operation on a file of its folder, its second, ..., and resume it.
+    """Kill a training before its first operation on a file of its folder, its second, ..., and
+    resume it.
 
     Args:
         folder: where to work.
@@ -138,13 +141,15 @@ def _readable(cut: Path, whole: Path, what: str) -> Iterator[str]:
 
 
 def _ends(cut: Path, whole: Path, epochs: int, what: str) -> Iterator[str]:
-    """A training that is resumed ends in the same bytes, and leaves nothing else under a final name."""
+    """A training that is resumed ends in the same bytes, and leaves nothing else under a final
+    name."""
     if not (cut / runs.MODEL).exists() and (code := run(train, cut, epochs)):
         yield f"{what}: resuming ended with exit code {code}"
         return
     if (cut / runs.MODEL).read_bytes() != (whole / runs.MODEL).read_bytes():
         yield f"{what}: resumed to other bytes"
-    # A file that a killed process had begun stays under its temporary name until a later run finds it a day old.
+    # A file that a killed process had begun stays under its temporary name until a later run finds
+    # it a day old.
     left = {path.name for path in cut.iterdir() if "-tmp-" not in path.name} - FINISHED
     if left - {
         runs.CHECKPOINT,

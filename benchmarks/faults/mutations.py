@@ -41,7 +41,8 @@ BATCH = 500
 
 @dataclass(frozen=True)
 class Target:
-    """A file to damage, and how it is read; ``exact``: where it is read at all, the content must be the original's."""
+    """A file to damage, and how it is read; ``exact``: where it is read at all, the content must be
+    the original's."""
 
     path: Path
     read: Callable[[], Any]
@@ -158,7 +159,8 @@ def mutate(content: bytes, rng: np.random.Generator) -> bytes:
 
 
 def examine(folder: Path, seed: int, first: int, last: int) -> list[str]:
-    """Damage and read the files of these numbers; the faults. Each number is one file, damaged in one way."""
+    """Damage and read the files of these numbers; the faults. Each number is one file, damaged in
+    one way."""
     found: list[str] = []
     files = targets(folder)
     with warnings.catch_warnings():

@@ -36,7 +36,8 @@ def write_folder(path: Path) -> None:
 
 
 def damage(folder: Path, rng: np.random.Generator) -> tuple[str, bool]:
-    """Damage an array; returns what was done, and whether the folder may now be read as another graph."""
+    """Damage an array; returns what was done, and whether the folder may now be read as another
+    graph."""
     name = ARRAYS[rng.integers(len(ARRAYS))]
     array = np.load(folder / name)
     described = bool(rng.integers(2))
@@ -83,7 +84,8 @@ def damage(folder: Path, rng: np.random.Generator) -> tuple[str, bool]:
 
 
 def use(folder: Path) -> None:
-    """The work of a child process: read, train and embed with compiled code; an `InputError` ends it with `TOLD`."""
+    """The work of a child process: read, train and embed with compiled code; an `InputError` ends
+    it with `TOLD`."""
     torch.set_num_threads(1)
     infomax.kernels.FEWEST_NUMBERS_FOR_NUMBA = 0
     try:
