@@ -64,7 +64,7 @@ def _arguments(name: str, public: object) -> set[str]:
 
 
 def shell_lines() -> set[str]:
-    """The commands, their arguments and their options, but for those that are hidden."""
+    """The commands, their arguments and their options, also those that ``--help`` only names."""
     import typer
 
     from infomax.cli import app
@@ -74,10 +74,7 @@ def shell_lines() -> set[str]:
     def visit(command: object, path: str) -> None:
         found.add(f"shell {path}")
         for option in getattr(command, "params", ()):
-            if not getattr(option, "hidden", False):
-                found.update(
-                    f"shell {path} {word}" for word in (*option.opts, *option.secondary_opts)
-                )
+            found.update(f"shell {path} {word}" for word in (*option.opts, *option.secondary_opts))
         for name, one in getattr(command, "commands", {}).items():
             if not one.hidden:
                 visit(one, f"{path} {name}")
