@@ -94,16 +94,17 @@ def test_rows_are_those_of_the_vectors(rows):
 
 def test_a_classifier_of_yesterday_is_of_use_after_alignment_only():
     rng = np.random.default_rng(0)
-    kind = np.arange(600) % 4
+    group = np.arange(600) % 4
     ends = rng.integers(150, size=(2, 2400)) * 4 + rng.integers(4, size=2400)
     today = Graph.from_arrays(
-        ends, rng.random((600, 40)) + 0.5 * (np.arange(40) % 4 == kind[:, None])
+        ends, rng.random((600, 40)) + 0.5 * (np.arange(40) % 4 == group[:, None])
     )
     before = DGI(32, epochs=40, seed=0, vectors="paper").fit(today).transform(today)
     anew = DGI(32, epochs=40, seed=1, vectors="paper").fit(today).transform(today)
-    fitted = LogisticRegression(max_iter=1000).fit(before.vectors[:300], kind[:300])
+    fitted = LogisticRegression(max_iter=1000).fit(before.vectors[:300], group[:300])
     score = [
-        fitted.score(one.vectors[300:], kind[300:]) for one in (before, anew, anew.align(before))
+        fitted.score(embeddings.vectors[300:], group[300:])
+        for embeddings in (before, anew, anew.align(before))
     ]
     assert score[0] > 0.9
     assert score[1] < 0.6
@@ -113,11 +114,13 @@ def test_a_classifier_of_yesterday_is_of_use_after_alignment_only():
 def test_the_rotation_is_found_again():
     rng = np.random.default_rng(0)
     turn, _ = np.linalg.qr(rng.standard_normal((6, 6)))
-    one = Embeddings(rng.standard_normal((30, 6)), np.arange(30))
-    other = Embeddings(
-        one.vectors[::-1][:20] @ turn, one.ids[::-1][:20]
+    embeddings = Embeddings(rng.standard_normal((30, 6)), np.arange(30))
+    rotated = Embeddings(
+        embeddings.vectors[::-1][:20] @ turn, embeddings.ids[::-1][:20]
     )  # 20 of the nodes, in another order
-    np.testing.assert_allclose(one.rotation(other), turn, atol=1e-5)
-    np.testing.assert_allclose(one.align(other).vectors, one.vectors @ turn, atol=1e-5)
+    np.testing.assert_allclose(embeddings.rotation(rotated), turn, atol=1e-5)
+    np.testing.assert_allclose(
+        embeddings.align(rotated).vectors, embeddings.vectors @ turn, atol=1e-5
+    )
     with pytest.raises(InputError, match="common nodes"):
-        one.align(Embeddings(one.vectors, one.ids + 100))
+        embeddings.align(Embeddings(embeddings.vectors, embeddings.ids + 100))

@@ -40,7 +40,7 @@ def test_what_acts_on_a_terminal_is_escaped(text: str, shown: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("count", "what", "told"),
+    ("count", "what", "text"),
     [
         (0, "node", "0 nodes"),
         (1, "class", "1 class"),
@@ -48,8 +48,8 @@ def test_what_acts_on_a_terminal_is_escaped(text: str, shown: str) -> None:
         (2048, "epoch", "2,048 epochs"),
     ],
 )
-def test_one_of_a_thing_is_told_as_one(count: int, what: str, told: str) -> None:
-    assert format_count(count, what) == told
+def test_one_of_a_thing_is_told_as_one(count: int, what: str, text: str) -> None:
+    assert format_count(count, what) == text
 
 
 def test_a_warning_names_the_line_that_called_the_library():

@@ -77,13 +77,15 @@ SETTINGS: dict[str, tuple[bool, dict[str, Any]]] = {
 def test_a_node_at_once_has_the_vector_of_the_whole_graph(
     kind: str, types: bool, settings: dict[str, Any]
 ) -> None:
-    whole = world(types, kind)
-    model = DGI(dim=8, epochs=2, **settings).fit(whole.part(~NEW))
-    expected, features = model.transform(whole).vectors[NEW], dense(whole.features[NEW])
-    told = neighbours(whole, weights=kind == "weighted")
-    np.testing.assert_allclose(model.vectors_of(features, told), expected, rtol=1e-4, atol=1e-5)
+    whole_graph = world(types, kind)
+    model = DGI(dim=8, epochs=2, **settings).fit(whole_graph.part(~NEW))
+    expected, features = model.transform(whole_graph).vectors[NEW], dense(whole_graph.features[NEW])
+    neighbours_of_new = neighbours(whole_graph, weights=kind == "weighted")
+    np.testing.assert_allclose(
+        model.vectors_of(features, neighbours_of_new), expected, rtol=1e-4, atol=1e-5
+    )
     if not types:
-        alone = model.vector(dict(zip(whole.feature_names, features[3], strict=True)), [])
+        alone = model.vector(dict(zip(whole_graph.feature_names, features[3], strict=True)), [])
         np.testing.assert_allclose(alone, expected[3], rtol=1e-4, atol=1e-6)
     assert not np.allclose(
         model.vector(features[0]), expected[0], atol=1e-3
@@ -92,13 +94,19 @@ def test_a_node_at_once_has_the_vector_of_the_whole_graph(
 
 @pytest.mark.parametrize("types", [False, True], ids=["one type", "types"])
 def test_of_a_graph_folder_as_of_memory(tmp_path: Path, types: bool) -> None:
-    whole, folder = world(types, "weighted"), tmp_path / "g.graph"
-    whole.part(~NEW).save(folder)
-    model = DGI(8, epochs=2).fit(Graph.open(folder).target(whole.node_type))
+    whole_graph, folder = world(types, "weighted"), tmp_path / "g.graph"
+    whole_graph.part(~NEW).save(folder)
+    model = DGI(8, epochs=2).fit(Graph.open(folder).target(whole_graph.node_type))
     assert model.graph_.table.mapped
-    told, expected = neighbours(whole, weights=True), model.transform(whole).vectors[NEW]
+    neighbours_of_new, expected = (
+        neighbours(whole_graph, weights=True),
+        model.transform(whole_graph).vectors[NEW],
+    )
     np.testing.assert_allclose(
-        model.vectors_of(dense(whole.features[NEW]), told), expected, rtol=1e-4, atol=1e-5
+        model.vectors_of(dense(whole_graph.features[NEW]), neighbours_of_new),
+        expected,
+        rtol=1e-4,
+        atol=1e-5,
     )
 
 
@@ -107,33 +115,37 @@ def test_of_a_graph_folder_as_of_memory(tmp_path: Path, types: bool) -> None:
 def test_made_features_are_made_as_for_attached_nodes(
     tmp_path: Path, features: str, directed: bool
 ) -> None:
-    whole = world(False, "directed" if directed else "sparse")
+    whole_graph = world(False, "directed" if directed else "sparse")
     known = Graph.from_scipy(
-        whole.part(~NEW).adjacency, features, directed=directed, ids=whole.ids[~NEW]
+        whole_graph.part(~NEW).adjacency, features, directed=directed, ids=whole_graph.ids[~NEW]
     )
     model = DGI(dim=8, epochs=2).fit(known)
-    told = neighbours(whole)
-    rows = [f"{near},new{new}" for new, ids in enumerate(told) for near in ids]
+    neighbours_of_new = neighbours(whole_graph)
+    rows = [f"{near},new{new}" for new, ids in enumerate(neighbours_of_new) for near in ids]
     (tmp_path / "edges.csv").write_text("\n".join(["source,target", *rows]))
     (tmp_path / "nodes.csv").write_text(
-        "\n".join(["id", *(f"new{new}" for new in range(len(told)))])
+        "\n".join(["id", *(f"new{new}" for new in range(len(neighbours_of_new)))])
     )
     grown = read_graph(tmp_path, attach_to=known)
     expected = model.transform(grown).part(grown.splits["new"])
     # Rounding of float32 in features, about 1e-7, grows where centred parts are scaled up: more so with more threads.
-    np.testing.assert_allclose(model.vectors_of(None, told), expected.vectors, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(
+        model.vectors_of(None, neighbours_of_new), expected.vectors, rtol=1e-4, atol=1e-5
+    )
 
 
 def test_neighbours_are_named_by_type_by_relation_or_by_both() -> None:
-    whole = world(True)
-    model = DGI(8, epochs=2).fit(whole.part(~NEW))
-    features, told = whole.features[NEW][0], neighbours(whole)[0]
-    expected = model.vector(features, told)
+    whole_graph = world(True)
+    model = DGI(8, epochs=2).fit(whole_graph.part(~NEW))
+    features, neighbours_of_new = whole_graph.features[NEW][0], neighbours(whole_graph)[0]
+    expected = model.vector(features, neighbours_of_new)
     for names in (
         ("author", "subject", "paper"),
         ("paper.by.author", "paper.on.subject", "paper.cites.paper"),
     ):
-        same = dict(zip(names, (told[one] for one in ("by", "on", "cites")), strict=True))
+        same = dict(
+            zip(names, (neighbours_of_new[one] for one in ("by", "on", "cites")), strict=True)
+        )
         np.testing.assert_array_equal(model.vector(features, same), expected)
 
 
@@ -179,13 +191,15 @@ def test_made_features_of_several_types_are_made_as_for_attached_nodes(
     model = DGI(8, epochs=2, encoder=partial(PathMean, paths=paths)).fit(known.target("author"))
     attached = model.transform(grown)
     expected = np.stack([attached[f"new{new}"] for new in range(3)])
-    told: list[dict[str, Any]] = [
+    neighbours_of_new: list[dict[str, Any]] = [
         {"writes": [3, 5], "reads": [3]},
         {"writes": [5], "reads": [7], "author": ["a0"]},
         {"reads": [1], "knows": ["a3"]},
     ]
     assert structural_features_named(known.target("author").feature_names)
-    np.testing.assert_allclose(model.vectors_of(None, told), expected, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(
+        model.vectors_of(None, neighbours_of_new), expected, rtol=1e-4, atol=1e-5
+    )
 
 
 @pytest.mark.parametrize(

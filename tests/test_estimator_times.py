@@ -119,16 +119,22 @@ def test_the_means_are_those_that_a_plain_loop_finds(model: DGI) -> None:
     product = graph.relations[1].edges.matrix().argmax(axis=1)
     for name, life in parse_half_lives("60d,365d,forever").items():
         for row, (customer, moment) in enumerate(zip(who, moments, strict=True)):
-            mine = (owner == customer) & (orders.times <= moment)
-            weight = 0.5 ** ((moment - orders.times[mine]) / DAY / life)
-            mean = (weight * column[mine]).sum() / weight.sum() if mine.any() else 0
+            is_of_customer = (owner == customer) & (orders.times <= moment)
+            weight = 0.5 ** ((moment - orders.times[is_of_customer]) / DAY / life)
+            mean = (
+                (weight * column[is_of_customer]).sum() / weight.sum()
+                if is_of_customer.any()
+                else 0
+            )
             assert found.vectors[
                 row, names.index(f"mean of price over order, {name}")
             ] == pytest.approx(mean, abs=1e-5)
             count = found.vectors[row, names.index(f"number of order, {name}")]
             assert count == pytest.approx(np.log1p(weight.sum()), abs=1e-5)
-            if mine.any():
-                last = product[np.flatnonzero(mine)[np.argmax(orders.times[mine])]]
+            if is_of_customer.any():
+                last = product[
+                    np.flatnonzero(is_of_customer)[np.argmax(orders.times[is_of_customer])]
+                ]
                 same = (product == last) & (orders.times <= moment)
                 weight = 0.5 ** ((moment - orders.times[same]) / DAY / life)
                 told = found.vectors[

@@ -123,13 +123,13 @@ def test_only_what_is_reached_is_computed():
 
 def test_training_goes_on_and_aligned_vectors_stay_comparable(tmp_path):
     rng = np.random.default_rng(0)
-    kind = np.arange(300) % 3
+    group = np.arange(300) % 3
     ends = rng.integers(100, size=(2, 900)) * 3 + rng.integers(3, size=900)
-    features = rng.random((300, 20)) + 0.6 * (np.arange(20) % 3 == kind[:, None])
-    today = Graph.from_arrays(ends, features, labels={"kind": kind})
+    features = rng.random((300, 20)) + 0.6 * (np.arange(20) % 3 == group[:, None])
+    today = Graph.from_arrays(ends, features, labels={"kind": group})
     model = DGI(dim=16, epochs=60, seed=1).fit(today)
     vectors = model.transform(today)
-    later = Graph.from_arrays(ends[:, :-20], features, labels={"kind": kind})
+    later = Graph.from_arrays(ends[:, :-20], features, labels={"kind": group})
     found = model.update(later, vectors, train=True, align=True)
     plain = model.update(later, vectors, train=True)
     assert not np.allclose(
@@ -183,16 +183,16 @@ def test_a_training_that_goes_on_is_resumed_where_it_was_interrupted(tmp_path):
     with pytest.raises(InputError, match="weights to start from"):
         other.update(later, train=True, run=tmp_path / "run")
     resumed = model.update(later, train=True, align=True, run=tmp_path / "run")
-    whole = model.update(later, train=True, align=True)
-    np.testing.assert_array_equal(resumed.embeddings.vectors, whole.embeddings.vectors)
+    uninterrupted = model.update(later, train=True, align=True)
+    np.testing.assert_array_equal(resumed.embeddings.vectors, uninterrupted.embeddings.vectors)
     kept = DGI.load(tmp_path / "run")
     np.testing.assert_allclose(
-        kept.transform(later).vectors, whole.embeddings.vectors, rtol=1e-4, atol=1e-6
+        kept.transform(later).vectors, uninterrupted.embeddings.vectors, rtol=1e-4, atol=1e-6
     )
-    assert kept.hash_ == whole.model.hash_
+    assert kept.hash_ == uninterrupted.model.hash_
     anew = [
         one.fit_transform(later).vectors
-        for one in (whole.model, DGI(preset=model.preset_, seed=model.seed_))
+        for one in (uninterrupted.model, DGI(preset=model.preset_, seed=model.seed_))
     ]
     np.testing.assert_array_equal(*anew)  # another fit begins with initial weights
 
@@ -222,14 +222,16 @@ def test_a_graph_folder_with_sparse_features_is_a_later_graph(tmp_path):
 def test_vectors_that_a_file_lacks_are_computed_though_no_change_reaches_them(types):
     graph = world(*draw()) if types else line()
     model = DGI(8, epochs=2).fit(graph)
-    whole = model.transform(graph)
+    all_vectors = model.transform(graph)
     some = np.arange(N) % 3 > 0
-    few = dataclasses.replace(whole, vectors=whole.vectors[some], ids=whole.ids[some])
+    few = dataclasses.replace(
+        all_vectors, vectors=all_vectors.vectors[some], ids=all_vectors.ids[some]
+    )
     found = model.update(graph, few)
     assert found.computed == N - some.sum()
     assert found.embeddings.ids.tolist() == graph.ids.tolist()
     np.testing.assert_array_equal(found.embeddings.vectors[some], few.vectors)
-    np.testing.assert_allclose(found.embeddings.vectors, whole.vectors, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(found.embeddings.vectors, all_vectors.vectors, rtol=1e-4, atol=1e-6)
 
 
 def test_an_aligned_model_keeps_its_rotation_where_its_own_settings_are_named():
@@ -252,15 +254,17 @@ ENDS = {"by": ("paper", "author"), "on": ("paper", "subject"), "cites": ("paper"
 def draw(directed=False, weighted=False, sparse_features=False, seed=0):
     """Features of each type, and a matrix of each relation that joins only nodes of similar rows."""
     rng, features, matrices = np.random.default_rng(seed), {}, {}
-    for kind, size in SIZES.items():
-        x = rng.normal(size=(size, WIDTHS[kind])).astype(np.float32)
-        features[kind] = np.where(x > 0.5, x, 0).astype(np.float32) if sparse_features else x
+    for node_type, size in SIZES.items():
+        x = rng.normal(size=(size, WIDTHS[node_type])).astype(np.float32)
+        features[node_type] = np.where(x > 0.5, x, 0).astype(np.float32) if sparse_features else x
     for name, (source, target) in ENDS.items():
-        place = [np.arange(SIZES[kind]) / SIZES[kind] for kind in (source, target)]
-        there = (np.abs(place[0][:, None] - place[1]) < 0.02) & (
+        positions = [
+            np.arange(SIZES[node_type]) / SIZES[node_type] for node_type in (source, target)
+        ]
+        is_linked = (np.abs(positions[0][:, None] - positions[1]) < 0.02) & (
             rng.random((SIZES[source], SIZES[target])) < 0.8
         )
-        matrix = there * (rng.integers(1, 4, there.shape) if weighted else 1)
+        matrix = is_linked * (rng.integers(1, 4, is_linked.shape) if weighted else 1)
         if name == "cites":
             matrix = np.triu(matrix, 1)
             matrix = matrix if directed else matrix + matrix.T
@@ -268,7 +272,7 @@ def draw(directed=False, weighted=False, sparse_features=False, seed=0):
     return features, matrices
 
 
-def world(features, matrices, rows=None, *, kind="paper", sparse_features=False):
+def world(features, matrices, rows=None, *, node_type="paper", sparse_features=False):
     """The graph of some rows of each type, whose ids are their numbers."""
     rows = rows or {one: np.arange(len(x)) for one, x in features.items()}
     nodes = {}
@@ -282,7 +286,7 @@ def world(features, matrices, rows=None, *, kind="paper", sparse_features=False)
         directed = source == target and not np.array_equal(matrix, matrix.T)
         chosen = sparse.csr_array(matrix[rows[source]][:, rows[target]])
         relations.append(Relation.of(source, name, target, chosen, directed))
-    return Graph(nodes, tuple(relations), kind)
+    return Graph(nodes, tuple(relations), node_type)
 
 
 def tomorrow_of_types(features, matrices, *, shuffled):
@@ -306,13 +310,13 @@ def tomorrow_of_types(features, matrices, *, shuffled):
 @pytest.mark.parametrize(
     "settings", [{}, {"directed": True}, {"weighted": True}, {"sparse_features": True}], ids=str
 )
-@pytest.mark.parametrize("kind", SIZES)
+@pytest.mark.parametrize("node_type", SIZES)
 @pytest.mark.parametrize(("hops", "shuffled", "share"), [(1, True, 9), (2, False, 0), (3, True, 9)])
 def test_an_update_of_several_types_is_the_embedding_of_the_new_graph(
-    settings, kind, hops, shuffled, share, monkeypatch
+    settings, node_type, hops, shuffled, share, monkeypatch
 ):
     monkeypatch.setattr("infomax.training.vectors.MOST_NODES_AROUND", share)
-    as_drawn = {"kind": kind, "sparse_features": "sparse_features" in settings}
+    as_drawn = {"node_type": node_type, "sparse_features": "sparse_features" in settings}
     drawn = draw(**settings)
     today, later = (
         world(*drawn, **as_drawn),
@@ -326,13 +330,15 @@ def test_an_update_of_several_types_is_the_embedding_of_the_new_graph(
 
 @pytest.mark.parametrize("directed", [False, True])
 @pytest.mark.parametrize(
-    ("kind", "hops", "computed"), [("author", 1, 1), ("paper", 1, 1), ("subject", 1, 0)]
+    ("node_type", "hops", "computed"), [("author", 1, 1), ("paper", 1, 1), ("subject", 1, 0)]
 )
-def test_of_one_changed_edge_only_its_ends_are_reached_in_one_step(kind, hops, computed, directed):
+def test_of_one_changed_edge_only_its_ends_are_reached_in_one_step(
+    node_type, hops, computed, directed
+):
     features, matrices = draw(directed)
-    today = world(features, matrices, kind=kind)
+    today = world(features, matrices, node_type=node_type)
     matrices["by"][70, 20] = 1
-    later = world(features, matrices, kind=kind)
+    later = world(features, matrices, node_type=node_type)
     model = DGI(dim=8, epochs=2, encoder=partial(PathMean, hops=hops)).fit(today)
     found = model.update(later, model.transform(today))
     assert (found.changes.edges, found.computed) == (1, computed)

@@ -53,8 +53,8 @@ def test_the_recall_is_what_it_says_on_other_nodes_as_well():
 def test_neighbours_of_all_nodes_are_found_and_their_cosines_are_exact():
     vectors = clusters(2000, groups=40)
     vectors[7] = 0
-    rows, cosines, told = index.nearest_of_all(vectors, 10)
-    assert "of 89 lists of similar nodes searched, recall@10" in told
+    rows, cosines, description = index.nearest_of_all(vectors, 10)
+    assert "of 89 lists of similar nodes searched, recall@10" in description
     others = np.delete(np.arange(2000), 7)
     assert exact_share(rows[others], vectors, others) > 0.9
     assert (rows != np.arange(2000)[:, None]).all()  # no node is its own neighbour
@@ -95,8 +95,8 @@ def test_an_index_answers_as_exact_search_does_and_says_how_nearly():
     exact = Embeddings(vectors, np.arange(10, 1510))
     found = index.NeighbourIndex.of(exact)
     assert 0.9 < found.recall <= 1
-    said = f"of 77 lists of similar nodes searched, recall@10 {found.recall:.2f} against exact, on 400 sampled nodes"
-    assert str(found) == f"index: {found.lists.nprobe} {said}"
+    description = f"of 77 lists of similar nodes searched, recall@10 {found.recall:.2f} against exact, on 400 sampled nodes"
+    assert str(found) == f"index: {found.lists.nprobe} {description}"
     agreeing = [
         found.neighbours(node, 5)[0] == exact.neighbours(node, 5)[0] for node in range(100, 200)
     ]

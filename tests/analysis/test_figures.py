@@ -21,9 +21,9 @@ def pairs() -> ScoredVectors:
     positives[:, 1] += 4
     positives[:, 2] += 1
     direction = np.array([-0.1, 1, 0.2, 0, 0, 0], dtype=np.float32)
-    places = np.arange(60)
+    nodes = np.arange(60)
     return ScoredVectors(
-        places, places, positives, negatives, positives * direction, negatives * direction, -0.5
+        nodes, nodes, positives, negatives, positives * direction, negatives * direction, -0.5
     )
 
 
@@ -156,12 +156,12 @@ def test_nodes_whose_ids_begin_alike_are_all_named(pairs):
 
 
 def test_of_scores_that_are_all_alike_nothing_is_claimed():
-    same, points, places = np.ones((9, 2), np.float32), np.zeros((9, 2)), np.arange(9)
+    same, points, nodes = np.ones((9, 2), np.float32), np.zeros((9, 2)), np.arange(9)
     chapter = scores(
-        ScoredVectors(places, places, same, same, same, same, 0.0),
+        ScoredVectors(nodes, nodes, same, same, same, same, 0.0),
         points,
         points,
-        places,
+        nodes,
         np.full(9, 2),
     )
     drawn(chapter)

@@ -62,17 +62,17 @@ def test_neighbours_of_very_few_nodes():
 def test_layout_keeps_clusters_apart_and_its_seed():
     vectors, group = clusters(240)
     rows, _ = nearest(vectors, 15)
-    places = layout(vectors, rows, seed=0)
-    gaps = np.linalg.norm(places[:, None] - places[None], axis=2)
+    points = layout(vectors, rows, seed=0)
+    gaps = np.linalg.norm(points[:, None] - points[None], axis=2)
     np.fill_diagonal(gaps, np.inf)
     assert (group[gaps.argmin(axis=1)] == group).all()
-    middles = np.array([places[group == each].mean(axis=0) for each in range(3)])
-    spread = max(places[group == each].std(axis=0).max() for each in range(3))
+    middles = np.array([points[group == each].mean(axis=0) for each in range(3)])
+    spread = max(points[group == each].std(axis=0).max() for each in range(3))
     assert (
         min(np.linalg.norm(middles[a] - middles[b]) for a, b in ((0, 1), (0, 2), (1, 2)))
         > 3 * spread
     )
-    np.testing.assert_array_equal(places, layout(vectors, rows, seed=0))
+    np.testing.assert_array_equal(points, layout(vectors, rows, seed=0))
 
 
 @pytest.mark.parametrize(
@@ -80,10 +80,10 @@ def test_layout_keeps_clusters_apart_and_its_seed():
 )
 def test_layout_of_very_little(vectors):
     vectors = vectors.astype(np.float32)
-    places = layout(vectors, nearest(vectors, 15)[0], seed=0)
-    assert places.shape == (len(vectors), 2)
-    assert np.isfinite(places).all()
-    assert len(vectors) == 1 or len(np.unique(places, axis=0)) == len(vectors)  # equal vectors part
+    points = layout(vectors, nearest(vectors, 15)[0], seed=0)
+    assert points.shape == (len(vectors), 2)
+    assert np.isfinite(points).all()
+    assert len(vectors) == 1 or len(np.unique(points, axis=0)) == len(vectors)  # equal vectors part
 
 
 def test_columns_say_what_is_known_of_the_nodes():
@@ -119,10 +119,10 @@ def test_a_colour_that_no_node_has_is_refused(color):
     graph = Graph.from_arrays(
         [[0], [1]], np.eye(2), feature_names=["v[0]", "v"], labels={"kind": ["a", "b"]}
     )
-    told = (
+    message = (
         f'color: expected one of kind, community, degree, or a feature, found "{re.escape(color)}"'
     )
-    with pytest.raises(InputError, match=told):
+    with pytest.raises(InputError, match=message):
         check_color([graph], color)
     for good in (None, "kind", "community", "degree", "v"):
         check_color([graph], good)
@@ -132,8 +132,8 @@ def test_a_colour_that_no_node_has_is_refused(color):
 def test_the_command_refuses_a_colour_before_the_work(tmp_path, graph, monkeypatch):
     DGI(8, epochs=2).fit(graph).save(tmp_path / "run")
     monkeypatch.setattr(DGI, "transform", None)
-    words = ["map", str(tmp_path / "run"), "--out", str(tmp_path / "m.html"), "--color", "clas"]
-    outcome = CliRunner().invoke(app, words)
+    command = ["map", str(tmp_path / "run"), "--out", str(tmp_path / "m.html"), "--color", "clas"]
+    outcome = CliRunner().invoke(app, command)
     assert isinstance(outcome.exception, InputError)
     assert 'Did you mean "class"?' in str(outcome.exception)
     assert not (tmp_path / "m.html").exists()
@@ -143,23 +143,23 @@ def test_columns_of_the_table_are_colours_as_they_stood_there():
     pandas = pytest.importorskip("pandas")
     pytest.importorskip("pyarrow")
     n = 12
-    told = {
+    table = {
         "id": range(n),
         "city": [["Rome", "Oslo", None, "Bonn"][k % 4] if k else "once" for k in range(n)],
         "paid": [[True, False, None][k % 3] for k in range(n)],
         "age": [None if k == 3 else 20.0 + k for k in range(n)],
         "born": [f"20{k:02d}-07-01" for k in range(n)],
     }
-    nodes = pandas.DataFrame(told)
+    nodes = pandas.DataFrame(table)
     graph = Graph.from_frames(
         pandas.DataFrame({"source": range(n - 1), "target": range(1, n)}), nodes
     )
     check_color([graph], "city")
     columns = node_columns(graph, np.zeros(n, int))
-    rest = ["the rest"] + [city or "" for city in told["city"][1:]]
-    assert columns["city"].tolist() == rest
+    cities = ["the rest"] + [city or "" for city in table["city"][1:]]
+    assert columns["city"].tolist() == cities
     assert columns["paid"].tolist() == [
-        {True: "yes", False: "no", None: ""}[paid] for paid in told["paid"]
+        {True: "yes", False: "no", None: ""}[paid] for paid in table["paid"]
     ]
     np.testing.assert_allclose(columns["age"], nodes["age"].astype(float), rtol=1e-6)
     np.testing.assert_allclose(columns["born"], [2000.5 + k for k in range(n)], atol=0.01)
@@ -178,14 +178,14 @@ def test_a_page_holds_what_it_was_given_and_loads_nothing():
     generator = np.random.default_rng(0)
     n, k = 50, 4
     ids = np.array([f"</script><b>{row}\n{{{{title}}}}" for row in range(n)], dtype=object)
-    places = generator.normal(size=(n, 2)).astype(np.float32)
+    points = generator.normal(size=(n, 2)).astype(np.float32)
     rows, cosines = (
         generator.integers(0, n, (n, k)),
         generator.uniform(-1, 1, (n, k)).astype(np.float32),
     )
     names = np.array(["", "<i>", *["most"] * (n - 2)], dtype=object)
     numbers = np.array([np.nan, np.inf, *range(n - 2)])
-    arguments = ids, places, rows, cosines, {"name": names, "number": numbers}
+    arguments = ids, points, rows, cosines, {"name": names, "number": numbers}
     options = {"title": "<b> & {{script}}", "first": "number"}
     text = page(*arguments, **options)
     assert text == page(*arguments, **options)
@@ -200,9 +200,9 @@ def test_a_page_holds_what_it_was_given_and_loads_nothing():
         block(text, "places", np.uint16).reshape(n, 2)
         / 65535
         * [1, -1]
-        * np.ptp(places, axis=0).max()
+        * np.ptp(points, axis=0).max()
     )
-    np.testing.assert_allclose(shown - shown[0], places - places[0], atol=1e-4)
+    np.testing.assert_allclose(shown - shown[0], points - points[0], atol=1e-4)
     about = meta(text)
     assert about["first"] == 1
     assert [group["size"] for group in about["columns"][0]["groups"]] == [1, n - 2, 1]
@@ -226,7 +226,7 @@ def test_a_column_that_is_not_there_is_refused_before_the_work(tmp_path):
 
 def test_the_command_line_writes_a_map(tmp_path, graph):
     DGI(8, epochs=2).fit(graph).save(tmp_path / "run")
-    asked = [
+    command = [
         "map",
         str(tmp_path / "run"),
         "--out",
@@ -236,7 +236,7 @@ def test_the_command_line_writes_a_map(tmp_path, graph):
         "-k",
         "3",
     ]
-    result = CliRunner().invoke(app, asked)
+    result = CliRunner().invoke(app, command)
     assert result.exit_code == 0, result.output
     text = (tmp_path / "map.html").read_text(encoding="utf-8")
     about = meta(text)

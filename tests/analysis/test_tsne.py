@@ -26,9 +26,9 @@ def divergence(edges, points):
 def test_repulsion_on_the_grid_is_that_of_all_pairs(fine, error):
     generator = np.random.default_rng(0)
     points = (25 * generator.normal(size=(2000, 2))).astype(np.float32)
-    apart = points[:, None] - points
-    closeness = 1 / (1 + (apart**2).sum(axis=2, keepdims=True))
-    exact = (apart * closeness**2).sum(axis=1) / (closeness.sum() - len(points))
+    differences = points[:, None] - points
+    closeness = 1 / (1 + (differences**2).sum(axis=2, keepdims=True))
+    exact = (differences * closeness**2).sum(axis=1) / (closeness.sum() - len(points))
     wrong = np.linalg.norm(_repulsion(points, fine) - exact) / np.linalg.norm(exact)
     assert wrong < error
 
@@ -40,13 +40,13 @@ def test_affinities_are_those_of_normal_distributions_with_the_perplexity():
         others = np.delete(np.arange(60), node)
         squares = ((vectors[others] - vectors[node]) ** 2).sum(axis=1)
         others, squares = others[np.argsort(squares)[:46]], np.sort(squares)[:46]
-        tried = np.exp(-np.geomspace(1e-4, 10, 20_000)[:, None] * (squares - squares[0]))
-        tried /= tried.sum(axis=1, keepdims=True)
-        entropies = -(tried * np.log(np.maximum(tried, 1e-300))).sum(axis=1)
-        expected[node, others] = tried[np.abs(entropies - np.log(perplexity)).argmin()]
-    found = affinities(vectors, perplexity)
-    np.testing.assert_allclose(found.toarray(), (expected + expected.T) / 120, atol=2e-6)
-    assert found.sum() == pytest.approx(1)
+        candidates = np.exp(-np.geomspace(1e-4, 10, 20_000)[:, None] * (squares - squares[0]))
+        candidates /= candidates.sum(axis=1, keepdims=True)
+        entropies = -(candidates * np.log(np.maximum(candidates, 1e-300))).sum(axis=1)
+        expected[node, others] = candidates[np.abs(entropies - np.log(perplexity)).argmin()]
+    edges = affinities(vectors, perplexity)
+    np.testing.assert_allclose(edges.toarray(), (expected + expected.T) / 120, atol=2e-6)
+    assert edges.sum() == pytest.approx(1)
 
 
 def test_tsne_is_as_good_as_that_of_scikit_learn():

@@ -51,11 +51,11 @@ def test_the_silhouette_is_that_of_its_definition():
     """(b - a) / max(a, b), with the mean distances to the own cluster and to the nearest other one."""
     vectors, _ = blobs([10, 12, 14], d=3)
     units = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-    apart = np.linalg.norm(units[:, None] - units[None], axis=2)
+    distances = np.linalg.norm(units[:, None] - units[None], axis=2)
     codes, expected = cluster(vectors, 3, seed=0), []
     for node, own in enumerate(codes):
         mean = [
-            apart[node, codes == other].sum() / ((codes == other).sum() - (other == own))
+            distances[node, codes == other].sum() / ((codes == other).sum() - (other == own))
             for other in range(3)
         ]
         nearest = min(mean[other] for other in range(3) if other != own)
@@ -145,10 +145,10 @@ def test_features_that_set_a_cluster_apart_come_first(stored):
     features[:10, 2] = 1  # only in the first cluster
     features[:20, 3] = 5  # everywhere but in the last
     features[:, 0] = 7  # the same everywhere
-    told = distinctive(stored(features), np.repeat([0, 1, 2], 10), top=3)
-    assert told[0][0] == (2, pytest.approx(2**0.5))
-    assert told[2][0] == (3, pytest.approx(-(2**0.5)))
-    assert all(column != 0 for columns in told for column, _ in columns)
+    columns_of_groups = distinctive(stored(features), np.repeat([0, 1, 2], 10), top=3)
+    assert columns_of_groups[0][0] == (2, pytest.approx(2**0.5))
+    assert columns_of_groups[2][0] == (3, pytest.approx(-(2**0.5)))
+    assert all(column != 0 for columns in columns_of_groups for column, _ in columns)
 
 
 def test_agreement_knows_the_same_partition_and_leaves_the_unknown_out():
@@ -200,11 +200,11 @@ def test_labels_that_cannot_be_compared_are_left_out(tmp_path, graph):
 
 
 @pytest.mark.parametrize(
-    ("asked", "told"),
+    ("options", "message"),
     [(["-k", "0"], "-k"), (["--groups", "41"], "--groups"), (["--out", "x.doc"], "x.doc")],
 )
-def test_what_cannot_be_done_is_refused(tmp_path, graph, asked, told, monkeypatch):
+def test_what_cannot_be_done_is_refused(tmp_path, graph, options, message, monkeypatch):
     monkeypatch.chdir(tmp_path)
     DGI(8, epochs=0).fit(graph).save("run")
-    with pytest.raises(InputError, match=told):
-        CliRunner().invoke(app, ["cluster", "run", *asked], catch_exceptions=False)
+    with pytest.raises(InputError, match=message):
+        CliRunner().invoke(app, ["cluster", "run", *options], catch_exceptions=False)

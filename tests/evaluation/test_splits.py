@@ -114,7 +114,7 @@ def test_nothing_to_split_is_told():
 
 
 @pytest.mark.parametrize(
-    ("labels", "told"),
+    ("labels", "message"),
     [
         ([f"{k / 7:.3f}" for k in range(60)], "60 different values among 60 labelled nodes"),
         ([str(k % 30) for k in range(90)], "30 different numbers are scored as classes"),
@@ -124,7 +124,7 @@ def test_nothing_to_split_is_told():
         ([str(k) for k in range(6)], ""),
     ],
 )
-def test_a_quantity_is_no_class(labels, told):
+def test_a_quantity_is_no_class(labels, message):
     codes, classes = encode_labels(np.array([*labels, ""], dtype=object))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -133,8 +133,8 @@ def test_a_quantity_is_no_class(labels, told):
             found = [str(one.message) for one in caught]
         except InputError as error:
             found = [str(error)]
-    assert len(found) == bool(told)
-    assert all(told in line and "Group a quantity" in line for line in found)
+    assert len(found) == bool(message)
+    assert all(message in line and "Group a quantity" in line for line in found)
 
 
 @pytest.mark.parametrize("parts", [("train",), ("train", "validation"), ("train", "test"), ()])
@@ -145,8 +145,8 @@ def test_a_split_that_lacks_a_part_is_not_scored_on(parts):
     found, name = splits.splits_for(codes, own, nodes_per_class=20)
     assert (len(found), name) == (10, "mean of 10 random splits 10/10/80 %")
     assert all(set(split) == set(splits.SPLIT_PARTS) and split["test"].any() for split in found)
-    whole = {part: np.arange(60) % 3 == at for at, part in enumerate(splits.SPLIT_PARTS)}
-    assert splits.splits_for(codes, whole) == ([whole], "the data set's split")
+    own_split = {part: np.arange(60) % 3 == at for at, part in enumerate(splits.SPLIT_PARTS)}
+    assert splits.splits_for(codes, own_split) == ([own_split], "the data set's split")
 
 
 @given(st.lists(st.integers(0, 30), min_size=1, max_size=6), st.integers(3, 6))
