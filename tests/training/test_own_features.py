@@ -29,9 +29,9 @@ def test_many_features_are_searched_and_found():
     table, nodes = FeatureTable(features.astype(np.float32)), np.arange(200)
     exact = directions(table, nodes, 6, CPU)
     search = partial(directions, most_exact_features=0, block_bytes=4 * 120 * 30)
-    found = search(table, nodes, 6, CPU)
-    np.testing.assert_allclose(found, exact, atol=1e-3)
-    np.testing.assert_array_equal(found, search(table, nodes, 6, CPU))
+    searched = search(table, nodes, 6, CPU)
+    np.testing.assert_allclose(searched, exact, atol=1e-3)
+    np.testing.assert_array_equal(searched, search(table, nodes, 6, CPU))
     sparse_table = FeatureTable(sparse.csr_array(features.astype(np.float32)))
     np.testing.assert_allclose(search(sparse_table, nodes, 6, CPU), exact, atol=1e-3)
 
@@ -49,8 +49,8 @@ def test_a_hundred_thousand_features_need_no_square_of_them():
     table = FeatureTable(
         sparse.csr_array((np.ones(2000, np.float32), entries), shape=(50, 100_000))
     )
-    found = directions(table, np.arange(50), 3, CPU)
-    np.testing.assert_allclose(found.T @ found, np.eye(3), atol=1e-5)
+    axes = directions(table, np.arange(50), 3, CPU)
+    np.testing.assert_allclose(axes.T @ axes, np.eye(3), atol=1e-5)
 
 
 @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
@@ -65,13 +65,13 @@ def test_the_own_part_is_the_same_on_every_device(device, make, wide):
     backend = Backend(torch.device(device), small=True)
     projection = own_projection(FeatureTable(make(x)), np.arange(400), backend)
     deviation = x.astype(np.float64).std(axis=0)
-    found = project(make(x), projection, backend).cpu().numpy()
+    own_part = project(make(x), projection, backend).cpu().numpy()
     if not wide:
-        np.testing.assert_allclose(found, x / deviation, rtol=1e-5)
+        np.testing.assert_allclose(own_part, x / deviation, rtol=1e-5)
         return
     *_, axes = np.linalg.svd(x / np.sqrt(deviation), full_matrices=False)
     expected = np.abs(x / np.sqrt(deviation) @ axes[:MOST_OWN_COLUMNS].T)
-    np.testing.assert_allclose(np.abs(found), expected, atol=2e-4 * np.abs(expected).max())
+    np.testing.assert_allclose(np.abs(own_part), expected, atol=2e-4 * np.abs(expected).max())
 
 
 def test_small_tables_of_two_short_texts_are_trained():

@@ -50,7 +50,7 @@ def test_vectors_are_what_the_definition_says(features, block, monkeypatch):
     monkeypatch.setattr(engine, "BLOCK", {"cpu": block})
     graph = random_graph(40, f=features, dense=True)
     model = DGI(7, epochs=2, device="cpu").fit(graph)
-    found = model.transform(graph)
+    embeddings = model.transform(graph)
     hat = graph.adjacency.toarray().astype(np.float64) + np.eye(40)
     twice = np.linalg.matrix_power(hat / np.sqrt(np.outer(hat.sum(1), hat.sum(1))), 2)
     h = model.transform(graph, vectors="paper").vectors
@@ -63,17 +63,17 @@ def test_vectors_are_what_the_definition_says(features, block, monkeypatch):
     length = LENGTHS | {"own": part_lengths(graph, model.health_["resemblance"])["own"]}
     for name, part in expected.items():
         mine, theirs = (
-            found.vectors[:, found.columns[name]],
+            embeddings.vectors[:, embeddings.columns[name]],
             balanced(part, length[name], rows.any(axis=1)),
         )
         np.testing.assert_allclose(
             mine @ mine.T, theirs @ theirs.T, atol=2e-4, err_msg=name
         )  # whatever the signs
     if features == 12:
-        assert list(found.parts["own"]) == list(graph.feature_names)
-        assert found.parts["pooled"][0] == f"mean of {graph.feature_names[0]} over two hops"
+        assert list(embeddings.parts["own"]) == list(graph.feature_names)
+        assert embeddings.parts["pooled"][0] == f"mean of {graph.feature_names[0]} over two hops"
     else:
-        assert (found.parts["own"][0], found.parts["pooled"][0]) == (
+        assert (embeddings.parts["own"][0], embeddings.parts["pooled"][0]) == (
             "own 1 of 128",
             "pooled 1 of 128",
         )
@@ -123,11 +123,11 @@ def test_all_types_stand_in_one_space():
 
 
 def test_parts_have_the_stated_widths_and_lengths_and_are_centred(graph):
-    found = DGI(8, epochs=2).fit_transform(graph)
-    assert list(found.parts) == ["encoder", "own", "pooled", "positions"]
-    assert sum(map(len, found.parts.values())) == found.shape[1]
-    for name, columns in found.columns.items():
-        part = found.vectors[:, columns]
+    embeddings = DGI(8, epochs=2).fit_transform(graph)
+    assert list(embeddings.parts) == ["encoder", "own", "pooled", "positions"]
+    assert sum(map(len, embeddings.parts.values())) == embeddings.shape[1]
+    for name, columns in embeddings.columns.items():
+        part = embeddings.vectors[:, columns]
         np.testing.assert_allclose(part.mean(axis=0), 0, atol=1e-6)
         if name != "own":
             among = part if name == "positions" else part[have_features(graph)]
@@ -179,13 +179,13 @@ def test_relabelled_nodes_have_the_same_vectors(graph):
 
 def test_a_node_that_copies_another_has_its_own_part_and_nearly_its_position(graph):
     model = DGI(8, epochs=2).fit(graph)
-    found = model.transform(graph)
+    embeddings = model.transform(graph)
     known = int(np.argmax(graph.degrees()))
     neighbours = graph.ids[graph.adjacency[[known]].indices].tolist()
     vector = model.vector(dense(graph.features[[known]])[0], neighbours)
-    own, at = found.columns["own"], found.columns["positions"]
-    np.testing.assert_allclose(vector[own], found.vectors[known, own], atol=1e-5)
-    assert np.linalg.norm(found.vectors[:, at] - vector[at], axis=1).argmin() == known
+    own, at = embeddings.columns["own"], embeddings.columns["positions"]
+    np.testing.assert_allclose(vector[own], embeddings.vectors[known, own], atol=1e-5)
+    assert np.linalg.norm(embeddings.vectors[:, at] - vector[at], axis=1).argmin() == known
 
 
 def test_unseen_nodes_decide_nothing():
@@ -286,8 +286,10 @@ def test_the_own_part_is_longer_where_neighbours_are_not_alike():
     )
     same = kind[ends[0]] == kind[ends[1]]
     for like, length in ((True, HALF_LENGTH), (False, RAISED_LENGTH)):
-        found = DGI(8, epochs=1).fit_transform(Graph.from_arrays(ends[:, same == like], features))
-        own = found.vectors[features.any(axis=1)][:, found.columns["own"]]
+        embeddings = DGI(8, epochs=1).fit_transform(
+            Graph.from_arrays(ends[:, same == like], features)
+        )
+        own = embeddings.vectors[features.any(axis=1)][:, embeddings.columns["own"]]
         assert np.linalg.norm(own, axis=1).mean() == pytest.approx(length, rel=1e-3)
 
 
@@ -298,9 +300,10 @@ def test_lengths_are_those_at_the_nodes_that_have_features(vectors):
     features[30:] = 0  # as where all types are one graph, and one of them has features
     graph = Graph.from_arrays(rng.integers(300, size=(2, 900)), features)
     model = DGI(8, epochs=1, scale="rows", vectors=vectors).fit(graph)
-    found, expected = model.transform(graph), part_lengths(graph, model.health_["resemblance"])
+    embeddings, expected = model.transform(graph), part_lengths(graph, model.health_["resemblance"])
     length = {
-        name: np.linalg.norm(found.vectors[:, at], axis=1) for name, at in found.columns.items()
+        name: np.linalg.norm(embeddings.vectors[:, at], axis=1)
+        for name, at in embeddings.columns.items()
     }
     for name, each in length.items():
         some = each if name == "positions" else each[:30]
@@ -314,15 +317,15 @@ def test_lengths_are_those_at_the_nodes_that_have_features(vectors):
 )
 def test_the_own_part_is_as_long_as_actors_chameleons_and_proteins_want_it(resemblance, length):
     pairs = np.random.default_rng(0).integers(300, size=(2, 12_000))
-    found = part_lengths(Graph.from_arrays(pairs, np.ones((300, 2))), resemblance)
-    assert found["own"] == pytest.approx(length, abs=0.06)
-    assert {**found, "own": HALF_LENGTH} == LENGTHS
+    lengths = part_lengths(Graph.from_arrays(pairs, np.ones((300, 2))), resemblance)
+    assert lengths["own"] == pytest.approx(length, abs=0.06)
+    assert {**lengths, "own": HALF_LENGTH} == LENGTHS
 
 
 def test_positions_are_as_long_as_the_encoder_between_several_types():
     assert part_lengths(typed_graph(), None) == {**LENGTHS, "positions": 1.0}
-    found = DGI(4, epochs=0).fit_transform(typed_graph())
-    positions = found.vectors[:, found.columns["positions"]]
+    embeddings = DGI(4, epochs=0).fit_transform(typed_graph())
+    positions = embeddings.vectors[:, embeddings.columns["positions"]]
     assert np.linalg.norm(positions, axis=1).mean() == pytest.approx(1, abs=1e-3)
 
 
@@ -349,8 +352,8 @@ def test_positions_take_the_place_of_what_nodes_without_features_say(graph):
     bare = Graph.from_scipy(graph.adjacency)
     assert parts_for(bare, "recipe") == (("encoder", "positions"), [])
     assert parts_for(bare, "own,positions") == (("own", "positions"), [])  # asked for by name
-    found = DGI(4, epochs=0).fit_transform(bare)
-    length = np.linalg.norm(found.vectors[:, found.columns["positions"]], axis=1)
+    embeddings = DGI(4, epochs=0).fit_transform(bare)
+    length = np.linalg.norm(embeddings.vectors[:, embeddings.columns["positions"]], axis=1)
     assert length.mean() == pytest.approx(1, abs=1e-3)
     typed = typed_graph().with_nodes(
         lambda kind, one: without_features(one) if kind == "paper" else one
@@ -378,12 +381,14 @@ def test_a_part_that_is_the_same_at_every_node_is_not_its_rounding():
     rows = np.tile(np.random.default_rng(0).random((1, 6), np.float32), (300, 1))
     graph = Graph.from_arrays(np.random.default_rng(1).integers(300, size=(2, 900)), rows)
     # Without bias each row of H is a multiple of one, which at length 1 differs by rounding alone.
-    found = DGI(7, epochs=0, scale="none", device="cpu").fit_transform(graph)
+    embeddings = DGI(7, epochs=0, scale="none", device="cpu").fit_transform(graph)
     connected = graph.degrees() > 0
     for name in ("encoder", "own", "pooled"):
-        assert np.ptp(found.vectors[connected][:, found.columns[name]], axis=0).max() < 1e-6, name
+        assert (
+            np.ptp(embeddings.vectors[connected][:, embeddings.columns[name]], axis=0).max() < 1e-6
+        ), name
     assert np.linalg.norm(
-        found.vectors[:, found.columns["positions"]], axis=1
+        embeddings.vectors[:, embeddings.columns["positions"]], axis=1
     ).mean() == pytest.approx(HALF_LENGTH, abs=1e-3)
 
 

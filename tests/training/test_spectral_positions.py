@@ -78,28 +78,33 @@ def test_a_known_node_stands_near_its_neighbours_where_it_is():
     graph = typed_graph()
     positions = fit_spectral_positions(graph, CPU)
     rows = np.arange(graph.num_nodes)
-    found = positions.rows_from_links(received(graph, rows), len(rows))
-    known = positions.table[positions.rows_of_type["paper"]]
-    np.testing.assert_allclose(found[:, 0], known[:, 0], rtol=1e-5)
+    rows_from_links = positions.rows_from_links(received(graph, rows), len(rows))
+    known_rows = positions.table[positions.rows_of_type["paper"]]
+    np.testing.assert_allclose(rows_from_links[:, 0], known_rows[:, 0], rtol=1e-5)
     np.testing.assert_allclose(
-        found[:, 1:6], known[:, 1:6], atol=1e-3 * np.abs(known[:, 1:6]).max()
+        rows_from_links[:, 1:6], known_rows[:, 1:6], atol=1e-3 * np.abs(known_rows[:, 1:6]).max()
     )
 
 
-def chain(known: int, new: int) -> tuple[Graph, Graph]:
+def chain(known_count: int, new_count: int) -> tuple[Graph, Graph]:
     """A ring of known nodes, and the same with a chain of new nodes that hangs at node 0."""
-    ring = np.array([np.arange(known), np.roll(np.arange(known), -1)])
-    tail = np.array([[0, *range(known, known + new - 1)], range(known, known + new)])
-    ids = np.arange(known + new)
-    earlier = Graph.from_arrays(ring, np.ones((known, 1)), ids=ids[:known])
+    ring = np.array([np.arange(known_count), np.roll(np.arange(known_count), -1)])
+    tail = np.array(
+        [
+            [0, *range(known_count, known_count + new_count - 1)],
+            range(known_count, known_count + new_count),
+        ]
+    )
+    ids = np.arange(known_count + new_count)
+    earlier = Graph.from_arrays(ring, np.ones((known_count, 1)), ids=ids[:known_count])
     later = Graph.from_arrays(
-        np.concatenate([ring, tail], axis=1), np.ones((known + new, 1)), ids=ids
+        np.concatenate([ring, tail], axis=1), np.ones((known_count + new_count, 1)), ids=ids
     )
     return earlier, later
 
 
 def test_new_nodes_are_placed_once_up_to_four_edges_from_known_ones():
-    earlier, later = chain(known=20, new=6)
+    earlier, later = chain(known_count=20, new_count=6)
     positions = fit_spectral_positions(earlier, CPU)
     later_positions = positions.for_later_graph(earlier, later)
     np.testing.assert_array_equal(later_positions.table[:20], positions.table)
@@ -155,10 +160,10 @@ def test_connected_parts_are_those_of_scipy():
     rows = {"": slice(0, graph.num_nodes)}
     for entries_per_block in (10, 1 << 20):
         edge_lists = edges_both_ways(graph, rows, entries_per_block)
-        found = connected_parts(edge_lists, np.ones(graph.num_nodes, bool))
+        parts = connected_parts(edge_lists, np.ones(graph.num_nodes, bool))
         count, expected = sparse.csgraph.connected_components(graph.adjacency, directed=False)
-        assert len(np.unique(found)) == count
-        assert len({*zip(found.tolist(), expected.tolist(), strict=True)}) == count
+        assert len(np.unique(parts)) == count
+        assert len({*zip(parts.tolist(), expected.tolist(), strict=True)}) == count
 
 
 def test_degrees_are_raised_by_the_share_of_columns_that_small_parts_would_take():
@@ -200,12 +205,12 @@ def test_positions_are_the_same_in_memory_and_on_disk_and_in_blocks(settings, tm
     expected = fit_spectral_positions(graph, CPU, settings=settings)
     graph.save(tmp_path / "g.graph")
     in_blocks = replace(settings, entries_per_block=40)
-    found = fit_spectral_positions(Graph.open(tmp_path / "g.graph"), CPU, settings=in_blocks)
+    on_disk = fit_spectral_positions(Graph.open(tmp_path / "g.graph"), CPU, settings=in_blocks)
     again = fit_spectral_positions(Graph.open(tmp_path / "g.graph"), CPU, settings=in_blocks)
-    np.testing.assert_allclose(found.values, expected.values, atol=1e-5)
+    np.testing.assert_allclose(on_disk.values, expected.values, atol=1e-5)
     scale = np.abs(expected.table[:, 1:]).max()
-    np.testing.assert_allclose(found.table[:, 1:], expected.table[:, 1:], atol=2e-3 * scale)
-    np.testing.assert_array_equal(found.table, again.table)
+    np.testing.assert_allclose(on_disk.table[:, 1:], expected.table[:, 1:], atol=2e-3 * scale)
+    np.testing.assert_array_equal(on_disk.table, again.table)
 
 
 def test_fewer_positions_are_told_in_one_line():

@@ -95,11 +95,11 @@ def verdict_of(graph, **options):
 @pytest.mark.parametrize("name", WRONG)
 def test_a_training_that_goes_wrong_says_why(name):
     edges, features, options, cause = WRONG[name]
-    found = verdict_of(Graph.from_arrays(edges, features), **options)
-    assert found["verdict"] in (("weak",) if name == "one end" else ("learnt nothing", "weak"))
-    assert found["causes"][0].startswith(cause)
-    assert len(found["next"]) == len(found["causes"])
-    assert words(found).split("\n")[1] == f"{found['causes'][0]} {found['next'][0]}"
+    verdict = verdict_of(Graph.from_arrays(edges, features), **options)
+    assert verdict["verdict"] in (("weak",) if name == "one end" else ("learnt nothing", "weak"))
+    assert verdict["causes"][0].startswith(cause)
+    assert len(verdict["next"]) == len(verdict["causes"])
+    assert words(verdict).split("\n")[1] == f"{verdict['causes'][0]} {verdict['next'][0]}"
 
 
 @pytest.mark.parametrize(
@@ -112,9 +112,9 @@ def test_what_cannot_learn_has_learnt_nothing(name):
 
 
 def test_edges_count_among_the_nodes_that_are_seen():
-    found = verdict_of(Graph.from_arrays(APART, FEATURES, splits={"seen": SEEN}))
-    assert found["verdict"] == "learnt nothing"
-    assert found["causes"] == [
+    verdict = verdict_of(Graph.from_arrays(APART, FEATURES, splits={"seen": SEEN}))
+    assert verdict["verdict"] == "learnt nothing"
+    assert verdict["causes"] == [
         "No edge joins two of the nodes that training sees, so shuffling changes nothing."
     ]
     assert (
@@ -136,8 +136,8 @@ def test_edges_count_among_the_nodes_that_are_seen():
 )
 def test_a_training_that_is_fine_is_good(options):
     for edges, features in (communities(), communities(300, 5, 6)):
-        found = verdict_of(Graph.from_arrays(edges, features), **options)
-        assert (found["verdict"], found["causes"]) == ("good", [])
+        verdict = verdict_of(Graph.from_arrays(edges, features), **options)
+        assert (verdict["verdict"], verdict["causes"]) == ("good", [])
 
 
 @pytest.mark.parametrize("objective", ["jensen_shannon", "binary_cross_entropy"])
@@ -153,8 +153,10 @@ def test_the_loss_is_held_against_that_of_guessing_by_the_same_objective(objecti
 
 
 def test_random_init_is_not_trained():
-    found = verdict_of(Graph.from_arrays(EDGES, FEATURES), epochs=0)
-    assert words(found) == "Verdict: not trained. The encoder has its first weights (Random-Init)."
+    verdict = verdict_of(Graph.from_arrays(EDGES, FEATURES), epochs=0)
+    assert (
+        words(verdict) == "Verdict: not trained. The encoder has its first weights (Random-Init)."
+    )
 
 
 def report(**changes):
@@ -216,8 +218,8 @@ def test_only_a_loss_and_an_accuracy_of_guessing_are_nothing(changes, expected):
 
 
 def test_a_training_that_ended_while_it_learnt_should_be_longer():
-    found = judge(report(), Graph.from_arrays(EDGES, FEATURES))
-    assert found["causes"] == ["The loss was falling when it ended, after 3 epochs."]
+    verdict = judge(report(), Graph.from_arrays(EDGES, FEATURES))
+    assert verdict["causes"] == ["The loss was falling when it ended, after 3 epochs."]
     short = judge(report(steps=3), Graph.from_arrays(EDGES, FEATURES))
     assert (
         short["causes"][0]
@@ -235,9 +237,11 @@ def test_a_training_that_ended_while_it_learnt_should_be_longer():
 
 
 def test_neighbours_that_differ_are_a_cause():
-    found = judge(report(stopped_early=True, resemblance=0.004), Graph.from_arrays(EDGES, FEATURES))
-    assert found["causes"] == ["The features of neighbours do not resemble each other (0.004)."]
-    assert found["next"] == ["Keep a node's own: leave out --vectors."]
+    verdict = judge(
+        report(stopped_early=True, resemblance=0.004), Graph.from_arrays(EDGES, FEATURES)
+    )
+    assert verdict["causes"] == ["The features of neighbours do not resemble each other (0.004)."]
+    assert verdict["next"] == ["Keep a node's own: leave out --vectors."]
     kept = judge(
         report(stopped_early=True, resemblance=0.004, parts={"own": 128}),
         Graph.from_arrays(EDGES, FEATURES),
@@ -247,16 +251,16 @@ def test_neighbours_that_differ_are_a_cause():
 
 def test_isolated_nodes_are_told_whatever_the_verdict_is():
     edges, features = communities(300, 5, 6)
-    apart = np.random.default_rng(0).normal(size=(30, 16))
-    found = verdict_of(Graph.from_arrays(edges, np.concatenate([features, apart])))
-    assert found["verdict"] == "good"
-    assert found["causes"] == [
+    noise = np.random.default_rng(0).normal(size=(30, 16))
+    verdict = verdict_of(Graph.from_arrays(edges, np.concatenate([features, noise])))
+    assert verdict["verdict"] == "good"
+    assert verdict["causes"] == [
         "30 of 330 nodes are isolated: their vectors are of their own features alone."
     ]
-    apart = np.random.default_rng(0).normal(size=(400, 16))
-    found = verdict_of(Graph.from_arrays(edges, np.concatenate([features, apart])))
-    assert found["verdict"] == "weak"
-    assert found["causes"][-1].startswith("400 of 700 nodes are isolated")
+    noise = np.random.default_rng(0).normal(size=(400, 16))
+    verdict = verdict_of(Graph.from_arrays(edges, np.concatenate([features, noise])))
+    assert verdict["verdict"] == "weak"
+    assert verdict["causes"][-1].startswith("400 of 700 nodes are isolated")
 
 
 def test_isolated_nodes_of_a_type_have_one_vector_and_that_is_told():
@@ -268,19 +272,19 @@ def test_isolated_nodes_of_a_type_have_one_vector_and_that_is_told():
     assert len(alone) > 3
     model = DGI(8, epochs=2, vectors="paper").fit(few)
     assert np.ptp(model.transform(few).vectors[alone], axis=0).max() == 0
-    told = model.health_["verdict"]["causes"][-1]
+    cause = model.health_["verdict"]["causes"][-1]
     assert (
-        told
+        cause
         == f"{len(alone)} of 40 nodes of type paper are isolated: the encoder gives all of them one vector."
     )
 
 
 def test_columns_that_no_part_holds_are_told():
     by = {"epochs": 2, "encoder": partial(PathMean, paths=("paper-author",))}
-    told = "No part of the vectors holds the 7 features of the nodes of type paper: no path leads back to them."
+    cause = "No part of the vectors holds the 7 features of the nodes of type paper: no path leads back to them."
     for vectors, lost in (("paper", True), ("encoder,positions", True), ("recipe", False)):
         causes = DGI(8, vectors=vectors, **by).fit(typed_graph()).health_["verdict"]["causes"]
-        assert (told in causes) == lost
+        assert (cause in causes) == lost
 
 
 def test_pairs_of_two_types_are_no_graph():
@@ -288,18 +292,18 @@ def test_pairs_of_two_types_are_no_graph():
     draws = np.random.default_rng(0)
     nodes = {kind: Nodes.of(60, draws.normal(size=(60, 8))) for kind in "ab"}
     graph = Graph(nodes, (pair,), "a")
-    found = verdict_of(graph)
-    assert found["verdict"] != "good"
-    assert found["causes"][0] == "No node has two edges, so the graph is separate pairs."
+    verdict = verdict_of(graph)
+    assert verdict["verdict"] != "good"
+    assert verdict["causes"][0] == "No node has two edges, so the graph is separate pairs."
 
 
 def test_vectors_on_a_line_are_weak():
     graph = Graph.from_arrays(EDGES, FEATURES)
     report = DGI(16, epochs=60).fit(graph).health_
     assert judge(report, graph)["verdict"] == "good"
-    found = judge(report | {"effective_rank": 1.1}, graph)
-    assert found["verdict"] == "weak"
-    assert "the vectors use 1.1 of 16 dimensions" in found["reason"]
+    verdict = judge(report | {"effective_rank": 1.1}, graph)
+    assert verdict["verdict"] == "weak"
+    assert "the vectors use 1.1 of 16 dimensions" in verdict["reason"]
 
 
 @pytest.fixture(scope="module")
@@ -319,8 +323,8 @@ def test_a_table_of_packages_read_as_edges_is_told(packages):
     sections = packages.labels["section"].tolist()
     number = {name: len(sections) + row for row, name in enumerate(dict.fromkeys(sections))}
     edges = np.array([[row, number[name]] for row, name in enumerate(sections)]).T
-    found = verdict_of(Graph.from_arrays(edges), epochs=2)
-    assert found["causes"][0].startswith("Every edge has an end that has no other edge")
+    verdict = verdict_of(Graph.from_arrays(edges), epochs=2)
+    assert verdict["causes"][0].startswith("Every edge has an end that has no other edge")
 
 
 def test_packages_with_one_feature_for_all_are_told(packages):
@@ -338,9 +342,9 @@ def test_packages_with_one_feature_for_all_are_told(packages):
     ids=["short", "slow", "fast"],
 )
 def test_packages_trained_badly_say_how(packages, options, cause):
-    found = verdict_of(packages, vectors="paper", **options)
-    assert found["verdict"] != "good"
-    assert found["causes"][0].startswith(cause)
+    verdict = verdict_of(packages, vectors="paper", **options)
+    assert verdict["verdict"] != "good"
+    assert verdict["causes"][0].startswith(cause)
 
 
 def test_neighbours_of_actors_differ():
@@ -349,8 +353,8 @@ def test_neighbours_of_actors_differ():
         pytest.skip("needs heterophilous/: set INFOMAX_DATA")
     with np.load(path) as arrays:
         graph = Graph.from_arrays(arrays["edges"].T, arrays["node_features"])
-    found = verdict_of(graph, epochs=12, vectors="paper")
-    assert found["causes"][0].startswith("The features of neighbours do not resemble each other")
+    verdict = verdict_of(graph, epochs=12, vectors="paper")
+    assert verdict["causes"][0].startswith("The features of neighbours do not resemble each other")
 
 
 def _edges_of(graph):
@@ -373,11 +377,13 @@ def shop(*, tells: bool, n: int = 300, seed: int = 0) -> Graph:
 def test_an_encoder_that_knows_no_hidden_links_is_not_good(tells, expected):
     model = DGI(16, device="cpu", epochs=60).fit(shop(tells=tells))
     scores = model.health_["hidden_links"]
-    found = model.health_["verdict"]
-    assert found["verdict"] == expected
+    verdict = model.health_["verdict"]
+    assert verdict["verdict"] == expected
     assert scores["links"] == "customer - item by bought"
-    assert f"hidden links {scores['links']} are told from random pairs with AUC" in found["reason"]
-    assert found["causes"][:1] == (
+    assert (
+        f"hidden links {scores['links']} are told from random pairs with AUC" in verdict["reason"]
+    )
+    assert verdict["causes"][:1] == (
         []
         if tells
         else [
@@ -419,5 +425,5 @@ def test_few_links_and_features_that_are_made_of_edges_are_not_scored():
 )
 def test_good_is_what_knows_hidden_links_or_has_learnt_them(trained, untrained, expected):
     scores = {"links": "edges", "pairs": 500, "trained": trained, "untrained": untrained}
-    known = report(loss=0.3, discriminator_accuracy=0.9, hidden_links=scores)
-    assert judge(known, Graph.from_arrays(EDGES, FEATURES))["verdict"] == expected
+    trained_report = report(loss=0.3, discriminator_accuracy=0.9, hidden_links=scores)
+    assert judge(trained_report, Graph.from_arrays(EDGES, FEATURES))["verdict"] == expected

@@ -27,10 +27,10 @@ def test_equals_the_formula(rule, directed, weighted):
         expected = received / np.sqrt(np.outer(degree, degree))
     else:
         expected = received / degree[:, None]
-    found = Propagation.of(graph, rule, Backend(CPU), torch.float64) @ torch.eye(
+    propagated = Propagation.of(graph, rule, Backend(CPU), torch.float64) @ torch.eye(
         graph.num_nodes, dtype=torch.float64
     )
-    np.testing.assert_allclose(found.numpy(), expected, rtol=1e-6)
+    np.testing.assert_allclose(propagated.numpy(), expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize("directed", [False, True])
@@ -61,8 +61,8 @@ def test_equals_pygs_normalisation():
         torch.tensor(np.array([coo.row, coo.col])), torch.tensor(coo.data), graph.num_nodes
     )
     expected = torch.zeros(graph.num_nodes, graph.num_nodes).index_put((index[1], index[0]), weight)
-    found = Propagation.of(graph, SYMMETRIC, Backend(CPU)) @ torch.eye(graph.num_nodes)
-    torch.testing.assert_close(found, expected)
+    propagated = Propagation.of(graph, SYMMETRIC, Backend(CPU)) @ torch.eye(graph.num_nodes)
+    torch.testing.assert_close(propagated, expected)
 
 
 def test_sparse_features_multiply_and_back_propagate():

@@ -46,7 +46,7 @@ def mapped(tmp_path):
 @pytest.mark.parametrize("precision", [np.float32, np.float16])
 def test_pooled_from_the_file_and_in_parts(kind, weighted, cap, precision, mapped, generator):
     graph, mapped = random_graph(60, weighted=weighted), mapped.astype(precision, copy=False)
-    hoods, compiled = (
+    graph_neighbourhoods, compiled = (
         read_neighbourhoods(graph, SYMMETRIC, backend, cap) for backend in (PLAIN, COMPILED)
     )
     table = StoredTable(
@@ -56,7 +56,9 @@ def test_pooled_from_the_file_and_in_parts(kind, weighted, cap, precision, mappe
     offsets = torch.rand(40, generator=generator)
     permutation = Permutation.draw(60, generator)
     for rows in (None, permutation):
-        expected = table.pool(hoods, nodes, offsets, rows)  # too few numbers to compile anything
+        expected = table.pool(
+            graph_neighbourhoods, nodes, offsets, rows
+        )  # too few numbers to compile anything
         for large in (False, True):
             table.large = large
             found = table.pool(compiled, nodes, offsets, rows)
@@ -75,7 +77,9 @@ def test_rows_that_are_stored_sparse_are_read_as_dense_ones(
     x[5] = 0
     rows = sparse.csr_array(x.astype(np.float32))
     stored = SparseRows(rows.indptr, rows.indices, rows.data.astype(precision), 7)
-    hoods = read_neighbourhoods(random_graph(60, weighted=True), SYMMETRIC, COMPILED, 3)
+    graph_neighbourhoods = read_neighbourhoods(
+        random_graph(60, weighted=True), SYMMETRIC, COMPILED, 3
+    )
     scaler = Scaler.fit(x.astype(np.float32), kind)
     nodes, offsets = torch.randperm(60, generator=generator), torch.rand(60, generator=generator)
     for permutation in (None, Permutation.draw(60, generator)):
@@ -83,10 +87,13 @@ def test_rows_that_are_stored_sparse_are_read_as_dense_ones(
             StoredTable(FeatureTable(values, scaler=scaler, mapped=True)) for values in (x, stored)
         ]
         tables[1].large = large
-        expected, found = (table.pool(hoods, nodes, offsets, permutation) for table in tables)
+        expected, found = (
+            table.pool(graph_neighbourhoods, nodes, offsets, permutation) for table in tables
+        )
         torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
         torch.testing.assert_close(
-            on_one_thread(tables[1]._pool_parts, hoods, nodes, offsets, permutation), expected
+            on_one_thread(tables[1]._pool_parts, graph_neighbourhoods, nodes, offsets, permutation),
+            expected,
         )
     monkeypatch.setattr(
         operands, "available_bytes", lambda device: 1 << 30
@@ -96,7 +103,7 @@ def test_rows_that_are_stored_sparse_are_read_as_dense_ones(
 
 
 def test_each_row_has_the_same_bits_among_few_and_among_many(mapped, generator):
-    table, hoods = (
+    table, graph_neighbourhoods = (
         StoredTable(FeatureTable(mapped, mapped=True)),
         read_neighbourhoods(random_graph(60), MEAN, COMPILED, 2),
     )
@@ -105,21 +112,23 @@ def test_each_row_has_the_same_bits_among_few_and_among_many(mapped, generator):
         torch.rand(60, generator=generator),
         Permutation.draw(60, generator),
     )
-    few = [table.pool(hoods, some, offsets[some], rows) for some in nodes.split(5)]
-    assert torch.equal(torch.cat(few), table.pool(hoods, nodes, offsets, rows))
+    few = [table.pool(graph_neighbourhoods, some, offsets[some], rows) for some in nodes.split(5)]
+    assert torch.equal(torch.cat(few), table.pool(graph_neighbourhoods, nodes, offsets, rows))
 
 
 def test_rows_without_a_sample_are_kept(mapped, generator):
-    table, hoods = (
+    table, graph_neighbourhoods = (
         StoredTable(FeatureTable(mapped, mapped=True)),
         read_neighbourhoods(random_graph(60), MEAN, COMPILED, 3),
     )
     known_rows = KnownRows.none(60, 7)
     for nodes in torch.randperm(60, generator=generator).repeat(2).split(40):
         offsets = torch.rand(len(nodes), generator=generator)
-        expected = table.pool(hoods, nodes, offsets)
-        assert torch.equal(table.pool(hoods, nodes, offsets, known_rows=known_rows), expected)
-    assert known_rows.is_known.tolist() == (hoods.starts.diff() <= 3).tolist()
+        expected = table.pool(graph_neighbourhoods, nodes, offsets)
+        assert torch.equal(
+            table.pool(graph_neighbourhoods, nodes, offsets, known_rows=known_rows), expected
+        )
+    assert known_rows.is_known.tolist() == (graph_neighbourhoods.starts.diff() <= 3).tolist()
     assert 0 < known_rows.is_known.sum() < 60
 
 
@@ -149,7 +158,7 @@ def test_parts_take_the_memory_allowed_and_no_more(cap, expected, monkeypatch):
 
 def test_numba_reads_the_file_where_it_can(mapped, monkeypatch):
     graph = random_graph(60)
-    hoods, nodes = read_neighbourhoods(graph, MEAN, COMPILED, 1000), torch.arange(60)
+    graph_neighbourhoods, nodes = read_neighbourhoods(graph, MEAN, COMPILED, 1000), torch.arange(60)
     monkeypatch.setattr(StoredTable, "_pool_parts", lambda *_: "in parts")
     scaler = Scaler.fit(np.array(mapped), "columns")
     outcomes = {
@@ -159,7 +168,10 @@ def test_numba_reads_the_file_where_it_can(mapped, monkeypatch):
         "by rows": StoredTable(FeatureTable(mapped, scaler=Scaler("rows"), mapped=True)),
         "double": StoredTable(FeatureTable(mapped.astype(np.float64), mapped=True)),
     }
-    pooled = {name: table.pool(hoods, nodes, torch.zeros(60)) for name, table in outcomes.items()}
+    pooled = {
+        name: table.pool(graph_neighbourhoods, nodes, torch.zeros(60))
+        for name, table in outcomes.items()
+    }
     assert [name for name, found in pooled.items() if isinstance(found, str)] == ["double"]
 
 
@@ -174,13 +186,15 @@ def test_what_is_not_finite_is_refused_where_it_is_read(
     np.save(tmp_path / "y.npy", x)
     scaler = Scaler.fit(np.array(mapped), "columns")
     features = FeatureTable(np.load(tmp_path / "y.npy", mmap_mode="c"), scaler=scaler, mapped=True)
-    hoods = read_neighbourhoods(random_graph(60), rule, COMPILED, 1000)
+    graph_neighbourhoods = read_neighbourhoods(random_graph(60), rule, COMPILED, 1000)
     monkeypatch.setattr(StoredTable, "_pool_parts", lambda *_: "in parts")
     monkeypatch.setattr(
         operands, "available_bytes", lambda device: 1 << 30
     )  # the table for a GPU, made here
     ways = {
-        "numba": lambda: StoredTable(features).pool(hoods, torch.arange(60), torch.zeros(60)),
+        "numba": lambda: StoredTable(features).pool(
+            graph_neighbourhoods, torch.arange(60), torch.zeros(60)
+        ),
         "for a GPU": lambda: operands.dense_table(features, PLAIN, torch.half),
         "rows": lambda: features[15:20],
     }
@@ -192,12 +206,12 @@ def test_what_is_not_finite_is_refused_where_it_is_read(
 def test_every_number_of_half_precision_is_read_as_it_is(monkeypatch):
     bits = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
     x = np.append(bits[np.isfinite(bits)], [0] * 8).astype(np.float16)[:, None]
-    hoods = read_neighbourhoods(
+    graph_neighbourhoods = read_neighbourhoods(
         Graph.from_arrays(np.empty((0, 2), np.int64), np.float32(x)), MEAN, COMPILED, 1000
     )
     monkeypatch.setattr(StoredTable, "_pool_parts", lambda *_: "in parts")
     pooled = StoredTable(FeatureTable(x, mapped=True)).pool(
-        hoods, torch.arange(len(x)), torch.zeros(len(x))
+        graph_neighbourhoods, torch.arange(len(x)), torch.zeros(len(x))
     )
     np.testing.assert_array_equal(pooled.numpy(), x.astype(np.float32))
 
