@@ -133,6 +133,7 @@ def test_a_number_leads_to_the_cells_it_is_made_of() -> None:
         return [column.name for column in model.explain("n5", number=number).columns]
 
     assert columns_behind(names.index("city=Genf")) == ["city"]
+    assert columns_behind(names.index("city=Bern")) == ["city"]  # the node is not of Bern
     steps = model.explain("n5", number=names.index("city=Genf")).functions
     assert steps["cell of category to features"].endswith("CategoryColumn.encode")
     assert steps["raw numbers of own"] == "infomax.training.own_features.own_projection"

@@ -236,7 +236,7 @@ def explain_node(
     if column is not None or number is not None:
         parts = [_with_terms(graph, recipe, row, part, most_terms) for part in parts]
     if number is not None:
-        columns = _columns_behind(columns, parts)
+        columns = _columns_behind(graph, columns, parts)
 
     return Explanation(
         node_type=graph.node_type,
@@ -314,7 +314,7 @@ def _column_named(columns: list[ExplainedColumn], name: str) -> ExplainedColumn:
 
 
 def _columns_behind(
-    columns: list[ExplainedColumn], parts: list[ExplainedPart]
+    graph: Graph, columns: list[ExplainedColumn], parts: list[ExplainedPart]
 ) -> list[ExplainedColumn]:
     """The columns of the node that the one number shown in the parts is made of."""
     (part,) = (part for part in parts if part.numbers)
@@ -323,11 +323,13 @@ def _columns_behind(
     if part.name != "own":
         return []  # pooled numbers are made of the columns of other nodes, positions of none
     term_names = {term.name for term in part.numbers[0].terms}
-    return [
-        column
-        for column in columns
-        if term_names.intersection(feature.name for feature in column.features)
-    ]
+    features_of_column = _features_of_columns(graph)
+    columns_of_terms = []
+    for column in columns:
+        feature_names = graph.feature_names[features_of_column[column.name]]
+        if term_names.intersection(feature_names):
+            columns_of_terms.append(column)
+    return columns_of_terms
 
 
 # Cells
@@ -338,16 +340,11 @@ def explain_columns(graph: Graph, recipe: Recipe, row: int) -> list[ExplainedCol
     encoded = dense(graph.table[[row]])[0]
     scaled = dense(graph.scaled(recipe.scaler).table[[row]])[0]
 
-    # In a table of numbers alone each column is one feature, as it is.
     encoding = graph.encoding
     if encoding is None:
-        features_of_column = {
-            name: slice(position, position + 1) for position, name in enumerate(graph.feature_names)
-        }
         cells: dict[str, Any] = dict(zip(graph.feature_names, encoded, strict=True))
         column_types: dict[str, str] = {}
     else:
-        features_of_column = encoding.slices()
         decoded = encoding.inverse_transform(encoded[None])
         cells = {name: values[0] for name, values in decoded.items()}
         column_types = {column.name: column.column_type for column in encoding.feature_columns}
@@ -357,7 +354,7 @@ def explain_columns(graph: Graph, recipe: Recipe, row: int) -> list[ExplainedCol
         projection = recipe.projections[recipe.node_type].cpu().numpy()
 
     explained = []
-    for name, columns in features_of_column.items():
+    for name, columns in _features_of_columns(graph).items():
         features = []
         for position in range(columns.start, columns.stop):
             is_zero = encoded[position] == 0 and scaled[position] == 0
@@ -373,6 +370,16 @@ def explain_columns(graph: Graph, recipe: Recipe, row: int) -> list[ExplainedCol
         column_type = column_types.get(name, "")
         explained.append(ExplainedColumn(name, column_type, cells[name], features, own_length))
     return explained
+
+
+def _features_of_columns(graph: Graph) -> dict[str, slice]:
+    """The features of each column of the node table.
+
+    In a table of numbers alone each column is one feature, as it is.
+    """
+    if graph.encoding is not None:
+        return graph.encoding.slices()
+    return {name: slice(number, number + 1) for number, name in enumerate(graph.feature_names)}
 
 
 # Edges

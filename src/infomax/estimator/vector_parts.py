@@ -70,6 +70,8 @@ def fit_vector_parts(
     if preset.vectors == PAPER:
         return VectorParts(recipe)
     seen_graph = graph.seen()
+    # Between several types no path leads from a type to itself in all graphs, so only vectors of a
+    # graph of one type are smoothed.
     has_one_type = not graph.has_named_types
     recipe = replace(recipe, smooth=has_one_type, node_type=graph.node_type)
     part_names = _part_names(graph, recipe, preset)
@@ -88,7 +90,8 @@ def fit_vector_parts(
         if positions is None:
             backend = Backend(choose_device(device))
             positions = fit_spectral_positions(graph, backend, position_count, settings=settings)
-    recipe = name_columns(recipe, part_names, positions.width if positions else 0, column_names)
+    position_width = 0 if positions is None else positions.width
+    recipe = name_columns(recipe, part_names, position_width, column_names)
 
     # Centres and lengths are those of the unbalanced vectors of a sample of nodes.
     sampled_rows = spread(seen_graph.num_nodes, sample_size)
