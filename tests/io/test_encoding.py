@@ -30,6 +30,7 @@ from infomax.io import sources
 from infomax.io.encoding import cells
 from infomax.io.encoding.encoding import Encoding, read_column
 from infomax.io.encoding.moments import Moments
+from infomax.io.encoding.numbers import read_number_matrix
 from infomax.io.encoding.survey import Survey
 from infomax.io.encoding.text import WIDTH, Words
 from infomax.io.encoding.times import read_times
@@ -298,6 +299,35 @@ def test_moments_are_exact_in_any_order() -> None:
     plain = Moments()
     plain.add(np.arange(5, dtype=np.float32), np.ones(5, np.int64))
     assert plain.scale() == {"centre": [2.0], "deviation": [np.sqrt(2)]}
+
+
+def test_columns_that_are_read_at_once_are_those_that_are_read_one_by_one() -> None:
+    """Whatever is missing in some of them, and whatever others hold that are no numbers."""
+    draws = np.random.default_rng(0)
+    columns = {}
+    for number in range(60):
+        column = [f"{value:.3f}" for value in draws.normal(size=40)]
+        if number % 3 == 0:
+            column[number % 40] = "" if number % 2 else "NA"
+        columns[f"x{number}"] = column
+    columns["x10"][3] = "nan"
+    columns["x25"] = [""] * 40
+    columns["x33"][5] = "abc"
+    columns["x41"][2] = " 1"
+    columns["x50"][2] = "1e60"
+    names = list(columns)
+    together = read_number_matrix(pa.table(columns), names, columns_at_once=8)
+    alone = read_number_matrix(pa.table(columns), names, columns_at_once=1)
+    np.testing.assert_array_equal(together.values, alone.values)
+    np.testing.assert_array_equal(together.is_number, alone.is_number)
+    np.testing.assert_array_equal(
+        together.missing[together.is_number], alone.missing[alone.is_number]
+    )
+    others = [
+        name for name, is_number in zip(names, together.is_number, strict=True) if not is_number
+    ]
+    assert others == ["x10", "x25", "x33", "x41", "x50"]
+    assert (together.missing[3:7] == [1, 0, 0, 1]).all()
 
 
 def test_a_table_of_numbers_is_taken_as_it_is(tmp_path: Path) -> None:

@@ -361,7 +361,9 @@ def as_numpy(values: Any, null: float | None = None) -> NDArray[Any]:
         cells = numbers[values.offset : values.offset + n]
     else:
         cells = np.zeros(0, NUMPY_TYPES[str(values.type)])
-    if null is not None and values.null_count:
+    if values.null_count:
+        if null is None:
+            raise ValueError("an array without null was expected")
         cells = np.where(_unpacked(validity, values.offset, n), cells, null).astype(cells.dtype)
     return cells
 

@@ -232,18 +232,20 @@ class NumberMatrix:
     missing: NDArray[np.int64]
 
 
-def read_number_matrix(table: Any, names: Sequence[str]) -> NumberMatrix:
+def read_number_matrix(
+    table: Any, names: Sequence[str], columns_at_once: int = COLUMNS_CAST_AT_ONCE
+) -> NumberMatrix:
     """Read columns of a pyarrow table, or of a mapping of pyarrow arrays, as numbers."""
     columns = [cells.one_array(table[name]) for name in names]
     n = len(columns[0]) if columns else 0
     values = np.full((n, len(names)), np.nan, order="F")
     is_number = np.zeros(len(names), bool)
     missing = np.zeros(len(names), np.int64)
-    for positions in _groups_of_one_type(columns):
+    for positions in _groups_of_one_type(columns, columns_at_once):
         together = _cast_together(columns[positions.start : positions.stop])
         if together is not None:
             part = slice(positions.start, positions.stop)
-            values[:, part] = cells.as_numpy(together).reshape(len(positions), n).T
+            values[:, part] = cells.as_numpy(together, null=np.nan).reshape(len(positions), n).T
             is_number[part] = True
             if together.null_count:
                 is_null = ~cells.is_present(together)
@@ -252,7 +254,7 @@ def read_number_matrix(table: Any, names: Sequence[str]) -> NumberMatrix:
         for position in positions:
             numbers = _cast(columns[position])
             if numbers is not None:
-                values[:, position] = cells.as_numpy(numbers)
+                values[:, position] = cells.as_numpy(numbers, null=np.nan)
                 missing[position] = numbers.null_count
                 is_number[position] = True
 
@@ -265,12 +267,12 @@ def read_number_matrix(table: Any, names: Sequence[str]) -> NumberMatrix:
     return NumberMatrix(columns, values, is_number, missing)
 
 
-def _groups_of_one_type(columns: Sequence[Any]) -> Iterator[range]:
-    """Ranges of neighbouring columns of one type, at most `COLUMNS_CAST_AT_ONCE` in each."""
+def _groups_of_one_type(columns: Sequence[Any], most_columns: int) -> Iterator[range]:
+    """Ranges of neighbouring columns of one type, of at most so many columns."""
     start = 0
     for position in range(1, len(columns) + 1):
         is_last = position == len(columns) or columns[position].type != columns[start].type
-        if is_last or position - start == COLUMNS_CAST_AT_ONCE:
+        if is_last or position - start == most_columns:
             yield range(start, position)
             start = position
 
