@@ -173,7 +173,7 @@ def test_rows_do_not_depend_on_the_batches_they_come_in(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Rows that go on in the next batch, rows that end with one, and nodes without edges between and after them."""
-    monkeypatch.setattr(database, "BATCH", 2048)  # as few as DuckDB gives at a time
+    monkeypatch.setattr(database, "ROWS_PER_BATCH", 2048)  # as few as DuckDB gives at a time
     rng = np.random.default_rng(0)
     n, targets = (
         9000,

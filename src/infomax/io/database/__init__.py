@@ -1,6 +1,7 @@
 """Databases: tables with keys become the tables of a graph of several types of nodes.
 
-`read_tables` copies the tables into a `Snapshot` and decides what each becomes, or takes that from a schema:
+`read_tables` copies the tables into a `Snapshot` and decides what each becomes, or takes that from
+a schema:
 
     keys.py           which columns tell rows apart, and which refer to other rows
     columns.py        which columns become no features, and which name the rows
@@ -81,7 +82,7 @@ def read_tables(source: str | Path, choices: UserChoices) -> Snapshot:
 
 
 def is_database(source: str | Path, text_format: TextFormat = AS_THE_EXTENSION_SAYS) -> bool:
-    """Whether a name is that of a SQLite or DuckDB file, of a Postgres server, or of a folder of different tables."""
+    """Whether a name is that of a database: a file, a server, or a folder of different tables."""
     if POSTGRES.match(str(source)) or _FILE_ADDRESS.match(str(source)):
         return True
     other_address = re.match(r"\w+://", str(source))
@@ -120,7 +121,7 @@ def database_type(path: Path) -> str:
 
 
 def _holds_different_tables(folder: Path, text_format: TextFormat) -> bool:
-    """Whether a folder has tables of different columns, rather than those of one graph, or parts of one table."""
+    """Whether a folder has tables of different columns, rather than those of one graph."""
     if any((folder / part).exists() for part in ("edges", "graph.json", "config.json")):
         return False
     if "edges" in table_files(folder, text_format):
@@ -177,7 +178,7 @@ def _copied(source: str | Path, choices: UserChoices) -> Snapshot:
 
 
 def _role_options(choices: UserChoices) -> dict[str, str]:
-    """The roles that a person names, which are known before the tables: ignored ones are not read at all."""
+    """The roles that a person names; tables to be ignored are not read at all."""
     if choices.schema is not None and choices.schema.is_database:
         return {
             name: "ignore"
@@ -201,7 +202,7 @@ def _refuse_other_choices(choices: UserChoices) -> None:
 
 
 def _decide(snapshot: Snapshot, choices: UserChoices) -> None:
-    """Decide what all tables become: by a schema, or else by what a person says and what is found."""
+    """Decide what all tables become: by a schema, or by what a person says and what is found."""
     choices = with_spelled_labels(snapshot, choices)
     schema = choices.schema
     if schema is not None and schema.is_database:
@@ -242,7 +243,7 @@ def _decide(snapshot: Snapshot, choices: UserChoices) -> None:
 
 
 def _refuse_missing(snapshot: Snapshot, schema: Schema, schema_path: Path | None) -> None:
-    """Refuse a schema of a person that names tables, or columns of ids, names, times and keys, that are not there."""
+    """Refuse a person's schema that names tables or columns which the database does not have."""
     used_tables = {name: table for name, table in schema.tables.items() if table.role != "ignored"}
 
     def refuse_other_name(name: str, names: Collection[str], what: str, *keys: str) -> None:

@@ -1,6 +1,7 @@
-"""Columns that need no reading to be understood: those that become no feature, and those that name the rows.
+"""Columns that become no feature, and columns that name the rows.
 
-No feature are columns without values, dates that tell when a row was written, and what a person ignores.
+No feature are columns without values, dates that tell when a row was written, and what a person
+ignores.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from infomax.io.schema.schema import Use
 LEAST_ROWS_OF_CONSTANT = 10
 """In fewer rows a column may hold one value by chance."""
 LEAST_SHARE_OF_STAMP = 0.95
-"""A date that this share of the rows has tells when the table was written, not what happened to the row."""
+"""A date that so many of the rows share tells when the table was written."""
 _AUDIT_NAME = re.compile(
     "updat|modif|lastchange|changedat|lastedit|editedat|sync|rowversion|loadedat"
 )
@@ -83,7 +84,7 @@ def ignore_columns(snapshot: Snapshot, ignored_columns: Collection[str]) -> None
 
 
 def columns_of_no_table(snapshot: Snapshot, names: Sequence[str]) -> tuple[str, ...]:
-    """Of columns that a person named those that no table has: values of lookups may be called so."""
+    """The columns that a person named and no table has: values of lookups may be called so."""
     names_of_tables = {
         name
         for name in names
@@ -97,7 +98,7 @@ def columns_of_no_table(snapshot: Snapshot, names: Sequence[str]) -> tuple[str, 
 def leave_out_constants(
     snapshot: Snapshot, table: Table, used_columns: Collection[tuple[str, str]]
 ) -> None:
-    """Leave out the columns of a table of two keys where each holds one value: then it is one of edges."""
+    """Leave out the columns of a table of two keys where each holds one value."""
     columns = table.data_columns
     if table.row_count < LEAST_ROWS_OF_CONSTANT:
         return
@@ -138,7 +139,7 @@ def _empty_columns(snapshot: Snapshot, table: Table) -> set[str]:
 
 
 def _table_whose_rows_are_numbered(snapshot: Snapshot, table: Table, column: str) -> str:
-    """The table whose rows this one's rows belong to, where a column counts 1, 2, 3 ... for each; "" for none.
+    """The table for each of whose rows a column counts 1, 2, 3 ...; "" for none.
 
     Such is the line of the lines of orders. The rating of ratings is a value.
     """
@@ -167,7 +168,7 @@ def _is_constant(snapshot: Snapshot, table: Table, column: str) -> bool:
 
 
 def find_names(snapshot: Snapshot, name_options: Sequence[str] = ()) -> None:
-    """The names of the rows of all types: as a person says, TABLE.COLUMN or TABLE.COLUMN+COLUMN, else found."""
+    """The columns of the names of all types: as a person says, TABLE.COLUMN+COLUMN, else found."""
     named = dict(_named_columns(snapshot, option) for option in name_options)
     for table in snapshot.node_tables.values():
         table.decide(name=named.get(table.name) or _found_name(snapshot, table))

@@ -24,7 +24,7 @@ WHERE schema_name = {0} AND table_name = {1} AND database_name = 'source'"""
 
 
 def attach_duckdb(path: Path, snapshot: Snapshot) -> None:
-    """Attach a file, read-only; nothing of it is copied but tables with holes in the numbers of their rows."""
+    """Attach a file, read-only; only tables with holes in the numbers of their rows are copied."""
     file = sql_string(str(path.resolve()))
     try:
         snapshot.database.execute(f"ATTACH {file} AS source (READ_ONLY, TYPE duckdb)")

@@ -64,7 +64,7 @@ def _columns(batch: Any) -> dict[str, Any]:
 
 
 def _copy_text(name: str, path: Path, snapshot: Snapshot, text_format: TextFormat) -> None:
-    """Copy a text file, all cells as text. Exports may leave out the last cells of a row: these are empty."""
+    """Copy a text file, all cells as text; cells that a row lacks at its end are empty."""
     file = text.TextFile(path, text_format)
     refuse_same_names(str(path), file.names)
     table = Table(name, is_text=True)
@@ -122,7 +122,7 @@ def _filled_rows(
 
 @contextmanager
 def _cells_of_any_length() -> Iterator[None]:
-    """Let Python's reader take a cell that is longer than 131,072 characters; the limit is that of the process."""
+    """Let Python's reader take cells of more than 131,072 characters, the limit of the process."""
     limit = csv.field_size_limit(sys.maxsize)
     try:
         yield

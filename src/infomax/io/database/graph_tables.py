@@ -19,11 +19,12 @@ from infomax.io.tables import Tables
 
 
 def graph_tables(snapshot: Snapshot, choices: UserChoices) -> Tables:
-    """The tables of the graph, as queries, with the choices by which a later database is read alike.
+    """The tables of the graph, as queries, with the choices by which later ones are read alike.
 
     Args:
         snapshot: the tables of the database, about which all was decided.
-        choices: what a person says. Of new rows of a known graph, tables may be empty, and rows may refer to known
+        choices: what a person says. Of new rows of a known graph, tables may be empty, and rows may
+            refer to known
             ones.
     """
     choices = with_spelled_labels(snapshot, choices)
@@ -48,7 +49,8 @@ def graph_tables(snapshot: Snapshot, choices: UserChoices) -> Tables:
             category_schema[table.category_name] = table.schema.columns[table.category_name]
         column_types |= {f"{node_type}.{column}": "category" for column in category_columns}
 
-        # Ids, names and times are put together by the query, whatever columns the table has for them.
+        # Ids, names and times are put together by the query, whatever columns the table has for
+        # them.
         schemas_by_type[node_type] = replace(
             known_schema.of_type(node_type) or TableSchema(columns=category_schema),
             node_type=node_type,
@@ -61,7 +63,8 @@ def graph_tables(snapshot: Snapshot, choices: UserChoices) -> Tables:
         ends: Source([_location(snapshot, table)], query)
         for ends, table, query in _edges(snapshot, choices, attaches=choices.attaches)
     }
-    # What was said about keys, roles, names and times is in the queries; what is left is about columns.
+    # What was said about keys, roles, names and times is in the queries; what is left is about
+    # columns.
     column_choices = replace(
         choices,
         keys=(),
@@ -89,7 +92,8 @@ def _location(snapshot: Snapshot, table: Table) -> Path:
 def with_spelled_labels(snapshot: Snapshot, choices: UserChoices) -> UserChoices:
     """The choices with labels as the tables spell them, those of TABLE.COLUMN as TYPE.COLUMN.
 
-    A column of many tables is meant where it does not tell the rows apart: CategoryID of Products, not of Categories.
+    A column of many tables is meant where it does not tell the rows apart: CategoryID of Products,
+    not of Categories.
     """
     headers = {name: [*table.columns, name] for name, table in snapshot.tables.items()}
     headers |= {type_name(name): header for name, header in headers.items()}
@@ -122,7 +126,7 @@ def _qualified_labels(snapshot: Snapshot, label: str) -> list[str]:
 
 
 def _gives_label_away(table: Table, key: Key, choices: UserChoices) -> bool:
-    """Whether a column of a key is a label, now or of the known graph: its edges would tell the label."""
+    """Whether a column of a key is a label, now or of the known graph: its edges would tell it."""
     known_labels: list[str] = []
     if choices.schema is not None and table.name in choices.schema.tables:
         known_labels = choices.schema.tables[table.name].with_role("label")
@@ -179,9 +183,10 @@ def _nodes(
 def _lookups(
     snapshot: Snapshot, table: Table, choices: UserChoices
 ) -> tuple[dict[str, str], list[str]]:
-    """The values of the lookups that a table refers to, in SQL by column, and the joins that they need.
+    """The values of the lookups of a table, in SQL by column, and the joins that they need.
 
-    A value is called as its lookup is; where two keys lead to it, or a column is called so, as its key is.
+    A value is called as its lookup is; where two keys lead to it, or a column is called so, as its
+    key is.
     """
     lookups: dict[str, str] = {}
     joins: list[str] = []
@@ -201,7 +206,7 @@ def _lookups(
 
 
 def _data_columns(node_type: str, table: Table, choices: UserChoices) -> list[str]:
-    """The columns of a table that may become features or labels; those whose use a person names among them."""
+    """The columns that may become features or labels; those that a person names among them."""
     data_columns = table.data_columns
     used_columns = [
         column
@@ -226,7 +231,7 @@ def _data_columns(node_type: str, table: Table, choices: UserChoices) -> list[st
 def _edges(
     snapshot: Snapshot, choices: UserChoices, *, attaches: bool
 ) -> Iterator[tuple[Ends, Table, Query]]:
-    """The relation of each key, from rows to the rows that they refer to; and those of tables of edges."""
+    """The relations of keys, from rows to the rows that they refer to, and of tables of edges."""
     for node_type, table in snapshot.node_tables.items():
         for key in snapshot.keys_to(table):
             if _gives_label_away(table, key, choices) or (attaches and not table.row_count):

@@ -1,4 +1,4 @@
-"""What was decided about the tables of a database, for a person: in few lines, and for `infomax info` as a drawing."""
+"""What was decided about the tables of a database, for a person: in few lines, and drawn."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def schema_in_words(schema: Schema) -> list[str]:
 
 
 def closing_lines(snapshot: Snapshot) -> list[str]:
-    """Below the drawing: what was decided and why, what train does with it, and how to choose otherwise."""
+    """Below the drawing: what was decided and why, what train does, and how to choose otherwise."""
     schema = snapshot.schema()
     return [
         *_ignored_tables_in_words(schema),
@@ -51,7 +51,7 @@ def closing_lines(snapshot: Snapshot) -> list[str]:
 
 
 def _reasons_in_words(schema: Schema) -> list[str]:
-    """What may surprise, and why it was decided: tables of edges, columns that are no features, and times."""
+    """What may surprise, and why: tables of edges, columns that are no features, and times."""
     return [
         *_edges_in_words(schema),
         *_empty_keys_in_words(schema),
@@ -227,14 +227,14 @@ def _choices_of_times_in_words(schema: Schema) -> list[str]:
 
 
 def _untimed_nodes_in_words(schema: Schema) -> list[str]:
-    """The nodes that are there as of any day, where others have times: their cells may be from later on."""
+    """The nodes that are there as of any day, where others have times."""
     node_tables = {name: table for name, table in schema.tables.items() if table.has_nodes}
     untimed = [name for name, table in node_tables.items() if not table.has_times]
     if not untimed or len(untimed) == len(node_tables):
         return []
     return [
-        f"no time: {_shortened_list(untimed)}. As of any day they are there, with all that they hold: "
-        "it could leak."
+        f"no time: {_shortened_list(untimed)}. As of any day they are there, with all that they "
+        "hold: it could leak."
     ]
 
 
@@ -242,7 +242,7 @@ def _untimed_nodes_in_words(schema: Schema) -> list[str]:
 
 
 def drawing(snapshot: Snapshot) -> list[str]:
-    """A tree from the tables that no other refers to, along the keys; ``=`` leads to a category, ``>`` to itself."""
+    """A tree along the keys; ``=`` leads to a category, ``>`` to the table itself."""
     tables = [
         table for table in snapshot.tables.values() if table.role not in ("ignored", "lookup")
     ]
@@ -306,7 +306,7 @@ def _arrow(snapshot: Snapshot, table: Table, key: Key) -> str:
 
 
 def table_rows(snapshot: Snapshot, as_of: str | None = None) -> list[tuple[str, ...]]:
-    """Each table that becomes something: its rows, as of a day; what it becomes, its names and its times."""
+    """Each table that becomes something: its rows, what it becomes, its names and its times."""
     last_time = None if as_of is None else parse_time(as_of, "--as-of")
     rows: list[tuple[str, ...]] = []
     for name, table in snapshot.tables.items():

@@ -1,7 +1,7 @@
-"""Keys of tables: those that a database declares, those that a person names, and those that are found.
+"""Keys of tables: declared by the database, named by a person, or found.
 
-A key is found where the name of a column says which table it refers to, and the column's values are nearly all
-there.
+A key is found where the name of a column says which table it refers to, and the column's values are
+nearly all there.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ NamedKeys: TypeAlias = Mapping[tuple[str, tuple[str, ...]], Key | None]
 def find_keys(
     snapshot: Snapshot, key_options: Sequence[str] = (), primary_key_options: Sequence[str] = ()
 ) -> None:
-    """Complete the keys of all tables: declared, named by options, and found; count their values."""
+    """Complete the keys of all tables: declared, named and found; count their values."""
     # Other tables' keys refer to primary keys, so these come first.
     for option in primary_key_options:
         table, columns = _named_primary_key(snapshot, option)
@@ -101,7 +101,8 @@ def _note_integers(snapshot: Snapshot) -> None:
 def _named_key(snapshot: Snapshot, option: str) -> tuple[tuple[str, tuple[str, ...]], Key | None]:
     """A key as a person writes it, with its table and columns.
 
-    It is written ``results.driverId=drivers``, or with the column ``=drivers.driverId``; columns are joined by +.
+    It is written ``results.driverId=drivers``, or with the column ``=drivers.driverId``; columns
+    are joined by +.
     """
     reference, _, target_name = option.partition("=")
     table = _table_at_start(snapshot, reference)
@@ -160,7 +161,7 @@ def _named_columns(option_name: str, table: Table, text: str) -> tuple[str, ...]
 
 
 def _complete(snapshot: Snapshot, table: Table, named_keys: NamedKeys) -> None:
-    """The keys of one table: declared, named and found ones; a named key replaces a declared one."""
+    """The keys of one table: declared, named and found; a named key replaces a declared one."""
     named = {columns: key for (name, columns), key in named_keys.items() if name == table.name}
     declared = [_targeted(snapshot, table, key) for key in table.keys if key.columns not in named]
     table.keys = [*declared, *(key for key in named.values() if key is not None)]
@@ -172,7 +173,7 @@ def _complete(snapshot: Snapshot, table: Table, named_keys: NamedKeys) -> None:
 
 
 def _targeted(snapshot: Snapshot, table: Table, key: Key) -> Key:
-    """The key with the names of the table and the columns that it refers to; refused where there are none.
+    """The key with the names of the table and the columns that it refers to.
 
     A table without a primary key gets that to which the key refers.
     """
@@ -232,7 +233,7 @@ def _table_in_any_case(snapshot: Snapshot, name: str) -> Table | None:
 
 
 def _counted(snapshot: Snapshot, table: Table, key: Key) -> Key:
-    """The key with its counts; refused where it has values, and no row of the other table has any of them."""
+    """The key with its counts; refused where none of its values is in the other table."""
     if key.origin == "found" or table.is_view:
         return key
     key = _with_counts(snapshot, table, key)
@@ -255,7 +256,8 @@ def _with_counts(snapshot: Snapshot, table: Table, key: Key) -> Key:
     lost = snapshot.number(f"{query} AND NOT {has_row}") if filled else 0
     key = replace(key, filled=filled, lost=lost)
 
-    # In a text file pandas writes integers as 12.0 where others are missing: then none of them fits.
+    # In a text file pandas writes integers as 12.0 where others are missing: then none of them
+    # fits.
     if table.is_text and filled and lost == filled and not key.is_float:
         float_key = _with_counts(snapshot, table, replace(key, is_float=True))
         return float_key if float_key.lost < key.lost else key
@@ -283,7 +285,7 @@ def _find_primary_keys(snapshot: Snapshot) -> None:
 
 
 def _keys_by_names(snapshot: Snapshot, table: Table, taken_columns: set[str]) -> Iterator[Key]:
-    """The columns that are called after another table's key, and nearly all of whose values are there."""
+    """The columns called after another table's key, nearly all of whose values are there."""
     own_key = table.primary if len(table.primary) == 1 else ()
     for column in table.columns:
         if column in taken_columns or column in own_key:
@@ -315,9 +317,9 @@ def _with_reason(key: Key, reason: str) -> Key:
 def _find_keys_of_several_columns(snapshot: Snapshot, named_keys: NamedKeys) -> None:
     """Find columns that have the names and values of the key of several columns of another table.
 
-    A table without a primary key has such a key, too, where its first columns are called ids and tell its rows
-    apart. Columns that are keys by themselves are left alone: ratings and tags of users and movies do not refer to
-    each other.
+    A table without a primary key has such a key, too, where its first columns are called ids and
+    tell its rows apart. Columns that are keys by themselves are left alone: ratings and tags of
+    users and movies do not refer to each other.
     """
     for other in snapshot.tables.values():
         if other.is_view or not other.row_count:
@@ -343,7 +345,7 @@ def _find_keys_of_several_columns(snapshot: Snapshot, named_keys: NamedKeys) -> 
 
 
 def _key_candidates(table: Table) -> list[tuple[str, ...]]:
-    """The columns of several that may be a key: the primary key, or the first columns called ids."""
+    """Several columns that may be a key: the primary key, or the first columns called ids."""
     candidates: list[tuple[str, ...]] = []
     if len(table.primary) > 1:
         candidates = [table.primary]
@@ -375,14 +377,14 @@ def _tables_with_columns(
 
 
 def _columns_called_alike(table: Table, names: Sequence[str]) -> tuple[str, ...]:
-    """The columns of a table that are called so but for case and signs; none where one is not there."""
+    """The columns that are called so but for case and signs; none where one is not there."""
     by_name = {plain(column): column for column in reversed(table.columns)}
     columns = tuple(by_name.get(plain(name), "") for name in names)
     return columns if all(columns) else ()
 
 
 def _is_called_after(column: str, other: Table, table: Table) -> bool:
-    """Whether a column is called after another table's key: driverId, home_driver_id, id_driver, driver."""
+    """Whether a column is called after another table's key: driverId, home_driver_id, driver."""
     if len(other.primary) != 1 or other.is_view:
         return False
     column_name = plain(column)
@@ -418,7 +420,7 @@ def _column_called_as_key(snapshot: Snapshot, table: Table) -> str | None:
 
 
 def _is_first_column_key(snapshot: Snapshot, table: Table) -> bool:
-    """Whether the first column is called an id of no other table, or as the table is, and its values differ."""
+    """Whether the first column is called an id, or as the table is, and its values differ."""
     first = next(iter(table.columns), "")
     is_of_another = any(_is_called_after(first, other, table) for other in snapshot.tables.values())
     is_id = bool(_ID_NAME.search(first)) and not is_of_another

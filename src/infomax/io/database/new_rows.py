@@ -1,7 +1,7 @@
 """Frames of new rows of tables with keys, to attach to the graph that was made of earlier rows.
 
-A row may refer to known rows, which are not in the frames. So the id of the row that it refers to is taken from the
-cells of the key, not from the other table.
+A row may refer to known rows, which are not in the frames. So the id of the row that it refers to
+is taken from the cells of the key, not from the other table.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from infomax.io.tables import Tables
 
 
 def tables_of_new_rows(frames: Mapping[str, Any], choices: UserChoices, known: Record) -> Tables:
-    """The tables of new rows of a known graph, by their names; those without new rows may be missing."""
+    """The tables of new rows of a known graph; those without new rows may be missing."""
     schema = known.schema
     if schema is None or not schema.is_database:
         raise InputError("attach_to", "a graph of tables with keys, as the frames are", "another")
@@ -43,7 +43,7 @@ def tables_of_new_rows(frames: Mapping[str, Any], choices: UserChoices, known: R
 
 
 def _add_empty_table(snapshot: Snapshot, name: str, known_table: TableSchema) -> None:
-    """Add a table without rows, to whose known rows new rows of others may refer: its ids, with their types."""
+    """Add a table without rows, to whose known rows new rows of others may refer."""
     id_columns = known_table.id.columns
     columns = dict(zip(id_columns, known_table.id_types, strict=True)) or {"row": "BIGINT"}
     table = Table(name, f"known{len(snapshot.tables)}", columns)

@@ -43,7 +43,7 @@ MOST_DIGITS_OF_INTEGER = 18
 
 
 def address_without_password(address: str) -> str:
-    """An address as it is shown: without the password in it, and without parameters, which may hold one."""
+    """An address without its password, and without parameters, which may hold one."""
     return re.sub(r"//([^:/@]*):[^@/]*@", r"//\1@", address).partition("?")[0]
 
 

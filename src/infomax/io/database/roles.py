@@ -19,8 +19,8 @@ ROLES_OF_OPTION: dict[str, TableRole] = {
 }
 """What ``--table`` can say that a table becomes.
 
-Facts are nodes that no table refers to: train leaves them out unless it is told their type. The rows of a lookup are
-categories of the rows that refer to them.
+Facts are nodes that no table refers to: train leaves them out unless it is told their type. The
+rows of a lookup are categories of the rows that refer to them.
 """
 MOST_LOOKUP_ROWS = 1000
 """Rows that a lookup has at most."""
@@ -61,7 +61,7 @@ def decide_roles(snapshot: Snapshot, used_columns: Collection[tuple[str, str]] =
 
 
 def take_roles(snapshot: Snapshot, schema: Schema) -> None:
-    """Give the tables the roles of a schema, with their names and the columns that become no features."""
+    """Give the tables the roles of a schema, their names, and the columns that are no features."""
     for name, table in snapshot.tables.items():
         known = schema.tables.get(name)
         if known is None:
@@ -107,7 +107,7 @@ def _checked_role_options(snapshot: Snapshot) -> dict[str, TableRole]:
 def _role_by_keys(
     snapshot: Snapshot, table: Table, used_columns: Collection[tuple[str, str]]
 ) -> tuple[TableRole, str]:
-    """Nodes, facts, edges or nothing, by the keys of a table and those that refer to it; and why."""
+    """Nodes, facts, edges or nothing, by a table's keys and those that refer to it; and why."""
     if table.is_view and table.columns:
         return "ignored", "it holds vectors of other rows"
     if table.is_view:
@@ -145,7 +145,7 @@ def _referring_in_words(names: list[str]) -> str:
 
 
 def _why_lookup(snapshot: Snapshot, table: Table) -> str:
-    """Why a table is a lookup: a key and one short text, in few rows, each of which many rows have."""
+    """Why a table is a lookup: a key and one short text, in few rows that many refer to."""
     text_column = only_text_column(snapshot, table)
     if text_column is None or not _holds_values(snapshot, table):
         return ""
@@ -166,10 +166,10 @@ def _holds_values(snapshot: Snapshot, table: Table) -> bool:
 
 
 def make_categories_of_names(snapshot: Snapshot) -> None:
-    """Make features of names that are all that a table of nodes has, where its rows are values of many others.
+    """Make features of names that are all that a table has, where many rows refer to each row.
 
-    Such is the genre of films that a table of two keys joins to them. As nodes without features its rows would be
-    told apart by nothing.
+    Such is the genre of films that a table of two keys joins to them. As nodes without features its
+    rows would be told apart by nothing.
     """
     for table in snapshot.node_tables.values():
         text_column = only_text_column(snapshot, table)
@@ -246,7 +246,7 @@ def _name_lookups(snapshot: Snapshot) -> None:
 
 
 def _lookup_column(table: Table) -> str | None:
-    """The column of a lookup that tells its rows: one that is called a name, else the first text."""
+    """The column whose text stands for a row of a lookup: one called a name, or the first."""
     text_columns = [column for column in table.data_columns if table.is_text_column(column)]
     for column in text_columns:
         if plain(column) in name_spellings(table):

@@ -1,7 +1,7 @@
-"""All tables of a database as they were at one moment, in a DuckDB database of their own, and their SQL.
+"""All tables of a database as they were at one moment, in a DuckDB database of their own.
 
-What is decided about a table is its `TableSchema`, in `Table.schema`: every step of `decide` replaces some of its
-fields, and everything after reads them there.
+What is decided about a table is its `TableSchema`, in `Table.schema`: every step of `decide`
+replaces some of its fields, and everything after reads them there.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _UNREADABLE = re.compile(
     r"(BLOB|BIT|STRUCT|MAP|UNION|GEOMETRY|VARIANT|JSON|NULL)\b"
     r"|(DATE|TIME|INTERVAL|UUID|BLOB|BIT)[^']*\]$|[^']*\]\["
 )
-"""Types of which no features are made, by their beginnings: a value of an ENUM may hold any of these words."""
+"""Types of which no features are made, by how they begin: an ENUM may hold these words."""
 _DATES = ("DATE", "TIMESTAMP")
 _DAY = r"^\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d(:?\d\d)?)?)?$"
 
@@ -84,7 +84,7 @@ class Key(KeySchema):
 
 
 def declared_key(columns: Sequence[str], table: str, target: Sequence[str]) -> Key:
-    """A key that a database declares; without a ``target`` it refers to the primary key of the table."""
+    """A key that a database declares; without a ``target`` it refers to the primary key."""
     return Key(tuple(columns), table, tuple(target), origin="declared", reason=DECLARED)
 
 
@@ -98,7 +98,7 @@ class Table:
     columns: dict[str, str] = field(default_factory=dict)
     """The type of each column, as DuckDB names it."""
     schema: TableSchema = field(default_factory=lambda: TableSchema(id=NUMBERED_ROWS))
-    """What was decided. Keys are in ``keys``, with their numbers of rows, until `Snapshot.schema` adds them."""
+    """What was decided; `Snapshot.schema` adds the keys, which have their counts in ``keys``."""
     keys: list[Key] = field(default_factory=list)
     row_count: int = 0
     is_view: bool = False
@@ -122,7 +122,7 @@ class Table:
         self.decide(id=Use(tuple(columns), origin, reason))
 
     def leave_out(self, column: str, reason: str, origin: Origin = "found") -> None:
-        """Decide that a column becomes no feature, although it could be read, or since it could not."""
+        """Decide that a column becomes no feature."""
         ignored = ColumnSchema("ignored", origin=origin, reason=reason)
         self.decide(columns={**self.schema.columns, column: ignored})
 
@@ -143,7 +143,7 @@ class Table:
 
     @property
     def category_name(self) -> str:
-        """The column of names that is a feature as well, as each row is a value that many rows have; "" for none."""
+        """The column of names that is a feature as well; "" for none."""
         name = self.schema.name.column
         if name is None or name not in self.schema.columns:
             return ""
@@ -227,7 +227,7 @@ class Table:
         return f"CAST({cell} AS VARCHAR)"
 
     def row_id(self, alias: str = "t") -> str:
-        """The id of a row in SQL: an integer or text, of several columns joined by ``|``, or else its number."""
+        """The id of a row in SQL: an integer or text, several joined by ``|``, or its number."""
         if not self.primary:
             if self.number_column:
                 return f"{alias}.{quoted(self.number_column)}"
@@ -291,7 +291,8 @@ class Snapshot:
         self._folder = TemporaryDirectory(prefix="infomax-")
         self.database = Database(Path(self._folder.name), WORKING_MEMORY)
         self.failure = self.database.failure
-        # One thread and joins in the order in which they are written keep rows in the order of their table.
+        # One thread and joins in the order in which they are written keep rows in the order of
+        # their table.
         for setting in ("threads = 1", "preserve_insertion_order = true", "TimeZone = 'UTC'"):
             self.database.execute(f"SET {setting}")
         self.database.execute("SET disabled_optimizers = 'join_order,build_side_probe_side'")
@@ -326,7 +327,7 @@ class Snapshot:
         return True
 
     def are_vectors(self, table: Table, columns: Sequence[str]) -> bool:
-        """Whether a table is one of vectors, as `writing` makes them; it is not read unless a person names it."""
+        """Whether a table is one of vectors, as `writing` makes them, which no person names."""
         has_our_columns = [*columns] == [*table.primary, "vector"]
         if not has_our_columns or not table.primary or table.keys:
             return False
@@ -364,7 +365,7 @@ class Snapshot:
         table.row_count = self.number(f"SELECT count(*) FROM {name}")
 
     def number_rows(self) -> None:
-        """Give the rows of tables without a primary key numbers from 1 on, where DuckDB's do not count them so.
+        """Give rows without a primary key numbers from 1 on, where DuckDB's do not count them so.
 
         DuckDB keeps the numbers of rows that were deleted, and a column may itself be called rowid.
         """
@@ -425,7 +426,7 @@ class Snapshot:
         return self.share(f"SELECT count(*) FILTER ({condition}) / count(*) FROM {sample}")
 
     def date_columns(self, table: Table) -> list[str]:
-        """The columns of a table that hold dates, by their type or as text, and belong to no key."""
+        """The columns of a table that hold dates, by type or as text, and belong to no key."""
         columns = []
         for column in table.columns:
             if table.is_of_a_key(column) or not table.is_readable(column):
@@ -445,7 +446,7 @@ class Snapshot:
     def refused(
         self, error: Exception, location: str = "", expected: str = "tables that can be read"
     ) -> InputError:
-        """DuckDB's error in plain words, about what it reads, or about the disk that the copy fills."""
+        """DuckDB's error in plain words, about what it reads or about a full disk."""
         message = one_line(error)
         if not FULL.search(message):
             return InputError(location or self.location, expected, message)
@@ -483,7 +484,7 @@ class Snapshot:
         ]
 
     def schema(self, known: Schema | None = None) -> Schema:
-        """All that was decided; the columns that become features are added once they have been read.
+        """All that was decided; columns that become features are added once they have been read.
 
         Tables that are left out are not looked at: what was ``known`` of them stays.
         """
@@ -534,7 +535,8 @@ def refuse_same_names(location: str, names: Sequence[str]) -> None:
 class Query:
     """The rows of a query, to be read as those of a pyarrow table are.
 
-    ``columns`` are expressions of SQL by the names of columns, ``source`` is the query from FROM on.
+    ``columns`` are expressions of SQL by the names of columns, ``source`` is the query from FROM
+    on.
     """
 
     def __init__(
@@ -578,7 +580,7 @@ class Query:
 
 
 def type_name(table_name: str) -> str:
-    """The type of nodes that the rows of a table are; some signs have a meaning in names of types."""
+    """The type of nodes that rows of a table are, without signs that mean something in types."""
     return re.sub(r"[-.:\[\]/\\\0]", "_", table_name.strip())
 
 

@@ -66,7 +66,7 @@ def copy_sqlite(path: Path, snapshot: Snapshot) -> None:
 
 
 def _is_fixed(path: Path) -> bool:
-    """Whether nobody writes a file whose write-ahead log SQLite cannot make, as on read-only media."""
+    """Whether nobody writes the file, and SQLite cannot make its log, as on read-only media."""
     with path.open("rb") as file:
         has_log = file.read(20)[18:] == b"\2\2"
     return has_log and not Path(f"{path}-wal").exists() and not os.access(path.parent, os.W_OK)
@@ -122,7 +122,7 @@ def _declared_keys(connection: sqlite3.Connection, name: str, snapshot: Snapshot
 
 
 def _columns_of_keys(tables: Sequence[_TableInFile]) -> set[tuple[str, str]]:
-    """The tables and columns, in lower case, of all primary keys and of both sides of other keys."""
+    """The tables and columns, in lower case, of primary keys and of both sides of others."""
     columns = set()
     for table in tables:
         columns |= {(table.name.lower(), column.lower()) for column in table.primary}
@@ -141,7 +141,7 @@ def _copy(
     key_columns: set[tuple[str, str]],
     snapshot: Snapshot,
 ) -> None:
-    """Copy a table; a column of which a cell has another type than the column declares is read as text."""
+    """Copy a table; a column with a cell of another type than it declares is read as text."""
     import pyarrow as pa
 
     table = Table(in_file.name, keys=in_file.keys, is_view=in_file.is_view)
@@ -175,7 +175,7 @@ def _copy(
 
 
 def _query(table: _TableInFile, columns: list[str]) -> str:
-    """All rows in the order in which they came, or of their keys; without one SQLite may take that of an index."""
+    """All rows as they came, or by their keys; without an order SQLite may take an index's."""
     cells = ", ".join(map(quoted, columns))
     names = {column.lower() for column in table.columns}
     free_name = next((name for name in _ROW_NUMBERS if name not in names), None)
@@ -231,7 +231,7 @@ def _batches(rows: sqlite3.Cursor, arrow_types: dict[str, str]) -> Iterator[dict
 
 
 def _text(cell: Any) -> str | None:
-    """A cell as text; bytes that are none as hexadecimal digits, so that different ones stay different."""
+    """A cell as text; bytes that are none become hexadecimal digits, so they stay different."""
     if cell is None or isinstance(cell, str):
         return cell
     if not isinstance(cell, bytes):

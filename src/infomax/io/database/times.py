@@ -1,4 +1,4 @@
-"""When the rows of a table came to be: by a column of times of their own, or by the rows that they refer to."""
+"""When rows came to be: by a column of times, or by the rows that they refer to."""
 
 from __future__ import annotations
 
@@ -50,12 +50,13 @@ _YEAR_1900, _YEAR_2100 = -2_208_988_800, 4_102_444_800
 def find_times(snapshot: Snapshot, time_options: Sequence[str] = ()) -> None:
     """The time of each table that has one.
 
-    A row that refers to others is an event, with the date that is its own; a fact without a date is as old as the
-    latest of the rows that it refers to.
+    A row that refers to others is an event, with the date that is its own; a fact without a date is
+    as old as the latest of the rows that it refers to.
 
     Args:
         snapshot: the tables, whose roles are known.
-        time_options: columns that a person names, TABLE.COLUMN; with =none, or as TABLE=none, rows have no time.
+        time_options: columns that a person names, TABLE.COLUMN; with =none, or as TABLE=none, rows
+            have no time.
     """
     for option in time_options:
         table, column = _named_column(snapshot, option)
@@ -106,7 +107,7 @@ def time_candidates(snapshot: Snapshot) -> list[str]:
 
 
 def _may_be_times(snapshot: Snapshot, table: Table, column: str) -> bool:
-    """Whether a column holds seconds, or parts of them, since 1970, or dates that are not those of ISO 8601."""
+    """Whether a column holds seconds since 1970, or parts of them, or days as 31-Dec-2024."""
     cell = quoted(column)
     if table.is_number(column):
         conditions = [
@@ -122,7 +123,7 @@ def _may_be_times(snapshot: Snapshot, table: Table, column: str) -> bool:
 
 
 def _named_column(snapshot: Snapshot, option: str) -> tuple[Table, str]:
-    """The table and the column that an option names; "" in place of the column: its rows have no time."""
+    """The table and the column that an option names; the column "": rows have no time."""
     name, _, choice = option.rpartition("=")
     has_no_time = choice == NO_TIME and bool(name)
     if not has_no_time:
@@ -145,7 +146,7 @@ def _named_column(snapshot: Snapshot, option: str) -> tuple[Table, str]:
 
 
 def _event_time(snapshot: Snapshot, table: Table) -> TimeUse | None:
-    """The date of the event that a row is; one without a column where the dates do not tell; None without dates."""
+    """The date of the event that a row is; no column if no date tells; None without dates."""
     candidates = snapshot.date_columns(table)
     if not candidates:
         return None
@@ -242,7 +243,7 @@ def _inherit(snapshot: Snapshot) -> None:
 
 
 def moment(snapshot: Snapshot, table: Table, joins: list[str], alias: str = "t") -> str:
-    """The time of a row in SQL, in microseconds since 1970; ``joins`` gets the tables that it needs."""
+    """The time of a row in SQL, in microseconds since 1970; ``joins`` gets the tables it needs."""
     time = table.schema.time
     if time is not None and time.column:
         return microseconds(table, time.column, time.unit, alias)
@@ -257,7 +258,7 @@ def moment(snapshot: Snapshot, table: Table, joins: list[str], alias: str = "t")
 
 
 def microseconds(table: Table, column: str, unit: str, alias: str) -> str:
-    """A cell in SQL, in microseconds since 1970: text in UTC unless it says otherwise; NULL for what is no time.
+    """A cell in SQL, in microseconds since 1970, in UTC unless it says otherwise; NULL: no time.
 
     A part of a microsecond is left out, as in the times of questions.
     """
@@ -294,7 +295,7 @@ def _written_moment(text: str) -> str:
 
 
 def _whole_thousands(nanoseconds: str) -> str:
-    """Microseconds of nanoseconds in SQL, the earlier one of what lies between two, before 1970 as well."""
+    """Microseconds of nanoseconds in SQL, rounded down, before 1970 as well."""
     remainder = f"(({nanoseconds} % 1000 + 1000) % 1000)"
     return f"TRY_CAST(({nanoseconds} - {remainder}) // 1000 AS BIGINT)"
 
@@ -312,7 +313,8 @@ def _unit(snapshot: Snapshot, table: Table, column: str) -> str:
     if snapshot.share_of_sample(table, column, is_year) >= LEAST_SHARE_OF_SAMPLE:
         return "years"
 
-    # Milliseconds of 2024 are microseconds of January 1970: the first unit in which most cells are likely is taken.
+    # Milliseconds of 2024 are microseconds of January 1970: the first unit in which most cells are
+    # likely is taken.
     for unit, per_second in _UNITS.items():
         is_likely = f"{number} / {per_second} BETWEEN {_YEAR_1900} AND {_YEAR_2100}"
         query = f"SELECT count(*) FILTER ({is_likely}) / count({number}) FROM {table.sql}"
@@ -328,7 +330,7 @@ def _check_all(snapshot: Snapshot) -> None:
 
 
 def _check_cells(snapshot: Snapshot, table: Table, time: TimeUse) -> None:
-    """Refuse a column of times without one; tell of cells that are none, since rows without a time are always there."""
+    """Refuse a column without a time; tell of cells that are none: their rows are always there."""
     cell = f"t.{quoted(time.column)}"
     moment_of_cell = microseconds(table, time.column, time.unit, "t")
     is_time = f"{moment_of_cell} IS NOT NULL"
@@ -356,7 +358,8 @@ def _check_cells(snapshot: Snapshot, table: Table, time: TimeUse) -> None:
     if wrong_cell is not None and times < filled:
         wrong_count = format_count(filled - times, "cell")
         warn(
-            f"{location}: no time in {wrong_count} of {filled:,}, such as {shorten(str(wrong_cell))}. "
+            f"{location}: no time in {wrong_count} of {filled:,}, "
+            f"such as {shorten(str(wrong_cell))}. "
             "Rows without a time are always there, as of any day."
         )
     if time.unit and time.unit != "years" and far_count:

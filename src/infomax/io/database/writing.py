@@ -1,4 +1,4 @@
-"""Vectors back to where the rows are: tables of the primary key and the vector, written in one transaction."""
+"""Vectors back to where the rows are: tables of the primary key and the vector."""
 
 from __future__ import annotations
 
@@ -37,9 +37,10 @@ _NAMES = {"sqlite": "SQLite", "duckdb": "DuckDB"}
 
 @dataclass(frozen=True, eq=False)
 class VectorTable:
-    """A table to write: ids ``[N]`` in the columns of a key, and vectors ``[N, d]``, in memory or stored.
+    """A table to write: ids ``[N]`` in the columns of a key, and vectors ``[N, d]``.
 
-    ``key`` has the types of its columns by their names; ids of several are text, with a ``|`` between two.
+    ``key`` has the types of its columns by their names; ids of several are text, with a ``|``
+    between two.
     """
 
     name: str
@@ -111,8 +112,8 @@ def primary_key(schema: Schema | None, node_type: str) -> str:
 def key_columns(schema: Schema | None, node_type: str, ids: Any) -> dict[str, str]:
     """The columns of the primary key of a type, and their types in SQL.
 
-    There is one column where ids do not tell the cells of several. The schema is that of the graph that was learnt
-    from: ids ``[N]`` of a later graph may be text where its were integers.
+    There is one column where ids do not tell the cells of several. The schema is that of the graph
+    that was learnt from: ids ``[N]`` of a later graph may be text where its were integers.
     """
     first_ids = ids[:1].tolist()
     are_text = not first_ids or isinstance(first_ids[0], str)
@@ -130,7 +131,7 @@ def key_columns(schema: Schema | None, node_type: str, ids: Any) -> dict[str, st
 
 
 def _ids_fit(key: Mapping[str, str], ids: Any, *, are_text: bool) -> bool:
-    """Whether ids hold as many cells as a key has columns; of one column, whether both are integers, or neither."""
+    """Whether ids hold as many cells as a key has columns, and are integers where it is one."""
     if len(key) > 1:
         separators = len(key) - 1
         return all(str(row_id).count(KEY_SEPARATOR) == separators for row_id in ids[:].tolist())
@@ -150,7 +151,8 @@ def write_into(destination: Destination, tables: Sequence[VectorTable]) -> None:
     other_type = database_type(path)
     if path.is_file() and path.stat().st_size and other_type not in ("", destination.database_type):
         name = _NAMES[destination.database_type]
-        remedy = f"Write {other_type}:///{destination.address}:{destination.table}, or name another file."
+        address = f"{other_type}:///{destination.address}:{destination.table}"
+        remedy = f"Write {address}, or name another file."
         raise InputError(
             destination.address, f"a file of {name}", f"one of {_NAMES[other_type]}", remedy
         )
@@ -180,10 +182,10 @@ def _refusing(destination: Destination, failure: type[Exception]) -> Iterator[No
 
 @contextmanager
 def _whole_file(path: Path) -> Iterator[Path]:
-    """The file to write: the database that is there, which keeps itself whole, or a new one, which appears at the end.
+    """The file to write: the database that is there, or a new one, which appears at the end.
 
-    A failure leaves nothing of a new one, nor of the files beside it: SQLite would take a journal that is left for that
-    of a database that is put there later.
+    A failure leaves nothing of a new one, nor of the files beside it: SQLite would take a journal
+    that is left for that of a database that is put there later.
     """
     if path.exists():
         yield path
@@ -209,7 +211,7 @@ def _definitions(table: VectorTable, vector_type: str, integer_type: str = "BIGI
 
 
 def _write_sqlite(destination: Destination, tables: Sequence[VectorTable]) -> None:
-    """Vectors are arrays of JSON, which every SQL can read: json_each(vector), or vec_f32(vector) of sqlite-vec."""
+    """Vectors are arrays of JSON, for json_each(vector), or vec_f32(vector) of sqlite-vec."""
     with (
         _refusing(destination, sqlite3.Error),
         _whole_file(Path(destination.address)) as file,
@@ -288,10 +290,10 @@ def _write_duckdb_table(
 
 
 def _interruptible(work: Callable[[], None], is_stopped: threading.Event) -> None:
-    """Have another thread do the work, so that Ctrl-C ends it; in the main thread DuckDB raises an error of its own.
+    """Have another thread do the work, so that Ctrl-C ends it; DuckDB makes its own error of it.
 
-    The work looks at ``is_stopped`` between blocks. DuckDB's own way to interrupt a statement is not used: one that was
-    interrupted while it read from an Arrow table did not always end.
+    The work looks at ``is_stopped`` between blocks. DuckDB's own way to interrupt a statement is
+    not used: one that was interrupted while it read from an Arrow table did not always end.
     """
     with ThreadPoolExecutor(1) as executor:
         future = executor.submit(work)
