@@ -42,10 +42,10 @@ def folder(whole: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(whole, tmp_path / "g.graph"))
 
 
-def put(folder: Path, name: str, at: Any, value: float) -> None:
+def put(folder: Path, name: str, position: Any, value: float) -> None:
     """Change a value of an array and what graph.json says of it, as in a folder that is wrong from the start."""
     array = np.load(folder / name, mmap_mode="r+")
-    array[at] = value
+    array[position] = value
     array.flush()
     redescribe(folder, name)
 
@@ -61,11 +61,11 @@ def rewrite(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
     (folder / layout.DESCRIPTION).write_text(json.dumps(about))
 
 
-def refused(folder: Path, *words: str) -> None:
-    with pytest.raises(InputError) as told:
+def refused(folder: Path, *messages: str) -> None:
+    with pytest.raises(InputError) as raised:
         Graph.open(folder)
-    for word in (*words, "Restore a copy, or ", "infomax prepare"):
-        assert word in str(told.value)
+    for message in (*messages, "Restore a copy, or ", "infomax prepare"):
+        assert message in str(raised.value)
 
 
 VALUES = {
@@ -85,9 +85,9 @@ VALUES = {
 
 @pytest.mark.parametrize("name", VALUES)
 def test_values_that_lead_outside_are_refused(name: str, folder: Path) -> None:
-    file, at, value = VALUES[name]
+    file, position, value = VALUES[name]
     (folder / integrity.CHECKED).unlink()
-    put(folder, file, at, value)
+    put(folder, file, position, value)
     refused(folder, file)
     assert not (folder / integrity.CHECKED).exists()
 
@@ -260,8 +260,8 @@ SPARSE = {
 def test_columns_of_sparse_features_that_lead_outside_are_refused(
     name: str, sparse_folder: Path
 ) -> None:
-    file, at, value = SPARSE[name]
-    put(sparse_folder, file, at, value)
+    file, position, value = SPARSE[name]
+    put(sparse_folder, file, position, value)
     refused(sparse_folder, file)
 
 

@@ -42,8 +42,8 @@ def shop() -> Graph:
 
 def test_a_row_joins_what_it_refers_to_by_chains(shop: Graph) -> None:
     assert joining_types(shop.relations) == ["line"]
-    told = [str(links) for links in find_links(shop.relations, "track")]
-    assert told == [
+    descriptions = [str(links) for links in find_links(shop.relations, "track")]
+    assert descriptions == [
         "track - album by album_id",
         "track - order by line",
         "track - customer by line",
@@ -53,7 +53,11 @@ def test_a_row_joins_what_it_refers_to_by_chains(shop: Graph) -> None:
 
 def test_what_a_customer_has_is_found_by_chains(shop: Graph) -> None:
     has = linked_rows(shop.relations, "customer", "track", (20, 30))
-    links = next(one for one in find_links(shop.relations, "customer") if "track" in str(one))
+    links = next(
+        candidate
+        for candidate in find_links(shop.relations, "customer")
+        if "track" in str(candidate)
+    )
     assert has.nnz == len(set(zip(links.first.tolist(), links.second.tolist(), strict=True)))
     assert set(has.data.tolist()) == {1.0}
     on_album = linked_rows(shop.relations, "album", "track", (8, 30))
@@ -61,22 +65,28 @@ def test_what_a_customer_has_is_found_by_chains(shop: Graph) -> None:
 
 
 def test_no_half_of_a_hidden_link_is_left(shop: Graph) -> None:
-    known = shop.hold_out_edges(0.2)
-    assert known.held_out is not None
-    before = {str(one): one for one in find_links(shop.relations, "track")}
-    after = {str(one): one for one in find_links(known.relations, "track")}
-    lines = [relation for relation in known.relations if relation.source == "line"]
+    remaining_graph = shop.hold_out_edges(0.2)
+    assert remaining_graph.held_out is not None
+    before = {str(candidate): candidate for candidate in find_links(shop.relations, "track")}
+    after = {
+        str(candidate): candidate for candidate in find_links(remaining_graph.relations, "track")
+    }
+    lines = [relation for relation in remaining_graph.relations if relation.source == "line"]
     references = [np.diff(relation.edges.receivers.indptr) for relation in lines]
     np.testing.assert_array_equal(*references)
     assert 0 < (references[0] == 0).sum() < 100
     for name, links in after.items():
-        hidden = hidden_links(known.held_out, known.first_rows, known.relations, links)
+        hidden = hidden_links(
+            remaining_graph.held_out, remaining_graph.first_rows, remaining_graph.relations, links
+        )
         pairs = sorted(zip(links.first.tolist(), links.second.tolist(), strict=True))
         pairs += zip(hidden.first.tolist(), hidden.second.tolist(), strict=True)
-        whole = before[name]
-        every = sorted(zip(whole.first.tolist(), whole.second.tolist(), strict=True))
+        links_before = before[name]
+        pairs_before = sorted(
+            zip(links_before.first.tolist(), links_before.second.tolist(), strict=True)
+        )
         if "customer" in name:  # of a line whose order is known, but not the order's customer
-            assert set(pairs) <= set(every)
+            assert set(pairs) <= set(pairs_before)
             assert len(hidden)
         else:
-            assert sorted(pairs) == every
+            assert sorted(pairs) == pairs_before

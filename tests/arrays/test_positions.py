@@ -45,12 +45,12 @@ def by_hand(adjacency: np.ndarray, ids: np.ndarray, directed: bool) -> np.ndarra
 @SHAPES
 def test_they_are_what_the_formula_says(shape):
     graph = random_graph(**shape)
-    whole = positions(graph.edges, graph.ids)
+    all_positions = positions(graph.edges, graph.ids)
     expected = by_hand(graph.adjacency.toarray().astype(np.float64), graph.ids, graph.directed)
-    np.testing.assert_allclose(whole, expected, atol=1e-5)
+    np.testing.assert_allclose(all_positions, expected, atol=1e-5)
     # The rows of receivers are cut into blocks.
     in_blocks = positions(graph.edges, graph.ids, edges_per_block=7)
-    np.testing.assert_allclose(in_blocks, whole, atol=1e-5)
+    np.testing.assert_allclose(in_blocks, all_positions, atol=1e-5)
 
 
 def test_an_id_decides_the_random_row_on_every_machine():
@@ -85,23 +85,25 @@ def test_seen_nodes_know_nothing_of_the_others(shape):
     """Those of seen nodes are those of the seen part alone; the others' are means of their neighbours'."""
     graph = random_graph(**shape)
     seen = np.arange(graph.num_nodes) % 3 > 0
-    found = Graph.from_scipy(
+    new_positions = Graph.from_scipy(
         graph.adjacency, directed=graph.directed, ids=graph.ids, splits={"seen": seen}
     ).features
     part = graph.part(seen)
-    np.testing.assert_allclose(found[seen], positions(part.edges, part.ids), atol=1e-5)
+    np.testing.assert_allclose(new_positions[seen], positions(part.edges, part.ids), atol=1e-5)
     matrix = graph.adjacency + graph.adjacency.T if graph.directed else graph.adjacency
     order = np.concatenate([np.flatnonzero(seen), np.flatnonzero(~seen)])
     links = sparse.csr_array(matrix)[np.flatnonzero(~seen)][:, order]
-    np.testing.assert_allclose(found[~seen], attached_positions(links, found[seen]), atol=1e-5)
-    assert np.linalg.norm(found[~seen], axis=1).max() == pytest.approx(1, abs=1e-5)
+    np.testing.assert_allclose(
+        new_positions[~seen], attached_positions(links, new_positions[seen]), atol=1e-5
+    )
+    assert np.linalg.norm(new_positions[~seen], axis=1).max() == pytest.approx(1, abs=1e-5)
 
 
 def test_new_nodes_in_a_row_have_positions_as_far_as_rounds_reach():
     links = sparse.csr_array(np.eye(6, 7) + np.eye(6, 7, 2))  # a known node, then six in a row
-    found = attached_positions(links, unit(np.ones((1, POSITION_WIDTH), np.float32)))
+    new_positions = attached_positions(links, unit(np.ones((1, POSITION_WIDTH), np.float32)))
     np.testing.assert_allclose(
-        np.linalg.norm(found, axis=1),
+        np.linalg.norm(new_positions, axis=1),
         [1] * ATTACHING_ROUNDS + [0] * (6 - ATTACHING_ROUNDS),
         atol=1e-6,
     )
@@ -109,19 +111,20 @@ def test_new_nodes_in_a_row_have_positions_as_far_as_rounds_reach():
 
 @needs_cora
 def test_an_attached_copy_of_a_node_stands_beside_it(tmp_path):
-    whole = load_dataset("cora")
-    graph = Graph.from_scipy(whole.adjacency)
+    labelled_graph = load_dataset("cora")
+    graph = Graph.from_scipy(labelled_graph.adjacency)
     some = np.flatnonzero(graph.degrees() > 1)[::50]
     entries = sparse.coo_array(graph.adjacency[some])
     lines = [f"{10_000 + some[row]},{column}" for row, column in zip(*entries.coords, strict=True)]
     (tmp_path / "edges.csv").write_text("\n".join(["source,target", *lines]) + "\n")
     grown = read_graph(tmp_path / "edges.csv", attach_to=graph)
     np.testing.assert_array_equal(grown.features[: graph.num_nodes], graph.features)
-    found = grown.features[graph.num_nodes :]
+    new_positions = grown.features[graph.num_nodes :]
     cosines = (
-        found * graph.features[[identifier - 10_000 for identifier in grown.ids[graph.num_nodes :]]]
+        new_positions
+        * graph.features[[identifier - 10_000 for identifier in grown.ids[graph.num_nodes :]]]
     ).sum(axis=1)
-    others = found @ graph.features.T
+    others = new_positions @ graph.features.T
     assert np.median(cosines) > 0.95
     assert (
         others > cosines[:, None]

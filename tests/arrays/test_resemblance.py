@@ -22,9 +22,9 @@ DIFFER = ENDS[:, KIND[ENDS[0]] != KIND[ENDS[1]]]
 
 
 def of(graph: Graph, seed: int = 0, **options: tuple[int, int]) -> float:
-    found = resemblance(graph.table, graph.edges, graph.scaler(), seed, **options)
-    assert found is not None
-    return found
+    value = resemblance(graph.table, graph.edges, graph.scaler(), seed, **options)
+    assert value is not None
+    return value
 
 
 def by_pairs(graph: Graph) -> float:
@@ -52,18 +52,24 @@ def test_it_tells_neighbours_that_are_alike_from_those_that_differ_and_from_rand
     assert alike > 0.2
     assert abs(random) < 0.01
     assert differ < -0.05
-    words = [in_words(value) for value in (alike, 0.02, 0.005, differ, None)]
-    told = "neighbours resemble", "hardly", "do not resemble", "do not resemble", "no edges"
-    assert all(part in one for part, one in zip(told, words, strict=True))
+    texts = [in_words(value) for value in (alike, 0.02, 0.005, differ, None)]
+    expected_texts = (
+        "neighbours resemble",
+        "hardly",
+        "do not resemble",
+        "do not resemble",
+        "no edges",
+    )
+    assert all(part in text for part, text in zip(expected_texts, texts, strict=True))
 
 
 def test_a_sample_of_the_edges_is_seeded_and_near_the_whole():
     graph = Graph.from_arrays(ALIKE, FEATURES)
-    whole = of(graph)
-    again = Graph.from_arrays(ALIKE, FEATURES)  # another object, so that it is computed again
+    of_all_edges = of(graph)
+    other_graph = Graph.from_arrays(ALIKE, FEATURES)  # another object, so that it is computed again
     in_sample = {seed: of(graph, seed, sample_sizes=(500, 500)) for seed in (1, 2)}
-    assert in_sample[1] == of(again, 1, sample_sizes=(500, 500)) != in_sample[2]
-    assert in_sample[1] == pytest.approx(whole, abs=0.06)
+    assert in_sample[1] == of(other_graph, 1, sample_sizes=(500, 500)) != in_sample[2]
+    assert in_sample[1] == pytest.approx(of_all_edges, abs=0.06)
 
 
 def test_few_edges_tell_that_neighbours_are_alike_and_more_that_they_are_not():
@@ -88,7 +94,9 @@ def test_wide_sparse_features_are_not_read_a_few_edges_at_a_time(monkeypatch):
         [],
     )
     scale = module.Scaler.transform
-    monkeypatch.setattr(module.Scaler, "transform", lambda *given: calls.append(0) or scale(*given))
+    monkeypatch.setattr(
+        module.Scaler, "transform", lambda *arguments: calls.append(0) or scale(*arguments)
+    )
     assert of(graph) == pytest.approx(0, abs=0.02)
     assert len(calls) < 10
 
@@ -123,5 +131,10 @@ def test_nodes_of_whom_nothing_is_known_say_nothing(make):
     to_silent = np.stack([np.arange(300), 300 + np.arange(300) % 200])
     both = Graph.from_arrays(np.concatenate([ALIKE, to_silent], axis=1), make(features))
     assert of(both) > 0.2
-    apart = Graph.from_arrays(to_silent, make(features))
-    assert resemblance(apart.table, apart.edges, apart.scaler()) is None
+    graph_of_silent_nodes = Graph.from_arrays(to_silent, make(features))
+    assert (
+        resemblance(
+            graph_of_silent_nodes.table, graph_of_silent_nodes.edges, graph_of_silent_nodes.scaler()
+        )
+        is None
+    )

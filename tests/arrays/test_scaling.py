@@ -63,10 +63,10 @@ def test_a_small_deviation_from_a_large_mean_is_not_lost(fitted):
     np.testing.assert_allclose(deviation[0], 5, rtol=0.01)
 
 
-@pytest.mark.parametrize("kind", ["rows", "columns", "none"])
+@pytest.mark.parametrize("scale", ["rows", "columns", "none"])
 @pytest.mark.parametrize("fitted", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
-def test_the_same_table_scales_alike_dense_and_sparse(kind, fitted):
-    scaler = Scaler.fit(fitted(BAG), kind)
+def test_the_same_table_scales_alike_dense_and_sparse(scale, fitted):
+    scaler = Scaler.fit(fitted(BAG), scale)
     dense, other = scaler.transform(BAG), scaler.transform(sparse.csr_array(BAG))
     np.testing.assert_allclose(
         other.toarray() if sparse.issparse(other) else other, dense, rtol=1e-5

@@ -46,7 +46,7 @@ def test_any_rows_are_those_of_the_dense_table(rows, precision):
 def test_statistics_do_not_depend_on_how_rows_are_stored():
     x = bags()
     seven_rows = 4 * 200 * 7
-    found = [
+    statistics = [
         Statistics.of(features, seven_rows)
         for features in (
             x,
@@ -54,10 +54,10 @@ def test_statistics_do_not_depend_on_how_rows_are_stored():
             FeatureTable(SparseRows(x.indptr, x.indices, x.data, x.shape[1]), mapped=True),
         )
     ]
-    for one in found[1:]:
-        np.testing.assert_allclose(one.mean, found[0].mean, rtol=1e-12, atol=1e-15)
-        np.testing.assert_allclose(one.variance, found[0].variance, rtol=1e-12)
-        assert one[2:] == found[0][2:]
+    for other in statistics[1:]:
+        np.testing.assert_allclose(other.mean, statistics[0].mean, rtol=1e-12, atol=1e-15)
+        np.testing.assert_allclose(other.variance, statistics[0].variance, rtol=1e-12)
+        assert other[2:] == statistics[0][2:]
 
 
 @pytest.mark.parametrize("scale", ["none", "columns", "rows"])
@@ -70,10 +70,10 @@ def test_a_folder_of_sparse_features_is_the_graph_in_memory(scale, tmp_path: Pat
     assert (tmp_path / "g.graph" / "feature_indices.npy").exists()
     assert stored.loaded().table.sparse
     np.testing.assert_array_equal(stored.loaded().features.toarray(), graph.features.toarray())
-    for own, told in zip(
+    for value, stored_value in zip(
         graph.scaler(scale).__dict__.values(), stored.scaler(scale).__dict__.values(), strict=True
     ):
-        np.testing.assert_array_equal(own, told)
+        np.testing.assert_array_equal(value, stored_value)
     models = [DGI(8, preset="batches", scale=scale, epochs=3).fit(one) for one in (graph, stored)]
     vectors = [
         model.transform(one).vectors for model, one in zip(models, (graph, stored), strict=True)
@@ -95,8 +95,8 @@ def test_new_nodes_follow_rows_that_are_stored_sparse():
     grown = FeatureTable(SparseRows(x.indptr, x.indices, x.data, 200), mapped=True).grown(
         bags(3, seed=1)
     )
-    whole = np.vstack([x.toarray(), bags(3, seed=1).toarray()])
-    np.testing.assert_array_equal(grown[np.array([32, 4, 30])], whole[[32, 4, 30]])
+    dense_rows = np.vstack([x.toarray(), bags(3, seed=1).toarray()])
+    np.testing.assert_array_equal(grown[np.array([32, 4, 30])], dense_rows[[32, 4, 30]])
     assert grown.shape == (33, 200)
 
 
@@ -104,9 +104,9 @@ def test_sparse_rows_in_memory_stay_sparse_with_new_ones():
     x, new = bags(), bags(3, seed=1)
     grown = FeatureTable(x).grown(new)
     rows = np.array([32, 4, 30, 0])
-    whole = np.vstack([x.toarray(), new.toarray()])
-    np.testing.assert_array_equal(grown[rows].toarray(), whole[rows])
+    dense_rows = np.vstack([x.toarray(), new.toarray()])
+    np.testing.assert_array_equal(grown[rows].toarray(), dense_rows[rows])
     assert grown.bytes_to_load() < 4 * grown.shape[0] * grown.shape[1]  # not that of dense rows
     loaded = grown.loaded()
     assert loaded.sparse
-    np.testing.assert_array_equal(loaded.values.toarray(), whole)
+    np.testing.assert_array_equal(loaded.values.toarray(), dense_rows)

@@ -182,7 +182,7 @@ RAGGED = [[1, 2], [1]]
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("arguments", "message"),
     [
         ({"features": [["a"]] * 4}, "features: expected numbers, found dtype <U1"),
         (
@@ -240,9 +240,9 @@ RAGGED = [[1, 2], [1]]
         ),
     ],
 )
-def test_what_is_no_graph_is_told(given, message):
+def test_what_is_no_graph_is_told(arguments, message):
     with pytest.raises(InputError, match=message):
-        Graph.from_arrays(**{"edges": EDGES, "features": FEATURES} | given)
+        Graph.from_arrays(**{"edges": EDGES, "features": FEATURES} | arguments)
 
 
 @pytest.mark.parametrize("dtype", [bool, int, float])
@@ -342,12 +342,12 @@ def test_ids_used_as_row_numbers_are_refused(row):
     ):
         Graph.from_arrays(edges)
     if row > 2**31:
-        told = (
+        message = (
             "at most 2,147,483,647 nodes"
             if row + 1 < 2**63
             else "a whole number from 0 to 9223372036854775807"
         )
-        with pytest.raises(InputError, match=told):
+        with pytest.raises(InputError, match=message):
             Graph.from_arrays(edges, num_nodes=row + 1)
 
 

@@ -1,4 +1,7 @@
-"""The columns and rows of the tables of a graph; what a format cannot hold is refused before it is written."""
+"""The columns and rows of the tables of a graph.
+
+What a format cannot hold is refused before anything is written.
+"""
 
 from __future__ import annotations
 
@@ -28,29 +31,33 @@ def edge_columns(graph: Record) -> dict[str, NDArray[Any]]:
 
 
 def relation_columns(graph: Record) -> dict[tuple[str, str, str], dict[str, NDArray[Any]]]:
-    """The columns ``[E]`` of the edge table of each relation: ids of both ends and, if edges have them, weights.
+    """The columns ``[E]`` of the edge table of each relation.
 
-    Edges within types have directions where any has them.
+    They are the ids of both ends and, if edges have them, weights. Edges within a type have
+    directions if those of any type have them, since a folder of tables is read as one or the other.
     """
     columns_of_relation = {}
     for relation in graph.relations:
         matrix = relation.edges.matrix()
         if relation.within_one_type and not graph.directed:
             matrix = sparse.triu(matrix)
-        links = sparse.coo_array(matrix)
-        source_rows, target_rows = links.coords
+        entries = sparse.coo_array(matrix)
+        source_rows, target_rows = entries.coords
         columns: dict[str, NDArray[Any]] = {
             "source": graph.nodes[relation.source].ids[source_rows],
             "target": graph.nodes[relation.target].ids[target_rows],
         }
-        if (links.data != 1).any():
-            columns["weight"] = links.data
+        if (entries.data != 1).any():
+            columns["weight"] = entries.data
         columns_of_relation[relation.ends] = columns
     return columns_of_relation
 
 
 def annotation_columns(graph: Record) -> dict[str, NDArray[Any]]:
-    """The columns ``[N]`` or ``[N, C]`` of a node table beside ids and features; an unknown number is ""."""
+    """The columns ``[N]`` or ``[N, C]`` of a node table besides ids and features.
+
+    An unknown number is "".
+    """
     columns: dict[str, NDArray[Any]] = {}
     for name, labels in graph.labels.items():
         has_unknown = labels.dtype.kind in "iu" and labels.ndim == 1 and bool((labels < 0).any())
@@ -73,7 +80,10 @@ def _text_of_known(numbers: NDArray[Any]) -> NDArray[Any]:
 
 
 def flat_annotations(graph: Record) -> dict[str, NDArray[Any]]:
-    """The same columns for formats without lists: a label ``[N, C]`` is C columns ``[N]``, and a split 0 and 1."""
+    """The columns of `annotation_columns` for formats without lists.
+
+    A label ``[N, C]`` is C columns ``[N]``, and a split is 0 and 1.
+    """
     annotations: dict[str, NDArray[Any]] = {}
     for name, values in annotation_columns(graph).items():
         if values.dtype == bool:
@@ -87,7 +97,10 @@ def flat_annotations(graph: Record) -> dict[str, NDArray[Any]]:
 
 
 def id_name(graph: Record) -> str:
-    """The name of the column of ids, which is read in any case: "id", or "ID" where a feature is called "id"."""
+    """The name of the column of ids: "id", or "ID" where a feature is called "id".
+
+    It is read in any case.
+    """
     for name in ("id", "ID", "Id", "iD"):
         if name not in graph.feature_names:
             return name
@@ -97,7 +110,10 @@ def id_name(graph: Record) -> str:
 
 
 def refuse_unwritable(graph: Record, where: str, file_type: str) -> None:
-    """Refuse what would not be read back as it is; the type is npz, graph, parquet or text."""
+    """Refuse a graph that would not be read back as it is.
+
+    ``file_type`` is npz, graph, parquet or text.
+    """
     names = [*graph.labels, *graph.splits]
     if file_type == "npz":
         expected = "names without NUL characters, in UTF-8"
@@ -128,7 +144,8 @@ def refuse_unwritable(graph: Record, where: str, file_type: str) -> None:
         expected = "names without NUL characters and outer white space"
         _refuse("columns", column_names, expected, r"\0|^\s|\s$")
         _refuse("ids", texts.get("ids", ()), "ids that are not empty", "^$")
-    else:  # frames may hold an index under such a name
+    else:
+        # Frames may hold an index under such a name.
         _refuse("columns", column_names, f"names that do not begin with {INDEX}", f"^{INDEX}")
     check_column_names(where, column_names)
 
@@ -143,7 +160,10 @@ def _refuse(where: str, texts: Iterable[str], expected: str, wrong: str) -> None
 
 
 def refuse_too_many(graph: Record, where: str) -> None:
-    """Refuse more features than text can hold in a file of some gigabytes; warn of many, which another format suits."""
+    """Refuse more features than text can hold in a file of some gigabytes.
+
+    Of many features, which suit another format, a warning says so.
+    """
     cells = graph.num_nodes * graph.num_features
     if cells > MOST_CELLS:
         found = f"{graph.num_nodes:,} x {graph.num_features:,}"
