@@ -22,10 +22,10 @@ import torch
 
 from benchmarks import parts
 from benchmarks.large import measured
-from infomax.arrays import folder as layout
+from infomax.arrays import folder_layout as layout
 from infomax.arrays.scaling import Statistics
 from infomax.io.array_files import ROWS_PER_GROUP, ArrayWriter
-from infomax.io.folder import finish
+from infomax.io.graph_folder import finish
 
 FEATURES, CENTRES, RANGES = 128, 50, 64
 ROWS = 1 << 20

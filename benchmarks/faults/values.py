@@ -17,7 +17,7 @@ import infomax.kernels
 from benchmarks.faults.children import Trials, start
 from benchmarks.faults.folders import TOLD
 from infomax import DGI, Graph, InputError
-from infomax.arrays import folder as layout
+from infomax.arrays import folder_layout as layout
 from infomax.arrays.hashes import file_hash
 
 SECONDS, NODES = 120, 200

@@ -14,10 +14,10 @@ import pytest
 from scipy import sparse
 
 from infomax import DGI, Graph, InputError
-from infomax.arrays import folder as layout
+from infomax.arrays import folder_layout as layout
 from infomax.arrays import integrity
 from infomax.arrays.hashes import file_hash
-from infomax.io.folder import check_folder
+from infomax.io.graph_folder import check_folder
 
 pytest.importorskip("pyarrow", reason="a graph folder has a parquet file")
 

@@ -13,7 +13,7 @@ from sample_graphs import random_graph
 from scipy import sparse
 
 from infomax import DGI, Graph, InputError, read_graph
-from infomax.io.folder import finish, write_arrays
+from infomax.io.graph_folder import finish, write_arrays
 from infomax.io.npz import write_npz
 from infomax.parts.encoders import GCN, SkipMeanPool
 from infomax.training import vectors as engine

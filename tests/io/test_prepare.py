@@ -21,7 +21,7 @@ from infomax import Graph, read_graph
 from infomax.arrays.sparsity import dense
 from infomax.errors import InputError
 from infomax.io import sources
-from infomax.io.folder import finish, write_arrays
+from infomax.io.graph_folder import finish, write_arrays
 from infomax.io.prepare import prepare
 from infomax.io.prepare.database import Database
 from infomax.io.prepare.writing import merge

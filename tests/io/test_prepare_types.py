@@ -18,7 +18,7 @@ from test_typed import MIXED, PAYMENTS, relations, write
 from infomax import Graph, read_graph
 from infomax.arrays.sparsity import dense
 from infomax.errors import InputError
-from infomax.io.folder import check_folder
+from infomax.io.graph_folder import check_folder
 from infomax.io.prepare import prepare
 from infomax.io.schema.schema import TypeColumns
 from infomax.io.union import union, union_rows

@@ -19,7 +19,7 @@ from infomax.arrays.positions import positions
 from infomax.arrays.sparsity import dense
 from infomax.arrays.structural_features import structural_features_named
 from infomax.errors import InputWarning
-from infomax.io.folder import check_folder, describe_file
+from infomax.io.graph_folder import check_folder, describe_file
 from infomax.io.npz import read_npz, write_npz
 from infomax.io.prepare import prepare
 from infomax.io.writing import how_to_read

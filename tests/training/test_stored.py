@@ -17,7 +17,7 @@ from infomax import DGI, Graph, memory
 from infomax.arrays import adjacency as arrays
 from infomax.arrays.scaling import Scaler
 from infomax.errors import InputError
-from infomax.io.folder import finish, write_arrays
+from infomax.io.graph_folder import finish, write_arrays
 from infomax.kernels import transfer
 from infomax.kernels.device import choose_device
 from infomax.parts.encoders import GCN, DenseSkipMeanPool, SkipMeanPool, TwoHops

@@ -73,8 +73,8 @@ def info(
     tables: dict[str, Any],
 ) -> None:
     """Describe a graph, and estimate the memory to train on it."""
-    from infomax.arrays.folder import is_folder
-    from infomax.io.folder import check_folder
+    from infomax.arrays.folder_layout import is_folder
+    from infomax.io.graph_folder import check_folder
     from infomax.training import runs
 
     if check:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from infomax.arrays.folder import map_array
+from infomax.arrays.folder_layout import map_array
 from infomax.datasets.local_files import LocalFiles
 from infomax.errors import readable
 from infomax.graphs.graph import Graph

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from infomax.arrays.folder import map_array
+from infomax.arrays.folder_layout import map_array
 from infomax.datasets.local_files import LocalFiles, read_json, read_networkx_edges
 from infomax.graphs.graph import Graph
 from infomax.io.archive import read_arrays

@@ -21,8 +21,8 @@ from infomax.errors import InputError, check_whole_number, format_count, suggest
 from infomax.io import building, holding_out, past, pyg
 from infomax.io.choices import Choices, UserChoices
 from infomax.io.edge_table import read_edge_features
-from infomax.io.folder import open_folder
 from infomax.io.frames import read_frames, write_frames
+from infomax.io.graph_folder import open_folder
 from infomax.io.networkx import from_networkx
 from infomax.io.record import Record
 from infomax.io.writing import write_graph

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
 
-from infomax.arrays import folder as layout
+from infomax.arrays import folder_layout as layout
 from infomax.arrays.adjacency import Senders
 from infomax.arrays.blocks import row_blocks
 from infomax.arrays.sparsity import dense, mostly_zero

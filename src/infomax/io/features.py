@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from infomax.arrays.checks import MOST_FEATURES, all_finite
-from infomax.arrays.folder import map_array
+from infomax.arrays.folder_layout import map_array
 from infomax.errors import InputError
 from infomax.io.column_names import format_list
 from infomax.io.sources import existing

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from numpy.typing import NDArray
 
 from infomax import memory
-from infomax.arrays.folder import is_folder
+from infomax.arrays.folder_layout import is_folder
 from infomax.arrays.structural_features import structural_features_named
 from infomax.arrays.times import format_time, parse_time
 from infomax.errors import InputError, other_extension, shorten, warn, within
@@ -24,7 +24,7 @@ from infomax.io.choices import CHOICES_OF_DATABASES, UserChoices, reading_new_no
 from infomax.io.column_names import format_list, spelled_labels
 from infomax.io.database import is_database, tables_of_database
 from infomax.io.features import MATRICES, is_sparse_matrix, read_adjacency
-from infomax.io.folder import open_folder
+from infomax.io.graph_folder import open_folder
 from infomax.io.nodes import Nodes
 from infomax.io.npz import read_npz
 from infomax.io.past import as_of

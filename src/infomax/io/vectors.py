@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from infomax.arrays.checks import check_ids
-from infomax.arrays.folder import map_array
+from infomax.arrays.folder_layout import map_array
 from infomax.arrays.parquet_columns import StoredRows, stored_ids, stored_vectors
 from infomax.arrays.sparsity import dense
 from infomax.errors import (

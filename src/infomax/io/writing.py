@@ -18,7 +18,7 @@ from infomax.io.atomic import make_folder, refuse_existing, replacing, writable
 from infomax.io.building import without_features, without_structural_features
 from infomax.io.column_names import GROUPS, NAME, TIME
 from infomax.io.features import matrix_names
-from infomax.io.folder import write_folder
+from infomax.io.graph_folder import write_folder
 from infomax.io.npz import write_npz
 from infomax.io.record import Record
 from infomax.io.rows import (

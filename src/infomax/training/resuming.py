@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from infomax.arrays.folder import folder_hash
+from infomax.arrays.folder_layout import folder_hash
 from infomax.errors import InputError, in_words
 from infomax.graphs.graph import Graph
 from infomax.io.json import to_json

@@ -33,7 +33,7 @@ from typing import Any
 
 import numpy as np
 
-from infomax.arrays.folder import folder_hash, is_folder
+from infomax.arrays.folder_layout import folder_hash, is_folder
 from infomax.arrays.hashes import file_hash
 from infomax.embeddings import Embeddings
 from infomax.errors import InputError

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from infomax.arrays import folder as layout
+from infomax.arrays import folder_layout as layout
 from infomax.arrays.adjacency import MappedAdjacency
 from infomax.arrays.blocks import row_blocks
 from infomax.arrays.parquet_columns import StoredColumns, stored_ids
@@ -24,7 +24,7 @@ from infomax.arrays.structural_features import (
 )
 from infomax.io.array_files import ROWS_PER_GROUP, FeatureWriter
 from infomax.io.features import check_rows, finite, matrix_names, read_matrix
-from infomax.io.folder import SIDES, relation_folder
+from infomax.io.graph_folder import SIDES, relation_folder
 from infomax.io.prepare.writing import Entries, open_senders, write_entries
 from infomax.io.schema.schema import Ends
 from infomax.io.union import TypedIds, union_rows

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from infomax.arrays import folder as layout
+from infomax.arrays import folder_layout as layout
 from infomax.arrays.adjacency import MappedAdjacency
 from infomax.errors import InputError, format_location
 from infomax.io.array_files import FeatureWriter
-from infomax.io.folder import finish, finish_types
+from infomax.io.graph_folder import finish, finish_types
 from infomax.io.prepare.database import Database
 from infomax.io.prepare.features import EdgeFeaturesOnDisk, copy_features
 from infomax.io.prepare.stages import Link, Stages

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from infomax.arrays import folder as layout
+from infomax.arrays import folder_layout as layout
 from infomax.errors import InputError, format_location, shorten
 from infomax.io.encoding.cells import MISSING
 from infomax.io.past import no_rows_until, no_times

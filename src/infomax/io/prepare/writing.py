@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from infomax.arrays import folder as layout
+from infomax.arrays import folder_layout as layout
 from infomax.arrays.adjacency import Senders
 from infomax.io.array_files import ROWS_PER_GROUP, ArrayWriter
-from infomax.io.folder import SIDES, relation_folder
+from infomax.io.graph_folder import SIDES, relation_folder
 from infomax.io.prepare.database import Database
 from infomax.io.schema.schema import Ends
 

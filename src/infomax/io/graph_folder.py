@@ -1,6 +1,6 @@
 """Graph folders: written and opened.
 
-A graph of one type is as `infomax.arrays.folder` says. One of several types is folders below:
+A graph of one type is as `infomax.arrays.folder_layout` says. One of several types is folders below:
 
 graph.json
     format 2; the hash of each type's own graph.json; of each relation, its files
@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from infomax.arrays import folder as layout
+from infomax.arrays import folder_layout as layout
 from infomax.arrays.adjacency import Adjacency, MappedAdjacency, Senders
 from infomax.arrays.blocks import row_blocks
 from infomax.arrays.hashes import file_hash

@@ -20,7 +20,7 @@ nodes.parquet
     the column ``id``; where nodes have names ``name``; where they have times ``time`` (int64,
     microseconds since 1970); and ``label:NAME`` and ``split:NAME`` for each label and split
 
-`infomax.io.folder` writes and opens such folders, and those of several types of nodes.
+`infomax.io.graph_folder` writes and opens such folders, and those of several types of nodes.
 """
 
 from __future__ import annotations
