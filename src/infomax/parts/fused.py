@@ -1,15 +1,17 @@
 """Deep Graph Infomax in closed form: the equivalent of `DeepGraphInfomax.loss` for the paper's
 parts.
 
-When: ``assemble`` in estimator/assembly.py calls `accelerate` once, before a training begins. If
-encoder, readout, discriminator and objective are all the paper's, as they are by default, the
-training runs with a `FusedDeepGraphInfomax`; with any other part it runs with the method as
-written.
+When: ``assemble`` in estimator/assembly.py (and ``another``, for further seeds on the same views)
+calls `accelerate` once, before a training begins. If encoder, readout, discriminator and objective
+are all the paper's, as they are by default, the training runs with a `FusedDeepGraphInfomax`; with
+any other part it runs with the method as written.
 
 What is exchanged: ``method.loss`` in `train_step`, and nothing else. The parts keep their weights;
 ``model.readout`` and ``model.discriminator`` are not called in such a step, and the encoder is
-called for everything but its last bias and PReLU. What follows has a formula, and so has its
-gradient::
+called for everything but its last bias and PReLU. (Readout and discriminator are called as they are
+written by ``infomax analyse``, in reports/analysis.py, and the objective by
+`DeepGraphInfomax.guessing_loss`, at the end of every training.) What follows Z, the last linear map
+of the encoder, has a formula, and so has its gradient::
 
     H = PReLU(Z + b),  s = sigmoid(mean_i h_i),  v = W s,  scores h_i . v + o,  cross-entropy
 
