@@ -20,14 +20,14 @@ def test_settings_that_differ_health_and_scores_stand_side_by_side(
     run, other, tmp_path, quick_probe
 ):
     assert "No scores" in infomax("compare", run, other).err
-    for one in (run, other):
-        assert infomax("evaluate", one).code == 0
+    for run_folder in (run, other):
+        assert infomax("evaluate", run_folder).code == 0
     assert infomax("evaluate", other, "--edges").code == 0
-    outcome = infomax("compare", run, other, "--json", tmp_path / "found.json")
+    outcome = infomax("compare", run, other, "--json", tmp_path / "compared.json")
     assert outcome.code == 0, outcome.err
-    found = json.loads((tmp_path / "found.json").read_text())
-    assert found["runs"] == [str(run), str(other)]
-    settings = found["settings"]
+    compared = json.loads((tmp_path / "compared.json").read_text())
+    assert compared["runs"] == [str(run), str(other)]
+    settings = compared["settings"]
     assert (settings["seed"], settings["epochs"], settings["encoder.layers"]) == (
         [0, 4],
         [20, 3],
@@ -35,17 +35,17 @@ def test_settings_that_differ_health_and_scores_stand_side_by_side(
     )
     assert "dim" not in settings
     assert not [name for name in settings if name.startswith("graph.")]
-    assert found["health"]["epochs"] == [20, 3]
+    assert compared["health"]["epochs"] == [20, 3]
     labelled = [
         values
-        for name, values in found["scores"].items()
+        for name, values in compared["scores"].items()
         if name.startswith("kind: ") and "DGI" in name
     ]
     assert len(labelled) == 1
     assert all(0 < score <= 100 for score in labelled[0])
     edges = [
         values
-        for name, values in found["scores"].items()
+        for name, values in compared["scores"].items()
         if "edges" in name and "DGI, cosine" in name
     ]
     assert [values[0] for values in edges] == [None]
@@ -56,10 +56,10 @@ def test_settings_that_differ_health_and_scores_stand_side_by_side(
 
 
 def test_tables_are_readable_at_80_columns(run, other, monkeypatch, quick_probe):
-    """No name or number is broken over two lines, and a cluster is said in a few."""
+    """No name or number is broken over two lines, and a cluster takes few."""
     monkeypatch.setenv("COLUMNS", "80")
-    for one in (run, other):
-        assert infomax("evaluate", one).code == 0
+    for run_folder in (run, other):
+        assert infomax("evaluate", run_folder).code == 0
     shown = infomax("compare", run, other).out
     tables = [line for line in shown.splitlines() if line[:1] in "┃│┏┡└"]
     assert max(map(len, tables)) <= 80
@@ -89,12 +89,12 @@ def test_many_runs_are_shown_a_few_at_a_time(run, other, monkeypatch):
 
 
 def test_a_folder_of_runs_has_no_types(run, other, tmp_path):
-    for name, one in (("first", run), ("second", other)):
-        (tmp_path / name).symlink_to(one)
-    outcome = infomax("compare", tmp_path, "--json", tmp_path / "found.json")
+    for name, run_folder in (("first", run), ("second", other)):
+        (tmp_path / name).symlink_to(run_folder)
+    outcome = infomax("compare", tmp_path, "--json", tmp_path / "compared.json")
     assert outcome.code == 0, outcome.err
-    found = json.loads((tmp_path / "found.json").read_text())
-    assert found["settings"]["seed"] == [0, 4]
+    compared = json.loads((tmp_path / "compared.json").read_text())
+    assert compared["settings"]["seed"] == [0, 4]
     refused(
         infomax("cluster", tmp_path),
         "a run folder",

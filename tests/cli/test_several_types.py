@@ -19,7 +19,7 @@ from infomax.errors import format_count
 from infomax.training import model_file, spectral_positions
 
 
-def said(outcome) -> str:
+def printed_text(outcome) -> str:
     """All that a command printed, on one line."""
     return " ".join((outcome.out + outcome.err).split())
 
@@ -47,9 +47,9 @@ def run(folder, tmp_path_factory):
     result = infomax(
         "train", str(folder), "--out", str(out), "--epochs", "5", "--dim", "8", "--labels", "topic"
     )
-    assert "paths: paper-venue-paper, paper-author-paper" in said(result)
-    assert "60 of type paper with 2 features" in said(result)
-    assert "labels: topic" in said(result)
+    assert "paths: paper-venue-paper, paper-author-paper" in printed_text(result)
+    assert "60 of type paper with 2 features" in printed_text(result)
+    assert "labels: topic" in printed_text(result)
     return out
 
 
@@ -70,12 +70,12 @@ def test_every_type_has_a_run(run):
 
 def test_vectors_of_each_type_have_its_ids(run, tmp_path):
     infomax("embed", str(run), "--out", str(tmp_path / "vectors.parquet"))
-    for kind, count in {"author": 20, "paper": 60, "venue": 12}.items():
-        vectors = Embeddings.read(tmp_path / f"vectors.{kind}.parquet")
+    for node_type, count in {"author": 20, "paper": 60, "venue": 12}.items():
+        vectors = Embeddings.read(tmp_path / f"vectors.{node_type}.parquet")
         assert len(vectors) == count
         assert (len(vectors.parts["encoder"]), list(vectors.parts)[-1]) == (8, "positions")
         assert set(vectors.ids.tolist()) == set(range(count))
-        loaded = DGI.load(run / kind)
+        loaded = DGI.load(run / node_type)
         np.testing.assert_array_equal(loaded.transform(loaded.graph_).vectors, vectors.vectors)
 
 
@@ -104,7 +104,10 @@ def test_positions_are_computed_once_for_all_types_and_seeds(folder, run, tmp_pa
         )
         assert infomax("train", folder, *settings).code == 0
     assert len(made) == 3
-    same = [(run / kind, tmp_path / "all" / kind) for kind in ("author", "paper", "venue")]
+    same = [
+        (run / node_type, tmp_path / "all" / node_type)
+        for node_type in ("author", "paper", "venue")
+    ]
     same += [
         (run / "paper", tmp_path / "seeds/paper/seed-0"),
         (run / "author", tmp_path / "alone/author"),
@@ -134,25 +137,28 @@ def test_every_type_is_taken_to_a_later_graph(folder, run, tmp_path):
         nodes.write("\n60,1,2,a")
         edges.write("\n60,3\n60,77")
     result = infomax("update", run, later, "--out", tmp_path / "run2", "--labels", "topic")
-    told = said(result)
+    told = printed_text(result)
     assert result.code == 0, told
-    for kind, count, new in (("author", 21, 1), ("paper", 61, 1), ("venue", 12, 0)):
+    for node_type, count, new in (("author", 21, 1), ("paper", 61, 1), ("venue", 12, 0)):
         assert f"{format_count(new, 'new node')}, 0 gone; " in told
         assert f" of {count} vectors." in told
-        assert infomax("embed", run / kind, later, "--out", tmp_path / f"{kind}.npz").code == 0
-        expected, model = (
-            Embeddings.read(tmp_path / f"{kind}.npz"),
-            DGI.load(tmp_path / "run2" / kind),
+        assert (
+            infomax("embed", run / node_type, later, "--out", tmp_path / f"{node_type}.npz").code
+            == 0
         )
-        assert model.graph_.node_type == kind
+        expected, model = (
+            Embeddings.read(tmp_path / f"{node_type}.npz"),
+            DGI.load(tmp_path / "run2" / node_type),
+        )
+        assert model.graph_.node_type == node_type
         np.testing.assert_allclose(
             model.transform(model.graph_).vectors, expected.vectors, rtol=1e-4, atol=1e-6
         )
-        assert model.hash_ == DGI.load(run / kind).hash_
+        assert model.hash_ == DGI.load(run / node_type).hash_
 
 
 def test_types_with_labels_are_scored(run):
-    output = said(infomax("evaluate", str(run)))
+    output = printed_text(infomax("evaluate", str(run)))
     assert "paper:" in output
     assert "Random-Init" in output
     assert "author:" not in output
@@ -165,14 +171,16 @@ def test_labels_of_a_table_are_those_of_the_type_that_is_said(run, folder, quick
     assert outcome.code == 2
     assert (
         f"--labels: expected labels of one type of nodes, found {table}. Say of which type: --type"
-        in said(outcome)
+        in printed_text(outcome)
     )
-    assert "60 labelled nodes" in said(
+    assert "60 labelled nodes" in printed_text(
         infomax("evaluate", run, "--type", "paper", "--labels", table)
     )
-    assert "60 labelled nodes" in said(infomax("evaluate", run, "--labels", "topic"))
+    assert "60 labelled nodes" in printed_text(infomax("evaluate", run, "--labels", "topic"))
     outcome = infomax("evaluate", run, "--labels", "subject")
-    assert "expected the labels subject of one type of nodes or more, found none" in said(outcome)
+    assert "expected the labels subject of one type of nodes or more, found none" in printed_text(
+        outcome
+    )
 
 
 def test_edges_of_several_types_are_held_out_and_scored_by_positions(run, folder, tmp_path):
@@ -180,8 +188,8 @@ def test_edges_of_several_types_are_held_out_and_scored_by_positions(run, folder
     told = infomax(
         "train", folder, "--hold-out-edges", "0.2", "--dim", 4, "--epochs", 1, "--out", out
     )
-    counts = re.search(r"held out (\d+) of (\d+) edges", said(told))
-    assert "held out from training" in said(
+    counts = re.search(r"held out (\d+) of (\d+) edges", printed_text(told))
+    assert "held out from training" in printed_text(
         infomax("evaluate", out, "--edges", "--json", tmp_path / "scores.json")
     )
     found = json.loads((tmp_path / "scores.author.json").read_text())
@@ -196,31 +204,38 @@ def test_edges_of_several_types_are_held_out_and_scored_by_positions(run, folder
     whole = DGI.load(run / "paper").graph_
     assert (graph.held_out.shape[1], whole.num_edges) == (int(counts[1]), int(counts[2]))
     assert graph.num_edges + graph.held_out.shape[1] == whole.num_edges
-    types = np.repeat(graph.types, [graph.nodes[kind].num_nodes for kind in graph.types])
+    types = np.repeat(graph.types, [graph.nodes[node_type].num_nodes for node_type in graph.types])
     assert {tuple(sorted(pair)) for pair in types[graph.held_out].T.tolist()} <= {
         ("author", "paper"),
         ("paper", "venue"),
     }
-    assert "seen in training" in said(infomax("evaluate", run / "author"))  # which has no labels
+    assert "seen in training" in printed_text(
+        infomax("evaluate", run / "author")
+    )  # which has no labels
     assert infomax("train", folder, "--dim", 4, "--epochs", 1, "--out", tmp_path / "bare").code == 0
-    assert "bare: expected labels of one type of nodes or more, found none" in said(
+    assert "bare: expected labels of one type of nodes or more, found none" in printed_text(
         infomax("evaluate", tmp_path / "bare")
     )
 
 
 def test_runs_are_compared_type_by_type(run, tmp_path):
     outcome = infomax("compare", run, run, "--json", tmp_path / "found.json")
-    assert all(f"{kind}: health" in said(outcome) for kind in ("author", "paper", "venue"))
+    assert all(
+        f"{node_type}: health" in printed_text(outcome)
+        for node_type in ("author", "paper", "venue")
+    )
     found = json.loads((tmp_path / "found.json").read_text())
-    epochs = {kind: one["health"]["epochs"] for kind, one in found["types"].items()}
+    epochs = {node_type: one["health"]["epochs"] for node_type, one in found["types"].items()}
     assert epochs == {"author": [5, 5], "paper": [5, 5], "venue": [5, 5]}
-    assert "runs of several types of nodes, or of one, found both" in said(
+    assert "runs of several types of nodes, or of one, found both" in printed_text(
         infomax("compare", run, run / "paper")
     )
 
 
 def test_neighbours_are_of_one_type(run):
-    assert said(infomax("neighbours", str(run), "paper:3", "-k", "2")).startswith("Nearest to 3")
+    assert printed_text(infomax("neighbours", str(run), "paper:3", "-k", "2")).startswith(
+        "Nearest to 3"
+    )
     for nodes, words in (
         (
             ["3"],
@@ -238,12 +253,12 @@ def test_neighbours_are_of_one_type(run):
         (["--all", "--out", "near.csv"], "expected --type TYPE, one of author, paper, venue"),
     ):
         outcome = infomax("neighbours", str(run), *nodes)
-        assert (outcome.code, words in said(outcome)) == (2, True), said(outcome)
+        assert (outcome.code, words in printed_text(outcome)) == (2, True), printed_text(outcome)
 
 
 def test_nodes_of_another_type_are_near_by_positions(run, tmp_path):
     out = tmp_path / "near.csv"
-    assert said(
+    assert printed_text(
         infomax("neighbours", str(run), "author:5", "--type", "paper", "-k", "2")
     ).startswith("Nearest to 5")
     why = infomax("neighbours", run, "author:5", "--type", "paper", "-k", "2", "--why")
@@ -255,7 +270,7 @@ def test_nodes_of_another_type_are_near_by_positions(run, tmp_path):
         == 0
     )
     found = [line.split(",") for line in out.read_text().splitlines()[1:]]
-    models = {kind: DGI.load(run / kind) for kind in ("author", "paper")}
+    models = {node_type: DGI.load(run / node_type) for node_type in ("author", "paper")}
     author, papers = (one.transform(one.graph_, vectors="positions") for one in models.values())
     cosines = (
         papers.vectors
@@ -298,9 +313,9 @@ def test_a_node_is_found_by_its_name_in_any_type(tmp_path):
         "airport": ["EWR,Newark Liberty Intl,1", "JFK,Kennedy,2", "CDG,Paris,1", "ORY,Paris,2"],
         "airline": ["UA,United,3", "B6,Kennedy,1"],
     }
-    for kind, rows in nodes.items():
+    for node_type, rows in nodes.items():
         (tmp_path / "g" / "nodes").mkdir(parents=True, exist_ok=True)
-        (tmp_path / "g" / "nodes" / f"{kind}.csv").write_text("\n".join(["id,name,x", *rows]))
+        (tmp_path / "g" / "nodes" / f"{node_type}.csv").write_text("\n".join(["id,name,x", *rows]))
     (tmp_path / "g" / "edges").mkdir()
     (tmp_path / "g" / "edges" / "airline.flies.airport.csv").write_text(
         "airline,airport\nUA,EWR\nB6,EWR\nB6,JFK"
@@ -325,17 +340,17 @@ def test_a_node_is_found_by_its_name_in_any_type(tmp_path):
     assert expected.startswith("Nearest to EWR (Newark Liberty Intl)")
     for node in ("EWR", "Newark Liberty Intl", "newark liberty intl", "Liberty"):
         assert infomax("neighbours", str(run), node).out == expected
-    assert "nodes of one type, found airline:B6, airport:JFK. " in said(
+    assert "nodes of one type, found airline:B6, airport:JFK. " in printed_text(
         infomax("neighbours", str(run), "Kennedy")
     )
-    told = said(infomax("neighbours", str(run), "Paris"))
+    told = printed_text(infomax("neighbours", str(run), "Paris"))
     assert 'the name of 2. Give an id: CDG ("Paris"), ORY ("Paris")' in told
 
 
 def test_a_command_for_one_type_says_which_there_are(run):
     result = infomax("analyse", str(run), "--out", str(run.parent / "report.html"))
-    assert "one for each type of nodes" in said(result)
-    assert "--type author" in said(result)
+    assert "one for each type of nodes" in printed_text(result)
+    assert "--type author" in printed_text(result)
 
 
 def block(page: str, name: str) -> bytes:
@@ -358,7 +373,7 @@ def test_what_a_node_is_linked_to_is_left_out_of_its_neighbours(folder, run, tmp
     assert {pair for pair in everything if pair in linked}
     assert new == [pair for pair in everything if pair not in linked]
 
-    shown = said(infomax("neighbours", run, "author:5", "--type", "paper", "-k", "2"))
+    shown = printed_text(infomax("neighbours", run, "author:5", "--type", "paper", "-k", "2"))
     count = sum(author == 5 for author, _ in linked)
     assert f"Left out: {count} nodes with a link already; --known shows them." in shown
     assert infomax(*words, "--popular", "--known", "--out", tmp_path / "popular.json").code == 0
@@ -369,25 +384,27 @@ def test_what_a_node_is_linked_to_is_left_out_of_its_neighbours(folder, run, tmp
     assert scores == sorted(scores, reverse=True)
 
     one_type = infomax("neighbours", run, "paper:5", "--known")
-    assert "--known: expected nodes of one type near a node of another" in said(one_type)
+    assert "--known: expected nodes of one type near a node of another" in printed_text(one_type)
 
 
 def test_a_map_of_all_types_has_a_picture_of_each_and_neighbours_within(run, tmp_path):
     assert infomax("map", str(run), "--out", str(tmp_path / "map.html"), "-k", "15").code == 0
     page = (tmp_path / "map.html").read_text()
     ids = json.loads(block(page, "ids"))
-    kinds = np.array([identifier.split(":")[0] for identifier in ids])
-    assert dict(zip(*np.unique(kinds, return_counts=True), strict=True)) == {
+    node_types = np.array([identifier.split(":")[0] for identifier in ids])
+    assert dict(zip(*np.unique(node_types, return_counts=True), strict=True)) == {
         "author": 20,
         "paper": 60,
         "venue": 12,
     }
     near = np.frombuffer(block(page, "neighbours"), "<u4").reshape(92, 15)
-    assert (kinds[near] == kinds[:, None]).all()
-    own = near == np.arange(92)[:, None]  # a venue has eleven others
-    assert own.sum(axis=1).tolist() == [4 if kind == "venue" else 0 for kind in kinds]
+    assert (node_types[near] == node_types[:, None]).all()
+    is_itself = near == np.arange(92)[:, None]  # a venue has eleven others
+    assert is_itself.sum(axis=1).tolist() == [
+        4 if node_type == "venue" else 0 for node_type in node_types
+    ]
     places = np.frombuffer(block(page, "places"), "<u2").reshape(-1, 2).astype(int)
-    across = [places[kinds == kind, 0] for kind in ("author", "paper", "venue")]
+    across = [places[node_types == node_type, 0] for node_type in ("author", "paper", "venue")]
     assert across[0].max() < across[1].min() <= across[1].max() < across[2].min()
     meta = json.loads(page.partition('id="meta">')[2].partition("</script>")[0])
     assert [column["name"] for column in meta["columns"]][:2] == ["type", "community"]
@@ -398,7 +415,7 @@ def test_a_map_of_all_types_has_a_picture_of_each_and_neighbours_within(run, tmp
     )
     refused = infomax("map", str(run), "--out", str(tmp_path / "no.html"), "--color", "topik")
     assert refused.code == 2
-    assert "topic" in said(refused)
+    assert "topic" in printed_text(refused)
 
 
 def test_clusters_of_all_types_are_one_table_with_the_type(run, tmp_path):
@@ -432,24 +449,27 @@ def test_a_type_that_is_not_there_is_refused(run, command):
     out = run.parent / ("out.html" if command == "map" else "out.csv")
     outcome = infomax(command, str(run), "--type", "subject", "--out", str(out))
     assert outcome.code == 2
-    assert "--type: expected one of author, paper, venue, found subject" in said(outcome)
+    assert "--type: expected one of author, paper, venue, found subject" in printed_text(outcome)
 
 
 def test_a_colour_that_no_type_has_is_refused_before_the_work(run, tmp_path, monkeypatch):
     monkeypatch.setattr(DGI, "transform", None)
     outcome = infomax("map", run, "--out", tmp_path / "map.html", "--color", "topik")
-    assert "color: expected one of type, " in said(outcome)
-    assert 'found "topik". Did you mean "topic"?' in said(outcome)
+    assert "color: expected one of type, " in printed_text(outcome)
+    assert 'found "topik". Did you mean "topic"?' in printed_text(outcome)
 
 
 def test_a_map_is_a_page(run, tmp_path):
     outcome = infomax("map", run, "--out", tmp_path / "map.png")
-    assert (outcome.code, "--out: expected a name that ends in .html" in said(outcome)) == (2, True)
+    assert (outcome.code, "--out: expected a name that ends in .html" in printed_text(outcome)) == (
+        2,
+        True,
+    )
 
 
 def test_a_run_of_one_type_has_no_others(run):
     outcome = infomax("cluster", str(run / "paper"), "--type", "paper")
-    assert "--type: expected a run of several types of nodes, found paper" in said(outcome)
+    assert "--type: expected a run of several types of nodes, found paper" in printed_text(outcome)
 
 
 def test_one_type_alone(folder, tmp_path):
@@ -475,11 +495,11 @@ def test_an_interrupted_run_goes_on_with_the_types_that_lack(folder, tmp_path, r
     ]
     infomax(*given, "--type", "author")
     before = (tmp_path / "author" / "model.safetensors").read_bytes()
-    output = said(infomax(*given, "--resume"))
+    output = printed_text(infomax(*given, "--resume"))
     assert "author holds a finished run already" in output
     assert (tmp_path / "author" / "model.safetensors").read_bytes() == before
-    for kind in ("author", "paper", "venue"):
-        there, anew = (DGI.load(place / kind).model_.state_dict() for place in (run, tmp_path))
+    for node_type in ("author", "paper", "venue"):
+        there, anew = (DGI.load(place / node_type).model_.state_dict() for place in (run, tmp_path))
         assert all(bool((there[name] == anew[name]).all()) for name in there)
 
 
@@ -606,13 +626,15 @@ def test_a_type_named_as_a_target_is_told_the_option(folder, tmp_path):
     edges = other / "edges" / "paper.by.author.csv"
     edges.write_text(edges.read_text().replace("source,target", "paper,author"))
     outcome = infomax("train", other, "--out", tmp_path / "run", "--target", "paper")
-    assert "--target: expected a column of the edge tables, found the type paper." in said(outcome)
-    assert "To train this type alone: --type paper." in said(outcome)
+    assert "--target: expected a column of the edge tables, found the type paper." in printed_text(
+        outcome
+    )
+    assert "To train this type alone: --type paper." in printed_text(outcome)
 
 
 def test_options_for_several_types_need_them(tmp_path):
     result = infomax("train", "debian", "--out", str(tmp_path / "run"), "--type", "paper")
-    assert "a graph of several types of nodes" in said(result)
+    assert "a graph of several types of nodes" in printed_text(result)
 
 
 @pytest.mark.parametrize(
@@ -642,20 +664,20 @@ def test_what_does_not_fit_a_type_is_refused_before_any_is_trained(
     folder, tmp_path, words, message
 ):
     outcome = infomax("train", folder, "--dim", 4, "--epochs", 1, *words, "--out", tmp_path / "run")
-    assert (outcome.code, message in said(outcome)) == (2, True), said(outcome)
+    assert (outcome.code, message in printed_text(outcome)) == (2, True), printed_text(outcome)
     assert not (tmp_path / "run").exists()
 
 
 def test_spaces_between_paths_are_not_of_their_names(folder, tmp_path):
     words = ("--type", "author", "--dim", 4, "--epochs", 1, "--out", tmp_path / "run")
-    output = said(
+    output = printed_text(
         infomax("train", folder, "--paths", "author-paper, author-paper-venue-paper", *words)
     )
     assert output.endswith("paths: author-paper, author-paper-venue-paper")
 
 
 def test_info_draws_types_relations_and_paths(folder, tmp_path):
-    output = said(infomax("info", str(folder), "--labels", "topic"))
+    output = printed_text(infomax("info", str(folder), "--labels", "topic"))
     for row in (
         "author │ 20 │ positions │",
         "paper │ 60 │ 2 │ topic (2 classes) │",
@@ -665,10 +687,12 @@ def test_info_draws_types_relations_and_paths(folder, tmp_path):
     assert "paths from paper, up to 2 steps: paper-venue-paper, paper-author-paper" in output
     ratings = tmp_path / "ratings.csv"
     ratings.write_text("user,item,stars\n1,1,5\n1,1,3\n2,1,4\n")
-    output = said(infomax("info", str(ratings), "--types", "user,item", "--edges-as", "rating"))
+    output = printed_text(
+        infomax("info", str(ratings), "--types", "user,item", "--edges-as", "rating")
+    )
     for row in ("rating │ 3 │ 1 │", "user │ 2 │ positions │", "user ─ source ── rating │ 3 │"):
         assert row in output
-    output = said(
+    output = printed_text(
         infomax("convert", str(ratings), "--types", "user,item", "--out", str(tmp_path / "out"))
     )
     assert 'edge columns that are not used: "stars"' in output
@@ -689,7 +713,7 @@ def test_a_folder_of_tables_has_the_format_of_its_name(folder, tmp_path, suffix)
     out = tmp_path / f"papers.{suffix}"
     assert infomax("convert", str(folder), "--labels", "topic", "--out", str(out)).code == 0
     assert sorted(path.name for path in (out / "nodes").iterdir()) == [
-        f"{kind}.{suffix}" for kind in ("author", "paper", "venue")
+        f"{node_type}.{suffix}" for node_type in ("author", "paper", "venue")
     ]
     described = [infomax("info", str(path), *words).out.partition("\n")[2] for path, words in (
         (folder, ["--labels", "topic"]), (out, []))]  # fmt: skip
@@ -722,7 +746,9 @@ def test_several_encoders_are_scored_by_mean_and_spread(folder, tmp_path):
     )
     assert all(bool((one[name] == other[name]).all()) for name in one)
     for source, name in ((out / "paper", "e.json"), (out, "e.paper.json")):
-        outcome = said(infomax("evaluate", source, "--no-raw", "--json", tmp_path / "e.json"))
+        outcome = printed_text(
+            infomax("evaluate", source, "--no-raw", "--json", tmp_path / "e.json")
+        )
         assert "mean ± over 2 encoders" in outcome
         assert f"{name} in" in outcome
         assert {row["runs"] for row in json.loads((tmp_path / name).read_text())["rows"]} == {2}
@@ -731,7 +757,7 @@ def test_several_encoders_are_scored_by_mean_and_spread(folder, tmp_path):
         ["cluster", out, "-k", 2],
         ["map", out, "--out", tmp_path / "map.html"],
     ):
-        assert f"several: seed-5, seed-6. Name one: {out}/paper/seed-5." in said(
+        assert f"several: seed-5, seed-6. Name one: {out}/paper/seed-5." in printed_text(
             infomax(*command)
         ), command
 
@@ -753,7 +779,7 @@ def test_labels_of_a_prepared_graph_are_those_of_any_type(folder, tmp_path, name
         "paper",
         "--labels",
     ]
-    refused = said(infomax(*given, "subject"))
+    refused = printed_text(infomax(*given, "subject"))
     assert 'expected labels named "subject", found the labels topic' in refused
     assert infomax(*given, "topic").code == 0
     assert list(DGI.load(run / "paper").graph_.labels) == ["topic"]
@@ -793,14 +819,14 @@ def test_a_graph_folder_gives_the_vectors_of_memory(folder, tmp_path):
     assert infomax("neighbours", parts, "3", "--type", "paper").out == near
     for given, found in ([], "none"), (["--type", "venue"], "venue"):
         refusal = f"{parts}: expected --type TYPE, one of paper, found {found}."
-        assert refusal in said(infomax("neighbours", parts, "3", *given))
+        assert refusal in printed_text(infomax("neighbours", parts, "3", *given))
 
 
 def test_another_graph_is_read_as_the_one_trained_on(folder, run, tmp_path):
     infomax("embed", str(run), "--out", str(tmp_path / "own.npy"))
     infomax("embed", str(run), str(folder), "--out", str(tmp_path / "other.npy"))
-    for kind in ("author", "paper", "venue"):
-        own, other = (np.load(tmp_path / f"{name}.{kind}.npy") for name in ("own", "other"))
+    for node_type in ("author", "paper", "venue"):
+        own, other = (np.load(tmp_path / f"{name}.{node_type}.npy") for name in ("own", "other"))
         np.testing.assert_allclose(own, other, atol=1e-6)
     (tmp_path / "bare" / "edges").mkdir(parents=True)
     for path in (folder / "edges").iterdir():
@@ -809,7 +835,7 @@ def test_another_graph_is_read_as_the_one_trained_on(folder, run, tmp_path):
         "embed", str(run / "author"), str(tmp_path / "bare"), "--out", str(tmp_path / "x.npy")
     )
     assert refused.code == 2
-    assert "features of nodes of type paper" in said(refused)
+    assert "features of nodes of type paper" in printed_text(refused)
 
 
 def test_choices_about_types_are_those_of_the_run(tmp_path):
@@ -827,16 +853,16 @@ def test_choices_about_types_are_those_of_the_run(tmp_path):
     assert trained.code == 0, trained.err
     infomax("embed", run, "--out", tmp_path / "own.npy")
     assert infomax("embed", run, tmp_path / "sales.csv", "--out", tmp_path / "again.npy").code == 0
-    for kind in ("user", "item"):
-        own, again = (np.load(tmp_path / f"{name}.{kind}.npy") for name in ("own", "again"))
+    for node_type in ("user", "item"):
+        own, again = (np.load(tmp_path / f"{name}.{node_type}.npy") for name in ("own", "again"))
         np.testing.assert_allclose(own, again, atol=1e-6)
     (tmp_path / "new.csv").write_text("user,item,how\n77,3,buys\n77,5,likes\n6,88,buys\n")
     attached = infomax(
         "embed", run, tmp_path / "new.csv", "--attach", "--out", tmp_path / "new.csv.npz"
     )
     assert attached.code == 0, attached.err
-    for kind, node in (("user", 77), ("item", 88)):
-        assert Embeddings.read(tmp_path / f"new.csv.{kind}.npz").ids.tolist() == [node]
+    for node_type, node in (("user", 77), ("item", 88)):
+        assert Embeddings.read(tmp_path / f"new.csv.{node_type}.npz").ids.tolist() == [node]
 
 
 def test_info_of_ten_types_fits_on_a_screen(tmp_path):
@@ -854,8 +880,8 @@ def test_info_of_ten_types_fits_on_a_screen(tmp_path):
     found = infomax("info", str(tmp_path / "t"))
     assert found.code == 0
     assert len(found.out.splitlines()) <= 40
-    assert "20 duplicates (--weight count would count them)" in said(found)
-    told = said(infomax("info", str(tmp_path / "t"), "--type", "kind3"))
+    assert "20 duplicates (--weight count would count them)" in printed_text(found)
+    told = printed_text(infomax("info", str(tmp_path / "t"), "--type", "kind3"))
     assert "Columns of kind3" in told
     assert "paths from kind3" in told
     assert "Columns of kind4" not in told
