@@ -46,14 +46,14 @@ def test_a_block_that_fails_changes_nothing(tmp_path: Path, fault: type[BaseExce
 
 
 def test_a_fault_while_writing_is_told_and_leaves_nothing(tmp_path: Path) -> None:
-    told = r"a\.csv: .* found No space left on device\. Choose another place"
-    with pytest.raises(InputError, match=told), replacing(tmp_path / "a.csv"):
+    message = r"a\.csv: .* found No space left on device\. Choose another place"
+    with pytest.raises(InputError, match=message), replacing(tmp_path / "a.csv"):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(
-    ("name", "found"),
+    ("name", "message"),
     [
         ("nowhere/a.csv", "No such file or directory. Make the folder first: .*/nowhere.$"),
         ("file/a.csv", "Not a directory. Choose another place.$"),
@@ -61,13 +61,13 @@ def test_a_fault_while_writing_is_told_and_leaves_nothing(tmp_path: Path) -> Non
     ],
 )
 def test_a_place_that_cannot_be_written_is_an_input_error(
-    tmp_path: Path, name: str, found: str
+    tmp_path: Path, name: str, message: str
 ) -> None:
     (tmp_path / "file").touch()
     (tmp_path / "folder").mkdir()
-    with pytest.raises(InputError, match=found), replacing(tmp_path / name):
+    with pytest.raises(InputError, match=message), replacing(tmp_path / name):
         pytest.fail("the block must not run")
-    with pytest.raises(InputError, match=found):
+    with pytest.raises(InputError, match=message):
         check_place(tmp_path / name)
 
 
@@ -79,17 +79,20 @@ def test_a_folder_that_is_there_but_cannot_be_written_is_refused(tmp_path: Path)
 
 
 def leftover(path: Path) -> Path:
-    left = path.with_name(f".{path.stem}-tmp-0123abcd{path.suffix}")
-    left.write_text("half")
-    return left
+    leftover_file = path.with_name(f".{path.stem}-tmp-0123abcd{path.suffix}")
+    leftover_file.write_text("half")
+    return leftover_file
 
 
 def test_what_a_killed_process_left_is_removed(tmp_path: Path) -> None:
     target = tmp_path / "a.csv"
-    old, others = leftover(target), [leftover(tmp_path / "b.csv"), leftover(tmp_path / "a.tsv")]
+    old_leftover, other_leftovers = (
+        leftover(target),
+        [leftover(tmp_path / "b.csv"), leftover(tmp_path / "a.tsv")],
+    )
     remove_leftovers(target)
-    assert not old.exists()
-    assert all(path.exists() for path in others)
+    assert not old_leftover.exists()
+    assert all(path.exists() for path in other_leftovers)
 
 
 def test_a_disk_that_fails_at_the_end_is_told(

@@ -254,16 +254,19 @@ def test_damage_is_never_read_as_another_graph(path: Path, compress: bool) -> No
     write_npz(graph, path)
     if compress:
         np.savez_compressed(path, **np.load(path))
-    whole = path.read_bytes()
+    content = path.read_bytes()
     refused = 0
-    for at in range(0, len(whole), 11):
-        for damaged in (whole[:at], whole[:at] + bytes([whole[at] ^ 0x55]) + whole[at + 1 :]):
+    for position in range(0, len(content), 11):
+        for damaged in (
+            content[:position],
+            content[:position] + bytes([content[position] ^ 0x55]) + content[position + 1 :],
+        ):
             path.write_bytes(damaged)
             try:
                 assert same(read_npz(path), graph)  # a byte the zip format does not use
             except InputError:
                 refused += 1
-    assert refused > len(whole) / 11  # every cut and more
+    assert refused > len(content) / 11  # every cut and more
 
 
 def test_arrays_are_written_as_numpy_writes_them(path: Path) -> None:

@@ -28,7 +28,7 @@ def graph() -> Graph:
     return Graph.from_frames(edges, nodes, time="order.date").target("order")
 
 
-def asked(path: Path, *lines: str, header: str = "id,date") -> Path:
+def write_questions(path: Path, *lines: str, header: str = "id,date") -> Path:
     path.write_text("\n".join([header, *lines]) + "\n")
     return path
 
@@ -36,32 +36,32 @@ def asked(path: Path, *lines: str, header: str = "id,date") -> Path:
 def test_a_question_at_the_instant_of_the_row_is_allowed_and_one_before_is_not(
     tmp_path: Path, graph: Graph
 ) -> None:
-    _, rows, _ = read_questions(asked(tmp_path / "q.csv", "2,2009-06-01 12:30:00"), graph)
+    _, rows, _ = read_questions(write_questions(tmp_path / "q.csv", "2,2009-06-01 12:30:00"), graph)
     assert rows.tolist() == [1]
-    early = asked(tmp_path / "q.csv", "2,2009-06-01 12:29:59")
+    early = write_questions(tmp_path / "q.csv", "2,2009-06-01 12:29:59")
     with pytest.raises(InputError, match=r"when the order was there.*since 2009-06-01 12:30:00"):
         read_questions(early, graph)
 
 
 def test_the_column_of_ids_that_is_named_is_taken(tmp_path: Path, graph: Graph) -> None:
-    path = asked(tmp_path / "q.csv", "1,3,2,2011-01-01", header="id,order,other,date")
+    path = write_questions(tmp_path / "q.csv", "1,3,2,2011-01-01", header="id,order,other,date")
     for named, row in ((None, 2), ("id", 0), ("other", 1)):
         _, rows, _ = read_questions(path, graph, id=named)
         assert rows.tolist() == [row], named
 
 
 def test_an_unknown_id_is_shown(tmp_path: Path, graph: Graph) -> None:
-    path = asked(tmp_path / "q.csv", "1,2011-01-01", "77,2011-01-01")
+    path = write_questions(tmp_path / "q.csv", "1,2011-01-01", "77,2011-01-01")
     with pytest.raises(InputError, match=r"line 3.*the id of a node of type order, found \"77\"\."):
         read_questions(path, graph)
-    asked(path, "77,2011-01-01", "78,2011-01-01", "79,2011-01-01")
+    write_questions(path, "77,2011-01-01", "78,2011-01-01", "79,2011-01-01")
     with pytest.raises(InputError, match='found "77", and 2 other questions about others'):
         read_questions(path, graph)
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".tsv", ".parquet"])
 def test_answers_leave_the_questions_as_they_are(tmp_path: Path, graph: Graph, suffix: str) -> None:
-    path = asked(tmp_path / "q.csv", *LINES, header=HEADER)
+    path = write_questions(tmp_path / "q.csv", *LINES, header=HEADER)
     table, _, _ = read_questions(path, graph)
     vectors = np.arange(6, dtype=np.float32).reshape(2, 3)
     answers = Answers(table, vectors, ["age", "size", "age_"])

@@ -117,8 +117,8 @@ def test_npz_for_others(tmp_path: Path) -> None:
 
 
 def test_text_for_others(tmp_path: Path) -> None:
-    here = embeddings(['say "hi"', "x,y", "z\tz"])
-    here.save(tmp_path / "e.csv")
+    quoted = embeddings(['say "hi"', "x,y", "z\tz"])
+    quoted.save(tmp_path / "e.csv")
 
     def written(name: str) -> str:
         """A file, with one number as older versions of numpy write it."""
@@ -127,9 +127,9 @@ def test_text_for_others(tmp_path: Path) -> None:
     assert written("e.csv") == (
         '"id","d0","d1"\n"say ""hi""",0.1,-1e-30\n"x,y",3.4028235e+38,0.33333334\n"z\tz",0,16777216\n'
     )
-    here.save(tmp_path / "e.tsv")
+    quoted.save(tmp_path / "e.tsv")
     with (tmp_path / "e.tsv").open(newline="") as file:
-        assert [row[0] for row in csv.reader(file, delimiter="\t")] == ["id", *here.ids]
+        assert [row[0] for row in csv.reader(file, delimiter="\t")] == ["id", *quoted.ids]
     embeddings(["x,y", "b", '"']).save(tmp_path / "e.kv")
     assert written("e.kv") == '3 2\nx,y 0.1 -1e-30\nb 3.4028235e+38 0.33333334\n" 0.0 16777216.0\n'
 
@@ -274,17 +274,17 @@ def test_a_pair_stands_where_counting_random_pairs_puts_it() -> None:
     vectors = np.random.default_rng(3).normal(size=(50, 6)).astype(np.float32) + 1
     unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     pairs = (unit @ unit.T)[np.triu_indices(50, 1)]
-    asked = [-1.0, float(np.median(pairs)), 0.9, 1.0]
-    found = embeddings(list(range(50)), vectors)
-    assert found.standing(asked).tolist() == pytest.approx(
-        [(pairs < value).mean() for value in asked], abs=1 / len(pairs)
+    cosines = [-1.0, float(np.median(pairs)), 0.9, 1.0]
+    sample = embeddings(list(range(50)), vectors)
+    assert sample.standing(cosines).tolist() == pytest.approx(
+        [(pairs < value).mean() for value in cosines], abs=1 / len(pairs)
     )
-    assert found.standing([]).shape == (0,)
+    assert sample.standing([]).shape == (0,)
     assert embeddings(["a"], vectors[:1]).standing([0.5]).tolist() == [0]
     many = embeddings(list(range(50)), vectors)
-    sampled = many.standing(asked, sampled_nodes=30).tolist()
-    assert sampled == pytest.approx([(pairs < value).mean() for value in asked], abs=0.1)
-    assert sampled == many.standing(asked, sampled_nodes=30).tolist()
+    sampled = many.standing(cosines, sampled_nodes=30).tolist()
+    assert sampled == pytest.approx([(pairs < value).mean() for value in cosines], abs=0.1)
+    assert sampled == many.standing(cosines, sampled_nodes=30).tolist()
 
 
 def test_neighbours_tie_in_input_order_and_zero_is_like_nothing() -> None:

@@ -33,7 +33,7 @@ IDS = np.array(
 def dressed(graph: Graph, ids: Any = IDS) -> Graph:
     """The graph with ids, text labels of which some are unknown, and a split."""
     kind = np.array(["", "p", "q, r"], dtype=object)[np.arange(40) % 3]
-    words = (
+    feature_names = (
         "groups",
         "id",
         "label",
@@ -41,23 +41,25 @@ def dressed(graph: Graph, ids: Any = IDS) -> Graph:
         *graph.feature_names[4:],
     )  # as a bag of words has them
     marks = {"labels": {"kind": kind, **graph.labels}, "splits": {"train": np.arange(40) < 9}}
-    return graph.replace(ids=ids, feature_names=words, **marks)
+    return graph.replace(ids=ids, feature_names=feature_names, **marks)
 
 
-def assert_same(found: Graph, graph: Graph) -> None:
+def assert_same(graph_read: Graph, graph: Graph) -> None:
     """Assert that both are one graph; labels by their text."""
-    assert found.ids.tolist() == graph.ids.tolist()
-    assert found.feature_names == graph.feature_names
-    assert sparse.issparse(found.features) == sparse.issparse(graph.features)
-    np.testing.assert_array_equal(dense(found.features), dense(graph.features))
-    np.testing.assert_array_equal(found.adjacency.toarray(), graph.adjacency.toarray())
-    assert {name: list(map(str, column)) for name, column in found.labels.items()} == {
+    assert graph_read.ids.tolist() == graph.ids.tolist()
+    assert graph_read.feature_names == graph.feature_names
+    assert sparse.issparse(graph_read.features) == sparse.issparse(graph.features)
+    np.testing.assert_array_equal(dense(graph_read.features), dense(graph.features))
+    np.testing.assert_array_equal(graph_read.adjacency.toarray(), graph.adjacency.toarray())
+    assert {name: list(map(str, column)) for name, column in graph_read.labels.items()} == {
         name: list(map(str, column)) for name, column in graph.labels.items()
     }
-    assert {name: mask.tolist() for name, mask in found.splits.items()} == {
+    assert {name: mask.tolist() for name, mask in graph_read.splits.items()} == {
         name: mask.tolist() for name, mask in graph.splits.items()
     }
-    groups = [None if one.groups is None else one.groups.tolist() for one in (found, graph)]
+    groups = [
+        None if either.groups is None else either.groups.tolist() for either in (graph_read, graph)
+    ]
     assert groups[0] == groups[1]
 
 
@@ -83,11 +85,11 @@ def test_a_written_graph_is_read_as_it_was(
     )
     if name.endswith(".npz") or name.endswith(".graph"):
         graph.save(name)
-        found = read_graph(name).loaded()
+        graph_read = read_graph(name).loaded()
     else:
         graph.save(name)
-        found = read_graph(name, directed=graph.directed)
-    assert_same(found, graph)
+        graph_read = read_graph(name, directed=graph.directed)
+    assert_same(graph_read, graph)
     assert not list(tmp_path.glob(".*"))
 
 
@@ -108,13 +110,13 @@ def test_many_graphs_and_degree_features(
 def test_lists_are_columns_of_lists_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     graph = dressed(random_graph(dense=True))
-    names = ("x", *(f"v[{at}]" for at in range(11)))
+    names = ("x", *(f"v[{index}]" for index in range(11)))
     several = np.eye(40, 3, dtype=np.uint8)
     graph = graph.replace(feature_names=names, labels={"many": several})
     graph.save("e.parquet,n.parquet")
-    found = read_graph("e.parquet,n.parquet")
-    assert_same(found, graph)
-    assert found.labels["many"].dtype == np.uint8
+    graph_read = read_graph("e.parquet,n.parquet")
+    assert_same(graph_read, graph)
+    assert graph_read.labels["many"].dtype == np.uint8
     assert pa.parquet.read_schema("n.parquet").names == [
         "id",
         "x",
@@ -214,8 +216,8 @@ class TestFrames:
 
 def test_categories_lists_and_an_index() -> None:
     pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
-    kinds = polars.Series(["p", None, "p"], dtype=polars.Categorical)
-    nodes = polars.DataFrame({"id": [1, 2, 3], "v": [[1.0, 0], [0, 1], [1, 1]], "kind": kinds})
+    categories = polars.Series(["p", None, "p"], dtype=polars.Categorical)
+    nodes = polars.DataFrame({"id": [1, 2, 3], "v": [[1.0, 0], [0, 1], [1, 1]], "kind": categories})
     graph = Graph.from_frames(polars.DataFrame({"u": [1, 2], "v": [2, 3]}), nodes, labels="kind")
     assert (graph.feature_names, graph.labels["kind"].tolist()) == (
         ("v[0]", "v[1]"),
@@ -241,10 +243,10 @@ def test_pyg_and_back() -> None:
     pyg = pytest.importorskip("torch_geometric.data")
     torch = pytest.importorskip("torch")
     graph = sparse_graph(weighted=True)
-    found = Graph.from_pyg(graph.to_pyg())
+    graph_read = Graph.from_pyg(graph.to_pyg())
     y = np.array([{"": -1, "p": 0, "q, r": 1}[kind] for kind in graph.labels["kind"]])
-    kept = graph.replace(ids=np.arange(40), labels={"y": y}, feature_names=found.feature_names)
-    assert_same(found, kept)
+    kept = graph.replace(ids=np.arange(40), labels={"y": y}, feature_names=graph_read.feature_names)
+    assert_same(graph_read, kept)
     masks = torch.eye(3, dtype=torch.bool).repeat(1, 2)
     data = pyg.Data(x=torch.ones(3, 1), edge_index=torch.tensor([[0], [1]]), train_mask=masks)
     assert Graph.from_pyg(data, split=4).splits["train"].tolist() == [False, True, False]
