@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from infomax.io.kept_batches import KeptBatches
+from infomax.io.sources import KeptBatches
 
 
 def batches(count: int) -> list[pa.RecordBatch]:

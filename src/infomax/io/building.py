@@ -255,6 +255,8 @@ def with_structural_features(
             structural_features = structural_features_named(nodes.feature_names)
             if structural_features is not None:
                 requests[node_type] = structural_features
+    if not requests:
+        return graph
     nodes_by_type = dict(graph.nodes)
     made = structural_features_of_types(nodes_by_type, graph.relations, requests)
     for node_type, values in made.items():

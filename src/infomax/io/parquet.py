@@ -99,21 +99,3 @@ def arrow_column(values: NDArray[Any]) -> Any:
     return pa.FixedSizeListArray.from_arrays(
         pa.array(np.ascontiguousarray(values).ravel()), values.shape[1]
     )
-
-
-def feature_names(names: Sequence[str], widths: dict[str, int]) -> list[str]:
-    """The names of features: of a column ``v`` of lists of W numbers ``v[0]`` to ``v[W-1]``, else the column's."""
-    named = (
-        [f"{name}[{entry}]" for entry in range(widths[name])] if name in widths else [name]
-        for name in names
-    )
-    return list(chain.from_iterable(named))
-
-
-def feature_columns(names: Sequence[str], list_columns: set[str]) -> tuple[str, ...]:
-    """The columns that hold features of these names: ``v`` for ``v[0]`` to ``v[W-1]`` where v is a column of lists."""
-    columns: dict[str, None] = {}
-    for name in names:
-        owner = name.rpartition("[")[0]
-        columns[owner if owner in list_columns else name] = None
-    return tuple(columns)

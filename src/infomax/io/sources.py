@@ -6,7 +6,8 @@ a column as ids, numbers, labels, times and so on, and refuses cells that are no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -22,13 +23,14 @@ from infomax.errors import InputError, format_count, format_location, readable, 
 from infomax.io import parquet, text
 from infomax.io.encoding import cells
 from infomax.io.encoding.times import read_instants
-from infomax.io.kept_batches import KeptBatches
 from infomax.io.text import AS_THE_EXTENSION_SAYS, TextFormat
 
 EXTENSIONS = (*text.DELIMITERS, ".parquet")
 ROWS_PER_BLOCK = 1 << 17
 """Rows that are read at once; fewer of wide tables."""
 CELLS_PER_BLOCK = 1 << 20
+BYTES_KEPT = 1 << 28
+"""Bytes of cells that are kept; larger tables are parsed twice."""
 FILE = 1 << 40
 """Each row has a number: that of its file times this, and from 1 on its own. Rows in order have ascending numbers."""
 FILL_IN = "Fill it in, or remove the row."
@@ -68,7 +70,7 @@ class Source:
     text_format: TextFormat = AS_THE_EXTENSION_SAYS
     rows_with: tuple[str, str] | None = None
     tell: Callable[[float], None] = lambda share: None
-    kept_batches: KeptBatches = field(default_factory=KeptBatches, init=False)
+    kept_batches: KeptBatches = field(default_factory=lambda: KeptBatches(), init=False)
     """What the pass that learns has parsed, for the pass that follows it."""
 
     def __post_init__(self) -> None:
@@ -100,6 +102,14 @@ class Source:
     def list_columns(self) -> set[str]:
         """The columns that hold lists."""
         return self._header[1]
+
+    def columns_of_features(self, feature_names: Sequence[str]) -> list[str]:
+        """The columns that hold features of these names: ``v`` for ``v[0]`` to ``v[W-1]``, where v has lists."""
+        columns: dict[str, None] = {}
+        for name in feature_names:
+            list_column = name.rpartition("[")[0]
+            columns[list_column if list_column in self.list_columns else name] = None
+        return list(columns)
 
     @cached_property
     def _header(self) -> tuple[list[str], set[str]]:
@@ -215,6 +225,51 @@ class Source:
         else:
             with parquet.opened(path) as file:
                 yield parquet.ArrowFile(path, file)
+
+
+class KeptBatches:
+    """The batches of the files of a table, kept from the pass that learns its columns.
+
+    The pass that follows makes features of the same cells. Parsing them takes longer than all else
+    that is done with wide tables. A batch is forgotten once it was read again.
+    """
+
+    def __init__(self, most_bytes: int = BYTES_KEPT) -> None:
+        self._most_bytes = most_bytes
+        self._bytes = 0
+        self._batches_of_file: dict[int, deque[tuple[Any, float]]] = {}
+
+    def keep(
+        self, file_number: int, batches: Iterator[Any], share_read: Callable[[], float]
+    ) -> Iterator[tuple[Any, float]]:
+        """The batches of a file, each with the share of it that has been read, which are kept."""
+        kept: deque[tuple[Any, float]] = deque()
+        for batch in batches:
+            share = share_read()
+            self._bytes += batch.nbytes
+            if self._bytes <= self._most_bytes:
+                kept.append((batch, share))
+            else:
+                kept.clear()
+            yield batch, share
+        # A file is kept once it was read to its end.
+        if self._bytes <= self._most_bytes:
+            self._batches_of_file[file_number] = kept
+
+    def take(
+        self, file_number: int, columns: Collection[str]
+    ) -> Iterator[tuple[Any, float]] | None:
+        """The batches of a file that were kept, with these columns; None: it is to be parsed."""
+        kept = self._batches_of_file.pop(file_number, None)
+        if not kept or not set(columns) <= set(kept[0][0].schema.names):
+            return None
+        return self._drain(kept)
+
+    def _drain(self, kept: deque[tuple[Any, float]]) -> Iterator[tuple[Any, float]]:
+        while kept:
+            batch, share = kept.popleft()
+            self._bytes -= batch.nbytes
+            yield batch, share
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from infomax.arrays.structural_features import StructuralFeatures, requested_structural_features
 from infomax.arrays.times import parse_time
 from infomax.errors import InputError, format_count, format_location, shorten, warn
-from infomax.io import parquet, text
+from infomax.io import text
 from infomax.io.choices import LearntFeatures, UserChoices
 from infomax.io.column_names import (
     SPLIT,
@@ -287,7 +287,7 @@ class NodeTable:
         if self.features is None:
             return self.schema.with_role("feature")
         # A feature of an earlier graph may be an entry of lists, and may by now be a label as well.
-        return list(parquet.feature_columns(self.features.columns, self.source.list_columns))
+        return self.source.columns_of_features(self.features.columns)
 
     @property
     def wanted_features(self) -> Sequence[str] | None:
@@ -305,7 +305,13 @@ class NodeTable:
         """The names of the features; complete when all rows have been read."""
         if self.encoding is not None:
             return self.encoding.feature_names
-        return parquet.feature_names(self.feature_columns, self.widths)
+        names: list[str] = []
+        for column in self.feature_columns:
+            if column in self.widths:
+                names += [f"{column}[{entry}]" for entry in range(self.widths[column])]
+            else:
+                names.append(column)
+        return names
 
     def rows(self) -> Iterator[NodeRows]:
         """The rows in blocks. Features that are no numbers raise a `NotNumbersError`, unless it was learnt of them."""

@@ -12,7 +12,6 @@ from pathlib import Path
 
 from infomax.arrays.structural_features import requested_structural_features
 from infomax.errors import InputError, format_location, shorten, suggest
-from infomax.io import parquet
 from infomax.io.choices import LearntFeatures, UserChoices
 from infomax.io.column_names import (
     GROUPS,
@@ -276,7 +275,7 @@ def _named_features(
     features: LearntFeatures | None,
 ) -> set[str]:
     """The columns of the features that were named; none of them where they are made of the edges."""
-    columns = parquet.feature_columns(wanted, source.list_columns)
+    columns = source.columns_of_features(wanted)
     missing = [name for name in columns if name not in names]
     if missing and requested_structural_features(wanted):
         return set()
