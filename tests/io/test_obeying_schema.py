@@ -76,6 +76,25 @@ def test_what_a_person_changes_is_so(tmp_path: Path) -> None:
     assert stored.feature_names == again.feature_names
 
 
+def test_a_changed_choice_is_said_and_loses_the_reason_of_the_earlier_one(tmp_path: Path) -> None:
+    graph = two_files(tmp_path / "g", "csv")
+    write_schema(graph.schema, tmp_path / "s.json")
+    values = json.loads((tmp_path / "s.json").read_text())
+    columns = values["tables"]["nodes"]["columns"]
+    columns["age"]["column_type"] = "category"  # a person changes nothing but the choice
+    columns["about"]["role"] = "ignored"
+    (tmp_path / "s.json").write_text(json.dumps(values))
+    tables = (tmp_path / "g" / "edges.csv", tmp_path / "g" / "nodes.csv")
+    schema = read_graph(*tables, schema=tmp_path / "s.json").schema
+    described = schema.tables["nodes"].columns
+    earlier = graph.schema.tables["nodes"].columns
+    for name in ("age", "about"):
+        assert earlier[name].reason
+        assert (described[name].origin, described[name].reason) == ("said", "")
+    assert described["city"] == earlier["city"]
+    assert described["city"].reason == "3 different values"
+
+
 @pytest.mark.parametrize(
     ("changes", "where", "expected"),
     [

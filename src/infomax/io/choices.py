@@ -26,7 +26,7 @@ from infomax.io.features import MATRICES
 from infomax.io.nodes import Nodes
 from infomax.io.record import Record
 from infomax.io.schema.schema import COUNT, Schema, TypeColumns, Use
-from infomax.io.schema.schema_file import location_in, read_schema
+from infomax.io.schema.schema_file import location_in, read_schema, with_edits_said
 from infomax.io.text import AS_THE_EXTENSION_SAYS, TextFormat
 
 CHOICES_OF_TYPES = ("types", "edge_type", "node_type", "edges_as")
@@ -289,6 +289,7 @@ class UserChoices:
         if isinstance(schema, str | Path):
             path = Path(schema)
             schema = read_schema(schema)
+        schema = with_edits_said(schema)
         labels = self.labels
         if schema.is_database:  # which leaves out the edges of a key that is a label
             for table in schema.tables.values():

@@ -44,6 +44,7 @@ from infomax.io.encoding.survey import Survey
 from infomax.io.schema.schema import (
     COUNT,
     ONE_TYPE,
+    REASON_OF_TYPE,
     ColumnSchema,
     Ends,
     Origin,
@@ -580,7 +581,7 @@ class NodeTable:
         for name, column in columns.items():
             if column.role == "feature" and not column.column_type:
                 column_type = "numbers" if name in self.source.list_columns else "number"
-                reason = _REASONS[column_type]
+                reason = REASON_OF_TYPE[column_type]
                 columns[name] = replace(column, column_type=column_type, reason=reason)
         for name, column in columns.items():
             if self.known is not None and name in self.known.columns:
@@ -626,19 +627,6 @@ def _without_cells(table: Any, column: str, is_bad: NDArray[np.bool_]) -> Any:
     return table.set_column(table.column_names.index(column), column, kept)
 
 
-_REASONS = {
-    "number": "numbers",
-    "numbers": "lists of numbers",
-    "boolean": "two values",
-    "date": "dates",
-    "text": "text of several words",
-    "tokens": "lists of words",
-    "name": "a name",
-    "ignore": "no values",
-}
-"""Why a column has a type, where its values tell it."""
-
-
 def with_learnt_types(schema: TableSchema, encoding: Encoding) -> TableSchema:
     """The schema of a table with the types of the columns that were looked at, and why they have them."""
     columns = dict(schema.columns)
@@ -650,12 +638,12 @@ def with_learnt_types(schema: TableSchema, encoding: Encoding) -> TableSchema:
         if column.feature_names and is_decided:
             described = ColumnSchema("feature", column.column_type, "said")
         elif column.feature_names:
-            reason = _REASONS.get(column.column_type, "")
+            reason = REASON_OF_TYPE.get(column.column_type, "")
             if column.column_type == "category":
                 reason = f"{column.distinct:,} different values" if column.distinct else "codes"
             described = ColumnSchema("feature", column.column_type, reason=reason)
         else:
-            reason = column.note or _REASONS.get(column.column_type, "")
+            reason = column.note or REASON_OF_TYPE.get(column.column_type, "")
             if column.column_type == "id":
                 reason = "values that differ from row to row, or that are ids of other nodes"
             if column.distinct == 1:

@@ -26,6 +26,18 @@ that refer to them."""
 ColumnRole = Literal["feature", "label", "split", "key", "ignored"]
 COLUMN_ROLES = ("feature", "label", "split", "key", "ignored")
 
+REASON_OF_TYPE = {
+    "number": "numbers",
+    "numbers": "lists of numbers",
+    "boolean": "two values",
+    "date": "dates",
+    "text": "text of several words",
+    "tokens": "lists of words",
+    "name": "a name",
+    "ignore": "no values",
+}
+"""Why a column has a type, where its values tell it; a category has a number of different values."""
+
 Ends = tuple[str, str, str]
 """The type of nodes where the edges of a relation begin, its name, and the type where they end."""
 COUNT = "count"

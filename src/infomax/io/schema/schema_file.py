@@ -6,7 +6,7 @@ import json
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, Field, fields
+from dataclasses import MISSING, Field, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -17,6 +17,7 @@ from infomax.io.encoding.column_types import FEATURE_TYPES
 from infomax.io.schema.schema import (
     COLUMN_ROLES,
     ORIGINS,
+    REASON_OF_TYPE,
     TABLE_ROLES,
     ColumnSchema,
     KeySchema,
@@ -121,6 +122,50 @@ def read_schema(path: str | Path) -> Schema:
     except (ValueError, RecursionError) as error:
         raise InputError(str(path), "a schema, which is JSON", str(error), remedy) from None
     return from_json(values, partial(location_in, path))
+
+
+_REASON_OF_CATEGORIES = re.compile(
+    "[0-9,]+ different values|codes|the values of the lookup .*|each row is a value .*"
+)
+"""Why a column is found to be a category, or to be one in place of a key."""
+
+
+def with_edits_said(schema: Schema) -> Schema:
+    """A schema that a person gave: what was found, and then edited, is said by the person, and its reason is gone.
+
+    An edit shows where a choice is not the one that its reason is about.
+    """
+    tables: dict[str, TableSchema] = {}
+    for table_name, table in schema.tables.items():
+        columns = {
+            name: replace(column, origin="said", reason="") if _is_edited_column(column) else column
+            for name, column in table.columns.items()
+        }
+        uses: dict[str, Any] = {}
+        for purpose in ("id", "name", "source", "target", "weight", "group", "relation"):
+            use: Use = getattr(table, purpose)
+            is_called_otherwise = use.reason.removeprefix("called ") != use.column
+            if use.reason.startswith("called ") and is_called_otherwise:
+                uses[purpose] = replace(use, origin="said", reason="")
+        tables[table_name] = replace(table, columns=columns, **uses)
+    return replace(schema, tables=tables)
+
+
+def _is_edited_column(column: ColumnSchema) -> bool:
+    """Whether the reason of a column is one of another choice."""
+    if column.origin != "found" or not column.reason:
+        return False
+    reason_of_type = REASON_OF_TYPE.get(column.column_type, "")
+    is_of_category = _REASON_OF_CATEGORIES.fullmatch(column.reason) is not None
+    if column.role == "feature":
+        is_of_type = column.column_type == "category" if is_of_category else False
+        return not is_of_type and column.reason != reason_of_type
+    is_of_feature = is_of_category or column.reason in {
+        REASON_OF_TYPE[column_type]
+        for column_type in FEATURE_TYPES
+        if column_type in REASON_OF_TYPE
+    }
+    return column.role == "label" or bool(column.column_type) or is_of_feature
 
 
 def location_in(path: Path | None, keys: JsonPath) -> str:
