@@ -92,6 +92,9 @@ TOYS = {
     "benchmarks.columns": Toy(
         "--nodes 1e3 --folder FOLDER --rounds 1", device=False, library="duckdb"
     ),
+    "benchmarks.wide": Toy(
+        "--folder FOLDER --numbers 5 --rounds 1", device=False, library="duckdb"
+    ),
     "benchmarks.serve": Toy(
         "--nodes 1000 --dim 8 --requests 20 --malformed 20", device=False, library="fastapi"
     ),

@@ -16,7 +16,6 @@ from pathlib import Path
 import numpy as np
 
 ROWS = 1000
-NUMBERS = 3000
 VOCABULARY = 500
 WORDS_PER_TEXT = 8
 READ = """
@@ -35,11 +34,12 @@ def main(arguments: list[str] | None = None) -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--folder", type=Path, required=True, help="Folder for all files.")
+    parser.add_argument("--numbers", type=int, default=3000, help="Columns of numbers.")
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args(arguments)
     folder = options.folder
     if not (folder / "edges.csv").exists():
-        generate(folder)
+        generate(folder, options.numbers)
 
     seconds: dict[str, list[float]] = {"numbers": [], "text": []}
     for _ in range(options.rounds):
@@ -48,7 +48,7 @@ def main(arguments: list[str] | None = None) -> None:
     numbers = min(seconds["numbers"])
     text = min(seconds["text"])
     print(
-        f"CPU seconds, best of {options.rounds}: {NUMBERS:,} numbers {numbers:.2f}, with a column "
+        f"CPU seconds, best of {options.rounds}: {options.numbers:,} numbers {numbers:.2f}, with a column "
         f"of text {text:.2f}, {text / numbers:.2f} times as many"
     )
 
@@ -59,12 +59,12 @@ def read(edges: Path, nodes: Path) -> float:
     return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
-def generate(folder: Path) -> None:
+def generate(folder: Path, number_count: int) -> None:
     """Write edges.csv, numbers.csv, and text.csv, which has one more column."""
     folder.mkdir(parents=True, exist_ok=True)
     draws = np.random.default_rng(0)
-    numbers = draws.normal(size=(ROWS, NUMBERS))
-    names = [f"x{number}" for number in range(NUMBERS)]
+    numbers = draws.normal(size=(ROWS, number_count))
+    names = [f"x{number}" for number in range(number_count)]
     number_lines = [["id", *names]]
     text_lines = [["id", *names, "about"]]
     for row, row_numbers in enumerate(numbers):

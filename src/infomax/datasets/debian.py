@@ -1,4 +1,4 @@
-"""Debian's source packages: their dependencies, the words of their descriptions, and their sections.
+"""Debian's source packages: dependencies, the words of their descriptions, and sections.
 
 ``scripts/build_debian.py`` made it from the index of Debian 12.15 (bookworm), main, arm64, of 11
 July 2026: 34,003 packages, 157,410 dependencies, 3,221 words. 40 sections of 100 packages or more

@@ -28,7 +28,7 @@ _FOLDER = "https://raw.githubusercontent.com/kimiyoung/planetoid/master/data"
 _PARTS = json.loads(
     (resources.files("infomax.datasets") / "planetoid.json").read_text(encoding="utf-8")
 )
-"""Size and SHA-256 of each ind.NAME.PART, by name and part, in the order of the arguments of `read`.
+"""Size and SHA-256 of each ind.NAME.PART, by name and part, in the order of `read`.
 
 The eighth part, x, repeats the first rows of allx, and is not read."""
 

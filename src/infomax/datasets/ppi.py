@@ -1,4 +1,4 @@
-"""PPI: protein interactions in 24 human tissues, one graph per tissue, and 121 functions of proteins.
+"""PPI: protein interactions, a graph for each of 24 human tissues, and 121 functions of proteins.
 
 It is read from ``ppi.npz``, the data set rebuilt from its public sources, or from the twelve files
 of the archive that PyG and DGL use. Both have 56,944 nodes, 793,632 edges (818,716 with self-loops)

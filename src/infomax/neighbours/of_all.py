@@ -20,7 +20,7 @@ SPARE_CANDIDATES = 6
 LEAST_COMPILED_NODES = 8_000
 """Nodes from which compiled code is worth loading."""
 NODES_PER_BLOCK = 4000
-"""Nodes that are compared with others at a time; with a power of 2, transposing takes twice as long."""
+"""Nodes that are compared with others at a time; transposing powers of 2 takes twice as long."""
 NODES_PER_COMPILED_BLOCK = 1500
 """The same for compiled code: the cosines of two blocks stay in the cache."""
 
@@ -204,7 +204,7 @@ class _CompiledCandidates(_Candidates):
 
 
 def _best(candidates: Tensor, cosines: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """The k candidates ``[b, c]`` of the highest cosines, and these; ties in the order of candidates."""
+    """The k candidates ``[b, c]`` of the highest cosines, and these; ties in their order."""
     positions = cosines.argsort(dim=1, descending=True, stable=True)[:, :k]
     # Rounding may leave a cosine above 1.
     return candidates.gather(1, positions), cosines.gather(1, positions).clamp(-1, 1)

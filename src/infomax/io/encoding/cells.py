@@ -196,7 +196,7 @@ def numbers(values: Any) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """A plain column as numbers that float32 can hold.
 
     Returns:
-        the numbers ``[n]``, NaN where there is none, and a mask ``[n]`` of cells that are no numbers
+        the numbers ``[n]``, NaN for none, and a mask ``[n]`` of cells that are no numbers
     """
     import pyarrow as pa
     from pyarrow import compute, types

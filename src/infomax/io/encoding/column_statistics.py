@@ -60,7 +60,8 @@ class ColumnStatistics:
         missing: how many of them have nothing in the column.
         number_cells: how many cells are numbers.
         too_large_cells: how many cells are numbers that float32 cannot hold.
-        documents: how many cells are neither numbers nor dates; `words` is the number of words in them.
+        documents: how many cells are neither numbers nor dates.
+        words: how many words these have.
         separated_cells: how many of these have bars or semicolons between words.
         spaced_cells: how many of these have spaces or commas.
         letterless_cells: how many of these begin with no letter.

@@ -44,7 +44,7 @@ class DateStatistics:
 
     @property
     def days(self) -> Moments:
-        """The mean and the deviation of the days; made when it is needed, as most columns have none."""
+        """The mean and the deviation of the days; most columns have none."""
         if self._days is None:
             self._days = Moments()
         return self._days

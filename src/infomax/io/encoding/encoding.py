@@ -117,7 +117,7 @@ class Encoding:
         raise IndexError(position)
 
     def transform(self, table: Any) -> sparse.csr_array:
-        """The features ``[n, F]`` of rows of a pyarrow table; each row depends on that row alone."""
+        """The features ``[n, F]`` of rows of a pyarrow table; each depends on its own row alone."""
         # A mapping of arrays is a table as well.
         names = set(table.column_names if hasattr(table, "column_names") else table)
         missing = [column.name for column in self.feature_columns if column.name not in names]

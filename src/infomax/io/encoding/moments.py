@@ -64,7 +64,7 @@ class Moments:
         columns: NDArray[np.int64],
         repeats: NDArray[np.int64] | None = None,
     ) -> None:
-        """Add rows ``[n, k]`` of the columns at positions ``[k]``, ``repeats [k]`` times or once."""
+        """Add rows ``[n, k]`` of columns at positions ``[k]``, ``repeats [k]`` times or once."""
         if not values.size:
             return
         if repeats is None:
