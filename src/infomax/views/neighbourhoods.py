@@ -48,9 +48,9 @@ class Neighbourhoods:
     """Any rows of the normalised adjacency P = diag(l) (A + I) diag(r).
 
     The diagonals l and r are the receiver and the sender factors. Without self-loops P has A alone
-    in place of A + I. Of a node with more than ``cap`` neighbours, ``cap`` are
-    sampled, each with equal probability and none twice, and weighted by degree / cap: the
-    expectation of P X is unchanged.
+    in place of A + I. Of a node with more than ``cap`` neighbours, ``cap`` are sampled, each with
+    equal probability and none twice, and weighted by degree / cap: the expectation of P X is
+    unchanged.
 
     Shapes:
         starts: ``[N + 1]``, node i receives from ``senders[starts[i] : starts[i + 1]]``
