@@ -47,8 +47,8 @@ def read(
     """The graph in the files: unscaled features as in the files, and the label ``class``.
 
     ``allx`` holds the words of the first papers and ``tx`` those of the papers whose numbers are in
-    ``test_index``; ``ally`` and ``ty`` hold their classes. Citeseer leaves out 15 numbers: papers of
-    the graph that have no words and no class, which is -1.
+    ``test_index``; ``ally`` and ``ty`` hold their classes. Citeseer leaves out 15 numbers: papers
+    of the graph that have no words and no class, which is -1.
     """
     test_papers = np.loadtxt(test_index, dtype=np.int64)
     features = sparse.vstack([unpickle(allx), unpickle(tx)], format="coo")

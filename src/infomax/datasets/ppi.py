@@ -107,4 +107,4 @@ _SOURCE = (
     "FOLDER/raw."
 )
 FILES = LocalFiles("ppi", _SOURCE, {("ppi.npz",): _read_rebuilt, _ARCHIVE: _read_archive})
-"""One graph with 24 groups; the label is ``functions`` ``[N, 121]``, with rows of -1 for unknown."""
+"""One graph with 24 groups; the label is ``functions`` ``[N, 121]``, -1 for unknown."""

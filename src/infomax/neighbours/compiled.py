@@ -62,8 +62,8 @@ def keep_nearest(
 ):
     """Keep the most similar nodes of each node, as far as a block of cosines tells.
 
-    A vector has a head, whose products are the partial cosines, and a tail. The product of two tails
-    is computed only where the pair may be kept.
+    A vector has a head, whose products are the partial cosines, and a tail. The product of two
+    tails is computed only where the pair may be kept.
 
     Args:
         partial_cosines: ``[b, c]``, of two ranges of nodes; changed.

@@ -161,7 +161,7 @@ class _CompiledCandidates(_Candidates):
         self.lowest = np.zeros(n, np.int64)
         self.level = np.full(n, -np.inf, np.float32)
 
-        # In the first round no cosine is known that a bound could be compared with: the head is all.
+        # In the first round no cosine is known that a bound could be compared with.
         no_tails = np.zeros((n, 0), np.float32)
         self._parts = units, no_tails, np.zeros(n, np.float32)
         main_axes = leading_eigenvectors((units.T @ units).numpy(), width)

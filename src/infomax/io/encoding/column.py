@@ -70,8 +70,8 @@ class FeatureColumn(Column, ABC):
     """A column that becomes features. Each column type is a class of its own.
 
     A class says how to `fit`, `encode` and `decode`; `transform` and `inverse_transform` add what
-    is said of missing cells. On average over the rows that a column was fitted to, the squares of its
-    features add up to 1 in a row, so that a category of 200 values counts as much as a number.
+    is said of missing cells. On average over the rows that a column was fitted to, the squares of
+    its features add up to 1 in a row, so that a category of 200 values counts as much as a number.
     Where rows of the table had nothing in the column, its last feature is 1 for a missing cell.
     """
 
@@ -112,7 +112,7 @@ class FeatureColumn(Column, ABC):
 
     @abstractmethod
     def decode(self, features: NDArray[Any]) -> NDArray[Any]:
-        """The cells ``[n]`` of features ``[n, len(value_names)]``, something for missing ones too."""
+        """The cells ``[n]`` of features ``[n, len(value_names)]``, any for a missing one."""
 
     @cached_property
     def feature_names(self) -> list[str]:

@@ -72,7 +72,7 @@ class ColumnStatistics:
         holds_lists: whether the cells are lists.
         is_dictionary: whether Arrow or pandas calls the column a category.
         frequency: ``[BUCKETS]``, how many texts have words of a bucket; empty before `count_words`.
-        texts_with_word: ``[WORD_BUCKETS]``, the same for finer buckets, most of which have one word.
+        texts_with_word: ``[WORD_BUCKETS]``, the same for finer buckets, most of one word.
         first_other_cells: by column type, the location and the text of the first cell of another.
         distinct_values: the number of different values of a column whose values are counted.
         distinct_numbers: the same of a column of numbers whose texts are not counted.
@@ -122,7 +122,7 @@ class ColumnStatistics:
         }
         """Dates of numbers alone, such as 31/12/1999, if they begin with a day, or with a month."""
         self._value_counts: list[tuple[Any, NDArray[np.int64]]] | None = []
-        """Values, each with the number of its rows, block by block; None where they are too many."""
+        """Values and their numbers of rows, block by block; None where they are too many."""
         self._unmerged_values = 0
         self._deferred: list[Any] = []
         """Blocks of cells that are numbers, whose texts are counted if that is needed."""
@@ -323,7 +323,7 @@ class ColumnStatistics:
             self._value_counts = None
 
     def values(self, least: float = 0) -> dict[str, int]:
-        """The different values in at least so many rows, with their numbers of rows, by frequency."""
+        """The values in at least so many rows, with their numbers of rows, by frequency."""
         if not self._value_counts:
             return {}
         values, row_counts = self._value_counts[0]
@@ -358,7 +358,7 @@ class ColumnStatistics:
         self._uncounted_words = []
 
     def most_frequent_words(self) -> list[str]:
-        """The most frequent word of each hashed feature, "" for none; empty where words are many."""
+        """The most frequent word of each feature, "" for none; empty where words are many."""
         vocabulary = self._vocabulary or Counter()
         if not vocabulary:
             return []
@@ -426,7 +426,7 @@ class ColumnStatistics:
 
     @property
     def dates_may_begin_with_either(self) -> bool:
-        """Whether dates of numbers alone may begin with the day or the month, by all their cells."""
+        """Whether no cell tells if dates of numbers alone begin with the day or the month."""
         return self._dates_in_order["day"].cells > 0 and not self.date_order
 
     @property
@@ -445,7 +445,7 @@ class ColumnStatistics:
 
     @property
     def has_words_to_learn(self) -> bool:
-        """Whether texts share words, or have none; a few seem shared that share a bucket by chance."""
+        """Whether texts share words, or have none; a few share a bucket by chance."""
         shared_words = self.shared_words
         if shared_words is None:
             return True
@@ -488,7 +488,7 @@ class ColumnStatistics:
 
     @property
     def can_name(self) -> bool:
-        """Whether it may name the nodes where no column is a name; amounts such as $1,200 may not."""
+        """Whether it may name nodes where no column is a name; amounts such as $1,200 not."""
         return self.tells_rows_apart and not self.is_letterless
 
 

@@ -22,7 +22,7 @@ from infomax.io.encoding.column_types import EXPECTED_CELLS, FEATURE_TYPES
 FEW_VALUES = 8
 """Values up to which a column may hold yes and no, written as true, True, TRUE, ..."""
 MOSTLY_SHARE = 0.5
-"""The share of numbers, or of dates, from which a note names the cells of a column that are none."""
+"""The share of numbers, or of dates, from which a note names the other cells of a column."""
 WRITTEN_AS = {"number": "1200.50", "date": "2025-12-31"}
 COMMON_WORDS = 0.6
 """Share of common words from which short texts that all differ are features: 1 of genres, 0.5 of
@@ -42,7 +42,7 @@ CODE_NUMBERS_NOTE = (
 LEAST_GAP_OF_CODES = 100
 """Numbers that are codes are so far apart, in the mean."""
 OTHER_TYPES_OF_CODES = {"category": ("ignore",), "id": ("category", "text")}
-"""What a column that looks like a code may be instead, by what it is; an id is no feature already."""
+"""What a column that looks like a code may be instead, by what it is."""
 LABEL_NAMES = {"label", "labels", "target", "outcome"}
 
 Fault: TypeAlias = tuple[str, str, str]

@@ -71,7 +71,7 @@ class ScaledColumn(FeatureColumn):
 
     @property
     def learnt(self) -> dict[str, Any]:
-        """The centre, the deviation and, where it is not the centre, what a missing cell becomes."""
+        """The centre, the deviation and, where it is another number, the gap."""
         learnt = {"centre": list(self.centre), "deviation": list(self.deviation)}
         if self.gap:
             learnt["gap"] = list(self.gap)
@@ -330,7 +330,7 @@ def _cast(column: Any) -> Any:
 
 
 def _cast_text_with_gaps(column: Any) -> Any:
-    """A column of text as numbers, null for missing cells; None where there are none or only those."""
+    """A column of text as numbers, null for missing cells; None where all or none are missing."""
     import pyarrow as pa
 
     plain = cells.plain(column)

@@ -28,7 +28,7 @@ BUCKETS = 4096
 """Buckets in which the documents of a word are counted: more than features, so that a rare word
 seldom shares one with a frequent word; few enough to be read in a JSON file."""
 WORD_BUCKETS = 1 << 16
-"""Buckets that tell whether texts share a word: of 10,000 words, one in seven has no bucket alone."""
+"""Buckets that tell whether texts share a word: of 10,000 words, one in seven shares a bucket."""
 LONGEST_COUNTED_WORD = 64
 """Bytes of a word from which it is never named as the most frequent one of a feature."""
 _LOWER_CASE = bytes(
@@ -194,7 +194,7 @@ class Words:
         return hash_words(self.vocabulary)
 
     def count(self, row_counts: NDArray[np.int64]) -> dict[bytes, int]:
-        """How often each word is there, if each row ``[n]`` is there so often; very long ones not."""
+        """How often each word is there, if each row ``[n]`` is; very long words are left out."""
         weights = np.repeat(row_counts, np.diff(self.starts))
         counts = np.bincount(self.codes, weights, len(self.vocabulary)).astype(np.int64).tolist()
         return {
