@@ -142,7 +142,7 @@ def test_every_door_makes_the_same_features(
         graph = Graph.from_frames(pa.table(edges), arrow(columns))
         alike(graph, Graph.from_frames(pd.DataFrame(edges), arrow(columns).to_pandas()))
         alike(graph, Graph.from_frames(polars.DataFrame(edges), polars.from_arrow(arrow(columns))))
-        patch.setattr(sources, "ROWS", rows)
+        patch.setattr(sources, "ROWS_PER_BLOCK", rows)
         for suffix in ("csv", "parquet"):
             alike(graph, read_graph(folder / "edges.csv", folder / f"nodes.{suffix}"))
         prepare(folder / "edges.csv", folder / f"nodes.{stored}", out=folder / "g.graph")
