@@ -169,7 +169,7 @@ def _central_nodes(
     members = embeddings.vectors[rows[:NODES_SEARCHED_FOR_CENTRE]]
     distances = np.linalg.norm(members - members.mean(axis=0), axis=1)
     nearest = np.argsort(distances, kind="stable")[:NAMES_PER_CLUSTER]
-    return ", ".join(graph.called(rows[nearest]))
+    return ", ".join(graph.display_names(rows[nearest]))
 
 
 def _show_clusters(

@@ -567,7 +567,7 @@ def pooled_terms(
         block = slice(first, first + ROWS_PER_BLOCK)
         values = dense(scaled_graph.table[senders[block]]) @ projection[:, own_position]
         ids = scaled_graph.ids[senders[block]].tolist()
-        names = scaled_graph.called(senders[block])
+        names = scaled_graph.display_names(senders[block])
         for node_id, name, value, weight in zip(ids, names, values, weights[block], strict=True):
             node = f"{node_type} {node_id}".strip()
             if str(name) != str(node_id):

@@ -141,8 +141,8 @@ class Record:
         """F."""
         return self.nodes_in_view.num_features
 
-    def called(self, rows: Any) -> NDArray[Any]:
-        """What to call some nodes, as text ``[n]``: their names, and the id where there is none."""
+    def display_names(self, rows: Any) -> NDArray[Any]:
+        """The names of some nodes, as text ``[n]``; the id of a node that has none."""
         ids = np.array(list(map(str, self.ids[rows].tolist())), dtype=object)
         if self.node_names is None:
             return ids

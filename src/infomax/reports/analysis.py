@@ -164,7 +164,7 @@ def analyse(
         graph.ids[requested_rows],
         graph.degrees()[requested_rows],
         label_names,
-        None if graph.node_names is None else graph.called(requested_rows),
+        None if graph.node_names is None else graph.display_names(requested_rows),
     )
 
     if codes is None:

@@ -68,7 +68,7 @@ def node_columns(
     selected: Any = slice(None) if rows is None else rows
     degree = graph.degrees()[selected]
     columns = {name: _label_column(column[selected]) for name, column in graph.labels.items()}
-    columns["community"] = _community_names(clusters, graph.called(selected), degree)
+    columns["community"] = _community_names(clusters, graph.display_names(selected), degree)
     if graph.splits:
         split_names = [np.where(mask[selected], name, "") for name, mask in graph.splits.items()]
         columns["split"] = _text_objects(
