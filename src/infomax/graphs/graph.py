@@ -18,7 +18,7 @@ from scipy import sparse
 from infomax.arrays.relations import Step, find_paths, named_path, steps
 from infomax.arrays.structural_features import structural_features_named
 from infomax.errors import InputError, check_whole_number, format_count, suggest
-from infomax.io import building, holding_out, past, pyg
+from infomax.io import building, holding_out, past, pyg, subgraphs
 from infomax.io.choices import Choices, UserChoices
 from infomax.io.edge_table import read_edge_features
 from infomax.io.frames import read_frames, write_frames
@@ -269,6 +269,17 @@ class Graph(Record):
                 very time stay. What is left of a graph folder is read into memory.
         """
         return past.as_of(self, when)
+
+    def part(self, mask: NDArray[np.bool_]) -> Self:
+        """The subgraph of the nodes of a mask ``[N]``: these nodes and the edges among them."""
+        return subgraphs.part_of(self, mask)
+
+    def seen(self) -> Self:
+        """The part of the graph that training may use: the split "seen" of each type.
+
+        Of a type without such a split, training may use all nodes.
+        """
+        return subgraphs.seen_part(self)
 
     def hold_out_edges(self, share: float, seed: int = 0) -> Self:
         """The graph without a random share of its edges, which become ``held_out``.

@@ -8,6 +8,7 @@ from typing import Any
 from infomax.arrays.times import format_time, parse_time
 from infomax.errors import InputError
 from infomax.io.building import AnyRecord, with_structural_features
+from infomax.io.subgraphs import part_of
 
 
 def as_of(graph: AnyRecord, when: Any) -> AnyRecord:
@@ -29,7 +30,7 @@ def as_of(graph: AnyRecord, when: Any) -> AnyRecord:
             first_time = int(times[:].min())
             raise no_rows_until(node_type, time, first_time, may_leave_out=may_leave_out)
         if not is_kept.all():
-            earlier_graph = earlier_graph.target(node_type).part(is_kept)
+            earlier_graph = part_of(earlier_graph.target(node_type), is_kept)
     if earlier_graph is graph:
         return graph
 

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from infomax.arrays.adjacency import Adjacency
 from infomax.arrays.blocks import require_room
-from infomax.arrays.checks import check_column
 from infomax.arrays.relations import RELATION, Relation
 from infomax.arrays.scaling import Scale, Scaler
 from infomax.arrays.table import Features, FeatureTable
@@ -261,55 +260,6 @@ class Record:
             nodes = dataclasses.replace(self.nodes_in_view, **node_fields)
             fields["nodes"] = {**self.nodes, self.node_type: nodes}
         return dataclasses.replace(self, **fields)
-
-    def part(self, mask: NDArray[np.bool_]) -> Self:
-        """The subgraph of the nodes of a mask ``[N]``: these nodes and the edges among them."""
-        rows = np.flatnonzero(check_column("mask", mask, self.num_nodes, "b", "booleans"))
-        bytes_of_edges = sum(
-            relation.edges.bytes_to_load(rows)
-            for relation in self.relations
-            if relation.within_one_type and relation.source == self.node_type
-        )
-        use = f"read {len(rows):,} of its nodes"
-        remedy = "Make a graph folder of these nodes alone: infomax prepare."
-        require_room(self.table.bytes_to_load(len(rows)) + bytes_of_edges, use, remedy)
-
-        held_out = self.held_out
-        if held_out is not None:
-            held_out = self._held_out_among(mask, held_out)
-        return dataclasses.replace(
-            self,
-            nodes={**self.nodes, self.node_type: self.nodes_in_view.part(rows)},
-            relations=tuple(relation.part(self.node_type, rows) for relation in self.relations),
-            held_out=held_out,
-            folder=None,
-        )
-
-    def _held_out_among(
-        self, mask: NDArray[np.bool_], held_out: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
-        """The held-out edges ``[2, H]`` among the nodes of a mask and of all other types."""
-        masks = []
-        for node_type in self.first_rows:
-            if node_type == self.node_type:
-                masks.append(mask)
-            else:
-                masks.append(np.ones(self.nodes[node_type].num_nodes, bool))
-        is_kept = np.concatenate(masks)
-        kept_edges = held_out[:, is_kept[held_out].all(axis=0)]
-        # The new row of a node is how many kept nodes come before it.
-        return np.searchsorted(np.flatnonzero(is_kept), kept_edges)
-
-    def seen(self) -> Self:
-        """The part of the graph that training may use: the split "seen" of each type.
-
-        Of a type without such a split, training may use all nodes.
-        """
-        graph = self
-        for node_type, nodes in self.nodes.items():
-            if "seen" in nodes.splits:
-                graph = graph.target(node_type).part(nodes.splits["seen"])
-        return graph.target(self.node_type)
 
     def scaler(self, scale: Scale = "auto") -> Scaler:
         """The scaler of the features, fitted to the nodes that training may see.

@@ -16,6 +16,7 @@ from torch.nn.functional import pad
 from torch.nn.utils.rnn import pad_sequence
 
 from infomax.io.record import Record
+from infomax.io.subgraphs import part_of
 from infomax.kernels import Backend
 from infomax.kernels.plain import linear
 from infomax.kernels.ranks import Portion
@@ -61,7 +62,7 @@ class ManyGraphs(Views):
         groups = np.zeros(graph.num_nodes) if graph.groups is None else graph.groups
         masks = [groups == group for group in np.unique(groups)]
         self.members = [np.flatnonzero(mask) for mask in masks]
-        self.views = [WholeView.of(graph.part(mask), rule, backend) for mask in masks]
+        self.views = [WholeView.of(part_of(graph, mask), rule, backend) for mask in masks]
         self.corruption = corruption
         self.steps = len(self.views)
         self.most_padded_nodes = most_padded_nodes
