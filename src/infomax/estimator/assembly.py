@@ -38,8 +38,8 @@ def assemble(
         seed: seed of the initial weights and of all other random draws.
         device: where to train.
         ranks: the processes that share the training.
-        work: how many numbers the training computes, which decides about kernels; None: by the
-            preset.
+        work: how many numbers the training computes, which decides on a GPU whether Triton is
+            loaded; None: by the preset.
         scaler: the scaler of a training that goes on; None: one is fitted.
     """
     # What cannot be trained is refused before any work.
@@ -51,8 +51,7 @@ def assemble(
         remedy = "Mark the nodes that training may see."
         raise InputError("splits['seen']", "at least one node", "none", remedy)
 
-    # The model, and its step: with the paper's parts it is computed by kernels, and a law says that
-    # they agree with the parts as they are written.
+    # The model.
     weights_generator, _ = generators(seed, device)
     model = build(preset, graph.num_features, weights_generator).to(device)
     if model.encoder.needs_whole_graph and in_batches:
@@ -60,6 +59,9 @@ def assemble(
         expected = "views of the whole graph, which it needs"
         remedy = 'Pass preset="whole-graph".'
         raise InputError(location, expected, preset.regime.__name__, remedy)
+
+    # Its step: where all parts are the paper's, in closed form. A law holds that it agrees with the
+    # parts as they are written.
     method = accelerate(preset.make_method(), model)
     has_same_shapes = is_replayable(preset.corruption, graph.table.sparse)
     replayable = has_same_shapes and method.repeats_the_same_work

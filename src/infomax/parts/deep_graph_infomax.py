@@ -25,7 +25,8 @@ What runs, and who calls it:
 - `train_step` is every step of every training: ``Training.step`` in training/loop.py calls it. The
   loop ends after a number of epochs; with a patience, as in the paper, training/early_stopping.py
   ends it earlier.
-- Steps 1 and 5 are `train_step` itself. Step 1 calls the corruption, through ``views.pair``.
+- Steps 1 and 5 are `train_step` itself. Step 1 calls the corruption, through ``views.pair``: on a
+  whole graph that is ``WholeGraph.pair`` in views/whole.py.
 - Steps 2 to 4 and the loss are ``method.loss``. Where at least one part is your own, or an
   alternative such as `Set2Set`, that is `DeepGraphInfomax.loss` below.
 - Where all parts are the paper's, which is the default, ``method.loss`` is
@@ -34,6 +35,9 @@ What runs, and who calls it:
   training begins.
 - tests/laws/test_step.py holds `DeepGraphInfomax.loss`, its equivalent and the paper's formulas,
   written a second time with torch's own parts, to the same numbers in float64.
+  tests/kernels/test_kernels.py holds the compiled kernels, which larger graphs run, to the same.
+- By default a training has 200 steps, no patience, and a learning rate that rises and falls
+  (training/schedule.py, training/presets.py). ``--vectors paper`` trains as the paper does.
 """
 
 from __future__ import annotations

@@ -1,27 +1,32 @@
 """Deep Graph Infomax in closed form: the equivalent of `DeepGraphInfomax.loss` for the paper's
 parts.
 
-When: ``assemble`` in estimator/assembly.py (and ``another``, for further seeds on the same views)
-calls `accelerate` once, before a training begins. If encoder, readout, discriminator and objective
+When: ``assemble`` in estimator/assembly.py (and ``with_another_seed``, on the same views) calls `accelerate` once, before a training begins. If encoder, readout, discriminator and objective
 are all the paper's, as they are by default, the training runs with a `FusedDeepGraphInfomax`; with
 any other part it runs with the method as written.
 
-What is exchanged: ``method.loss`` in `train_step`, and nothing else. The parts keep their weights;
-``model.readout`` and ``model.discriminator`` are not called in such a step, and the encoder is
-called for everything but its last bias and PReLU. (Readout and discriminator are called as they are
-written by ``infomax analyse``, in reports/analysis.py, and the objective by
-`DeepGraphInfomax.guessing_loss`, at the end of every training.) What follows Z, the last linear map
-of the encoder, has a formula, and so has its gradient::
+What is exchanged: ``method.loss`` in `train_step`, and nothing else. The parts keep their weights,
+which the formulas read; readout and discriminator are not called in such a step. There are two
+cases:
+
+- One convolution and shuffled rows, the default: `Backend.shuffle_loss` computes everything from X
+  Theta on. The encoder is not called either.
+- Every other: the encoder computes Z, its last linear map, and `Backend.pair_loss` what follows.
+
+(``infomax analyse`` calls readout and discriminator as they are written, in reports/analysis.py.
+`DeepGraphInfomax.guessing_loss` calls the objective, at the end of every training.) What follows Z
+has a formula, and so has its gradient::
 
     H = PReLU(Z + b),  s = sigmoid(mean_i h_i),  v = W s,  scores h_i . v + o,  cross-entropy
 
-``pair_loss`` in kernels/plain.py is these formulas in torch, line by line. `Backend.pair_loss` runs
-that, or the same in numba (kernels/cpu.py) or Triton (kernels/gpu/loss.py).
+``pair_loss`` in kernels/plain.py is these formulas in torch, line by line. A `Backend` runs that, or
+the same in numba (kernels/cpu.py) or Triton (kernels/gpu/loss.py). On a CPU each call decides by its
+size, in ``Backend.numba_for``; on a GPU a training decides once.
 
 Which laws hold it: tests/laws/test_step.py compares this loss and all its gradients with
 `DeepGraphInfomax.loss` for each of `FUSED_ENCODERS` but `PathMean`, in float64, and both with the
-formulas of the paper; tests/laws/test_paths.py does so for `PathMean`. tests/kernels compares numba
-and Triton with plain torch.
+formulas of the paper; tests/laws/test_paths.py does so for `PathMean`. Their graphs are small, so
+they run in plain torch: tests/kernels/test_kernels.py compares numba and Triton with plain torch.
 """
 
 from __future__ import annotations
