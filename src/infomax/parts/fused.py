@@ -1,9 +1,10 @@
 """Deep Graph Infomax in closed form: the equivalent of `DeepGraphInfomax.loss` for the paper's
 parts.
 
-When: ``assemble`` in estimator/assembly.py (and ``with_another_seed``, on the same views) calls `accelerate` once, before a training begins. If encoder, readout, discriminator and objective
-are all the paper's, as they are by default, the training runs with a `FusedDeepGraphInfomax`; with
-any other part it runs with the method as written.
+When: ``assemble`` in estimator/assembly.py (and ``with_another_seed``, on the same views) calls
+`accelerate` once, before a training begins. If encoder, readout, discriminator and objective are
+all the paper's, as they are by default, the training runs with a `FusedDeepGraphInfomax`; with any
+other part it runs with the method as written.
 
 What is exchanged: ``method.loss`` in `train_step`, and nothing else. The parts keep their weights,
 which the formulas read; readout and discriminator are not called in such a step. There are two
