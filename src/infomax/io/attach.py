@@ -1,4 +1,5 @@
-"""A graph with new nodes from tables, read by the stages of `prepare` with the known ids as further nodes."""
+"""A graph with new nodes from tables, read by the stages of `prepare` with the known ids as further
+nodes."""
 
 from __future__ import annotations
 
@@ -29,8 +30,9 @@ from infomax.io.tables import Tables
 def attach(tables: Tables, known: Record, *, matrix: Any = None) -> Record:
     """The known graph with the nodes of tables appended; the split "new" of each type marks them.
 
-    A type without a node table has as new nodes the unknown ids of its edges. There are no labels and no other splits.
-    ``matrix [M, F]`` are the features of the only node table, in place of its columns.
+    A type without a node table has as new nodes the unknown ids of its edges. There are no labels
+    and no other splits. ``matrix [M, F]`` are the features of the only node table, in place of its
+    columns.
     """
     if known.groups is not None:
         remedy = "Embed new graphs whole, without attaching them."
@@ -42,7 +44,8 @@ def attach(tables: Tables, known: Record, *, matrix: Any = None) -> Record:
 
 
 class _Attachment(InMemory):
-    """The stages of tables of new nodes. Ids are compared as text: those of the known graph may be of another type."""
+    """The stages of tables of new nodes. Ids are compared as text: those of the known graph may be
+    of another type."""
 
     by_text = True
 
@@ -58,17 +61,20 @@ class _Attachment(InMemory):
                 raise InputError(str(table.path), expected, "none")
 
     def grown(self, matrix: Any) -> Record:
-        """The known graph with the new nodes, in memory where it is; the split "new" of each type marks them."""
+        """The known graph with the new nodes, in memory where it is; the split "new" of each type
+        marks them."""
         self._run()
         new = {
             node_type: self._new(node_type, matrix)
-            for node_type in self.kinds
+            for node_type in self.node_types
             if self.sizes[node_type] > self._known(node_type)
         }
         if not new:
             path = self.edges[0].path
             raise InputError(
-                str(path.parent if self.several else path), "at least one new node", "none"
+                str(path.parent if self.has_several_types else path),
+                "at least one new node",
+                "none",
             )
         links, dropped = dict[Ends, NewEdges](), Counter[str]()
         for link in self.links:
@@ -96,13 +102,13 @@ class _Attachment(InMemory):
 
     def _relation(self, link: Link) -> Relation:
         """The known relation of some edges."""
-        return self.relations[link.ends] if self.several else self.known.relations[0]
+        return self.relations[link.ends] if self.has_several_types else self.known.relations[0]
 
     def _find_relations(self) -> list[Link]:
         links = super()._find_relations()
         for link in links:
             edges = self.edges[link.table]
-            if self.several:
+            if self.has_several_types:
                 _refuse_unknown(
                     str(edges.path),
                     "relation",
@@ -120,7 +126,8 @@ class _Attachment(InMemory):
         return False  # the known graph tells the types of nodes
 
     def _number_nodes(self, node_type: str) -> int:
-        """The table of a type complete: the known nodes that are mentioned, and the new ones, numbered on from them."""
+        """The table of a type complete: the known nodes that are mentioned, and the new ones,
+        numbered on from them."""
         database, table, own = self.database, self._table(node_type), self.known.nodes[node_type]
         self._find_known(node_type, table)
         if node_type in self.nodes:
@@ -131,7 +138,7 @@ class _Attachment(InMemory):
             new = "SELECT row_number() OVER (ORDER BY place) - 1 AS node, place AS number, first.id::VARCHAR AS id "
             new += "FROM first ANTI JOIN known ON known.id = first.id::VARCHAR"
             if not structural_features_named(own.feature_names):
-                if not self.several and database.row(f"SELECT 1 FROM ({new}) LIMIT 1"):
+                if not self.has_several_types and database.row(f"SELECT 1 FROM ({new}) LIMIT 1"):
                     expected = "a node table beside it, with the features of the new nodes"
                     raise InputError(str(self.edges[0].path), expected, "only the edge table")
                 new += " WHERE false"  # an end that is not known is refused when it is joined
@@ -147,7 +154,8 @@ class _Attachment(InMemory):
         return self.sizes[node_type]
 
     def _find_known(self, node_type: str, table: str) -> None:
-        """Table known: node and id of those known nodes that the tables mention, or the names of their columns."""
+        """Table known: node and id of those known nodes that the tables mention, or the names of
+        their columns."""
         ends = [
             (link, end)
             for link in self.links

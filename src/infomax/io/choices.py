@@ -1,4 +1,5 @@
-"""What a person says about tables and their columns: options, never changed by what is found in the tables."""
+"""What a person says about tables and their columns: options, never changed by what is found in the
+tables."""
 
 from __future__ import annotations
 
@@ -67,47 +68,56 @@ _OPTION_NAMES = {
 
 
 class Choices(TypedDict, total=False):
-    """What the columns of tables are, where their names do not tell it; arguments of `infomax.read_graph` and others.
+    """What the columns of tables are, where their names do not tell it; arguments of
+    `infomax.read_graph` and others.
 
-    Edge tables: the columns ``source`` and ``target``, else the first two; an optional ``weight``; a
-    warning names other columns, which are not used. Node tables: the column ``id``, else the first; every other column
-    becomes features by its kind, unless it is named in ``labels``: see `Graph.encoding`. A table of numbers is taken as
-    it is. Features are stored sparse where less than a tenth of them is not zero. Without a node table the nodes are
-    the ids of the edges in order of first appearance; without features they get positions in the graph.
+    Edge tables: the columns ``source`` and ``target``, else the first two; an optional ``weight``;
+    a warning names other columns, which are not used. Node tables: the column ``id``, else the
+    first; every other column becomes features by its kind, unless it is named in ``labels``: see
+    `Graph.encoding`. A table of numbers is taken as it is. Features are stored sparse where less
+    than a tenth of them is not zero. Without a node table the nodes are the ids of the edges in
+    order of first appearance; without features they get positions in the graph.
 
-    Text tables are UTF-8 with commas (.csv) or tabs (.tsv, .txt). Their first line names the columns; a first line of
-    numbers only, or of two node ids, is refused, since an edge or a node would be lost. Ids are integers where all of
-    them are written as integers, else text, exactly as written ("007" stays "007").
+    Text tables are UTF-8 with commas (.csv) or tabs (.tsv, .txt). Their first line names the
+    columns; a first line of numbers only, or of two node ids, is refused, since an edge or a node
+    would be lost. Ids are integers where all of them are written as integers, else text, exactly as
+    written ("007" stays "007").
 
     Attributes:
-        labels: names of the columns (GraphML: node attributes) that are labels; an empty cell means unlabelled.
-            Columns that are called ``label:NAME`` are labels, and ``split:NAME`` splits, without being named here.
+        labels: names of the columns (GraphML: node attributes) that are labels; an empty cell means
+            unlabelled. Columns that are called ``label:NAME`` are labels, and ``split:NAME``
+            splits, without being named here.
         ignore: names of columns of the node table that are not read.
         id: the column of ids in the node table.
         source: the column of the edge table where edges begin.
         target: the column of the edge table where they end.
         weight: the column of their weights; ``"count"``: an edge weighs as much as it has rows.
-        groups: the column of the node table that names the graph of each node, where there are several graphs.
-        name: the column of the node table (GraphML: the attribute) that holds names, which are shown beside ids.
-        time: the column of the node table that says since when a row is there; of several types ``TYPE.COLUMN``, once
-            for each. Where only the edge table has it, its rows become nodes of the type ``event`` (see ``edges_as``).
-        as_of: leave out rows of a later time than this, with their edges, as `Graph.as_of` does; encodings are learnt
-            from the others.
+        groups: the column of the node table that names the graph of each node, where there are
+            several graphs.
+        name: the column of the node table (GraphML: the attribute) that holds names, which are
+            shown beside ids.
+        time: the column of the node table that says since when a row is there; of several types
+            ``TYPE.COLUMN``, once for each. Where only the edge table has it, its rows become nodes
+            of the type ``event`` (see ``edges_as``).
+        as_of: leave out rows of a later time than this, with their edges, as `Graph.as_of` does;
+            encodings are learnt from the others.
         types: the types of the nodes where edges begin and where they end, as in ``"user,item"``.
-        edge_type: the column of the edge table that names the relation of an edge: ``writes``, or with the types of its
-            ends ``author.writes.paper``.
-        node_type: the column of the node table that names the type of a node. A column that is empty for all nodes of
-            a type is not a feature of these.
-        edges_as: the type of nodes that the rows of the edge table become, with its other columns as their features. Of
-            a folder of several types, the name of such a relation.
-        columns: what columns of the node table are, by their names: number, boolean, category, date, text, tokens,
-            name, label, id or ignore. Others are found from their values.
-        schema: what all tables and columns are: a `Schema`, as ``graph.schema``, or the file of one, which
-            ``infomax info GRAPH --schema FILE`` writes. Nothing is guessed then.
-        delimiter: what separates the cells of text tables: one character, or comma, tab, semicolon, bar or space.
-            With this, ``header`` or ``encoding``, files of any extension are read as text tables; where the extension
-            tells no delimiter, it is the one of which the first line has most.
-        header: False: text tables have no first line of names; columns are called column1, column2, ...
+        edge_type: the column of the edge table that names the relation of an edge: ``writes``, or
+            with the types of its ends ``author.writes.paper``.
+        node_type: the column of the node table that names the type of a node. A column that is
+            empty for all nodes of a type is not a feature of these.
+        edges_as: the type of nodes that the rows of the edge table become, with its other columns
+            as their features. Of a folder of several types, the name of such a relation.
+        columns: what columns of the node table are, by their names: number, boolean, category,
+            date, text, tokens, name, label, id or ignore. Others are found from their values.
+        schema: what all tables and columns are: a `Schema`, as ``graph.schema``, or the file of
+            one, which ``infomax info GRAPH --schema FILE`` writes. Nothing is guessed then.
+        delimiter: what separates the cells of text tables: one character, or comma, tab, semicolon,
+            bar or space. With this, ``header`` or ``encoding``, files of any extension are read as
+            text tables; where the extension tells no delimiter, it is the one of which the first
+            line has most.
+        header: False: text tables have no first line of names; columns are called column1, column2,
+            ...
         encoding: the encoding of text tables, such as ``"latin-1"``.
     """
 
@@ -134,12 +144,14 @@ class Choices(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class LearntFeatures:
-    """How the features of one type of nodes of an earlier graph were made, so that later rows get the same ones.
+    """How the features of one type of nodes of an earlier graph were made, so that later rows get
+    the same ones.
 
     Attributes:
         names: the names of the features.
         encoding: what was learnt of each column; None: features were numbers, and are as they were.
-        gaps: what a missing number becomes in each feature, where there is no encoding. Empty: gaps are refused.
+        gaps: what a missing number becomes in each feature, where there is no encoding. Empty: gaps
+            are refused.
     """
 
     names: tuple[str, ...]
@@ -148,7 +160,8 @@ class LearntFeatures:
 
     @classmethod
     def of(cls, nodes: Nodes) -> Self:
-        """How the features of some nodes were made; numbers without an encoding have gaps filled by their means."""
+        """How the features of some nodes were made; numbers without an encoding have gaps filled by
+        their means."""
         gaps: tuple[float, ...] = ()
         if nodes.encoding is None and not structural_features_named(nodes.feature_names):
             seen = nodes.splits.get("seen")
@@ -168,11 +181,14 @@ class LearntFeatures:
 
 @dataclass(frozen=True)
 class UserChoices:
-    """What a person says about tables; what is not said is found in them, or was decided for an earlier graph.
+    """What a person says about tables; what is not said is found in them, or was decided for an
+    earlier graph.
 
     Attributes:
-        id: the column of ids; of several types such as paper.key,author.key. See `Choices`, as for the others.
-        features: None: all columns of a node table that are nothing else. Empty: no features are read.
+        id: the column of ids; of several types such as paper.key,author.key. See `Choices`, as for
+            the others.
+        features: None: all columns of a node table that are nothing else. Empty: no features are
+            read.
         feature_file: a file that holds the features, in place of columns.
         time: the column of times since when rows are there; of several types separated by commas.
         as_of: rows of a later time are left out, and nothing is learnt from them.
@@ -225,14 +241,16 @@ class UserChoices:
         schema: Schema | str | Path | None = None,
         **options: Any,
     ) -> Self:
-        """The choices of some options; one name stands for a list of one, and one file for all features.
+        """The choices of some options; one name stands for a list of one, and one file for all
+        features.
 
         Args:
             labels: see `Choices`.
             features: names of columns, one file, or "degrees" or "positions".
             ignore: see `Choices`.
             types: see `Choices`.
-            columns: what each column is, as a mapping or as NAME=USE; of one of several types as TYPE.NAME.
+            columns: what each column is, as a mapping or as NAME=USE; of one of several types as
+                TYPE.NAME.
             schema: a schema, or the file of one.
             options: the other ones of `Choices`; of databases also key, pk and table.
         """
@@ -303,7 +321,8 @@ class UserChoices:
 
     @cached_property
     def schema(self) -> Schema | None:
-        """The schema by which tables are read: the given one, or that of the graph that they are read like."""
+        """The schema by which tables are read: the given one, or that of the graph that they are
+        read like."""
         if self.given_schema is not None or self.like is None:
             return self.given_schema
         if self.attaches and self.like.has_named_types:
@@ -318,7 +337,8 @@ class UserChoices:
         return self.like.types
 
     def learnt_features(self, node_type: str) -> LearntFeatures | None:
-        """How features of a type are made again, where a graph that tables are read like has some of it."""
+        """How features of a type are made again, where a graph that tables are read like has some
+        of it."""
         if self.like is None or self.features is not None or node_type not in self.like.nodes:
             return None
         if self.feature_file is not None and not self.like.has_named_types:
@@ -341,7 +361,8 @@ class UserChoices:
         return None
 
     def type_columns(self, names: Collection[str] = CHOICES_OF_TYPES) -> TypeColumns:
-        """What tells types of nodes apart: as a person says, else for the choices of these names as known."""
+        """What tells types of nodes apart: as a person says, else for the choices of these names as
+        known."""
         if self.schema is not None and not any(getattr(self, name) for name in CHOICES_OF_TYPES):
             known = self.schema.type_columns
             return TypeColumns(
@@ -356,7 +377,8 @@ class UserChoices:
         return TypeColumns(ends, self.edge_type or "", self.node_type or "", self.edges_as or "")
 
     def of_table(self, node_type: str, header: Sequence[str]) -> Self:
-        """The choices that concern the node table of a type: those of TYPE.NAME go before those of NAME."""
+        """The choices that concern the node table of a type: those of TYPE.NAME go before those of
+        NAME."""
         names = {*header, *(name.removeprefix(LABEL) for name in header)}
 
         def in_table(words: Iterable[str]) -> dict[str, str]:
@@ -398,7 +420,8 @@ class UserChoices:
         )
 
     def of_edge_table(self, header: Sequence[str]) -> Self:
-        """The choices that concern an edge table: of the columns that were named those that it has."""
+        """The choices that concern an edge table: of the columns that were named those that it
+        has."""
         uses: dict[str, Any] = {}
         for use in ("source", "target", "weight"):
             column = getattr(self, use)
@@ -408,7 +431,8 @@ class UserChoices:
     def refuse(
         self, names: Sequence[str], expected: str, found: str = "", remedy: str = ""
     ) -> None:
-        """Refuse the choices of these names where they were made; the message shows what was chosen by default."""
+        """Refuse the choices of these names where they were made; the message shows what was chosen
+        by default."""
         for name in names:
             choice = getattr(self, name)
             # What a model was trained on may be positions or degrees, which are in no table.
@@ -422,7 +446,8 @@ class UserChoices:
         self.refuse([name for name in _ALL_CHOICES if name not in allowed], expected)
 
     def refuse_other_types(self, location: str | Path, *, has_several_types: bool) -> None:
-        """Refuse tables of one type of nodes where an earlier graph has several, and the other way round."""
+        """Refuse tables of one type of nodes where an earlier graph has several, and the other way
+        round."""
         if self.like is None or self.features is not None:
             return
         is_alike = has_several_types == bool(self.like.has_named_types)
@@ -446,7 +471,8 @@ class UserChoices:
 
 
 def _add_uses_of_columns(options: dict[str, Any], column_choices: Mapping[str, str]) -> None:
-    """Add to the options what columns are used as, which a person may say either way: id=x, or columns={x: id}."""
+    """Add to the options what columns are used as, which a person may say either way: id=x, or
+    columns={x: id}."""
     for use, option in ARGUMENT_OF_USE.items():
         names = {name for name, chosen_use in column_choices.items() if chosen_use == use}
         names |= set(as_tuple(options.get(option) or ()))
@@ -460,7 +486,8 @@ def _add_uses_of_columns(options: dict[str, Any], column_choices: Mapping[str, s
 def reading_like(
     choices: UserChoices, earlier: Record | None, directed: bool | None
 ) -> tuple[UserChoices, bool | None]:
-    """The choices that read tables like an earlier graph, if there is one; and whether edges have directions."""
+    """The choices that read tables like an earlier graph, if there is one; and whether edges have
+    directions."""
     if earlier is None:
         return choices, directed
     choices.refuse(
@@ -471,7 +498,8 @@ def reading_like(
 
 
 def reading_new_nodes(choices: UserChoices, known: Record | None) -> UserChoices:
-    """The choices that read tables of new nodes of a known graph, if there is one, whose choices cannot change."""
+    """The choices that read tables of new nodes of a known graph, if there is one, whose choices
+    cannot change."""
     if known is None:
         return choices
     decided = ("feature_file",) if known.has_named_types else CHOICES_OF_TYPES
@@ -491,7 +519,8 @@ def reading_new_nodes(choices: UserChoices, known: Record | None) -> UserChoices
 
 
 def _with_usual_names(known: Record) -> Schema:
-    """The schema of a graph of several types; names are in a column ``name`` where no other one is known."""
+    """The schema of a graph of several types; names are in a column ``name`` where no other one is
+    known."""
     schema = known.schema or Schema()
     for node_type in known.types:
         table = schema.of_type(node_type)

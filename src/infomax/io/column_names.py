@@ -1,4 +1,5 @@
-"""The names of columns and tables: those that mean something, how a person writes them, and how messages list them."""
+"""The names of columns and tables: those that mean something, how a person writes them, and how
+messages list them."""
 
 from __future__ import annotations
 
@@ -33,18 +34,21 @@ _CODE = re.compile(
 )
 """The last words of names of codes: of HomePhone and isbn_13, not of phone_calls."""
 _NUMBER = re.compile("number|num|no|nr")
-"""The last words of names of numbers, which may be codes, as of a card, or may count, as of atoms."""
+"""The last words of names of numbers, which may be codes, as of a card, or may count, as of
+atoms."""
 
 
 def as_said(choices: Mapping[str, str] | Sequence[str], joint: str = "=") -> list[str]:
-    """Choices as a person says them, such as results.driverId=drivers; ``joint`` is the sign between two parts."""
+    """Choices as a person says them, such as results.driverId=drivers; ``joint`` is the sign
+    between two parts."""
     if isinstance(choices, Mapping):
         return [f"{left}{joint}{right}" for left, right in choices.items()]
     return list(as_tuple(choices))
 
 
 def split_by_type(word: str) -> list[str]:
-    """The columns of ids, or of names, in one word; of several types it is such as ``paper.title,author.name``."""
+    """The columns of ids, or of names, in one word; of several types it is such as
+    ``paper.title,author.name``."""
     words = word.split(",")
     return words if all("." in name for name in words) else [word]
 
@@ -61,7 +65,8 @@ def format_list(names: Sequence[str], limit: int = 12) -> str:
 
 
 def warn_unused(where: str, names: Sequence[Any], what: str, hint: str = "") -> None:
-    """Name the columns or attributes of edges that are neither ends nor weights: they have no effect."""
+    """Name the columns or attributes of edges that are neither ends nor weights: they have no
+    effect."""
     if names:
         warn(f"{where}: {what} that are not used: {format_list(names)}.{hint}")
 
@@ -86,7 +91,8 @@ def plain(name: str) -> str:
 
 
 def singulars(name: str) -> list[str]:
-    """What the `plain` name of a table or a type may be in the singular, and the name: movie, movy and movies.
+    """What the `plain` name of a table or a type may be in the singular, and the name: movie, movy
+    and movies.
 
     Spelling alone does not tell movies from categories, or houses from boxes.
     """
@@ -100,7 +106,8 @@ def singulars(name: str) -> list[str]:
 
 
 def matching_type(word: str, kinds: Iterable[str]) -> str:
-    """The type of nodes that a word means: in any case, in the singular or the plural; "" for none, or several."""
+    """The type of nodes that a word means: in any case, in the singular or the plural; "" for none,
+    or several."""
     known = list(kinds)
     own = {*singulars(word)}
     alike = (
@@ -137,7 +144,8 @@ def _last_word(name: str) -> str:
 
 
 def keys(names: Iterable[str], types: Iterable[str] = ()) -> list[str]:
-    """Those names that end in an id, or are called after one of the types, in the singular or the plural."""
+    """Those names that end in an id, or are called after one of the types, in the singular or the
+    plural."""
     known = {spelling for kind in types for word in singulars(kind) for spelling in spellings(word)}
     return [name for name in names if _ID.search(name) or plain(name) in known]
 
@@ -159,14 +167,16 @@ def spelled_labels(words: Sequence[str], headers: Mapping[str, Iterable[str]]) -
 
 
 def label_called(word: str, labels: Iterable[str], node_type: str = "") -> str:
-    """The label of a type of nodes that a person means, by its name or TYPE.NAME; "" where there is none."""
+    """The label of a type of nodes that a person means, by its name or TYPE.NAME; "" where there is
+    none."""
     names = list(labels)
     spelled = _spelled(word, [*names, *(f"{node_type}.{name}" for name in names)])
     return spelled if spelled in names else spelled.removeprefix(f"{node_type}.")
 
 
 def _spelled(word: str, names: Iterable[str]) -> str:
-    """The name that is meant: spelt so, else the only one that is spelt so in another case; "" for none."""
+    """The name that is meant: spelt so, else the only one that is spelt so in another case; "" for
+    none."""
     same = dict.fromkeys(name for name in names if name.casefold() == word.casefold())
     if word in same:
         return word

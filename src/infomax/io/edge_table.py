@@ -26,7 +26,8 @@ def read_edge_features(
     source_column: str | None,
     target_column: str | None,
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """The ends ``[2, E]`` of the edges of a table, as rows of a graph, and their features ``[E, F]``.
+    """The ends ``[2, E]`` of the edges of a table, as rows of a graph, and their features ``[E,
+    F]``.
 
     Args:
         graph: the graph, which has one type of nodes; its ids are those of the table.

@@ -23,7 +23,8 @@ MATRICES = (".npy", ".npz")
 
 
 def read_matrix(path: Path) -> Any:
-    """The features ``[N, F]`` of a file: an array of numpy (.npy, mapped), or a sparse matrix of scipy (.npz, CSR)."""
+    """The features ``[N, F]`` of a file: an array of numpy (.npy, mapped), or a sparse matrix of
+    scipy (.npz, CSR)."""
     if path.suffix.lower() == ".npz":
         return _read_sparse(path)
     array = map_array(path, remedy="")
@@ -64,7 +65,8 @@ def is_sparse_matrix(path: Path) -> bool:
 
 
 def read_adjacency(path: Path) -> sparse.csr_array:
-    """The weights of edges ``[N, N]`` in a file of `scipy.sparse.save_npz`: row i has those from node i."""
+    """The weights of edges ``[N, N]`` in a file of `scipy.sparse.save_npz`: row i has those from
+    node i."""
     matrix = _read_sparse(path)
     if matrix.shape[0] != matrix.shape[1]:
         remedy = "A matrix of features goes beside a table of edges: --features FILE."
@@ -89,7 +91,8 @@ def check_rows(path: Path, matrix: Any, n: int) -> None:
 
 
 def read_features(path: Path, n: int, wanted: Sequence[str] | None) -> tuple[list[str], Any]:
-    """The names of the features of a file and the features ``[n, F]``; with ``wanted`` only those of these names."""
+    """The names of the features of a file and the features ``[n, F]``; with ``wanted`` only those
+    of these names."""
     matrix = read_matrix(path)
     check_rows(path, matrix, n)
     names = matrix_names(matrix.shape[1])
@@ -107,9 +110,11 @@ def read_features(path: Path, n: int, wanted: Sequence[str] | None) -> tuple[lis
 def finite(
     path: Path, rows: NDArray[Any], first: int = 0, *, copy: bool | None = True
 ) -> NDArray[np.float32]:
-    """Rows ``[n, F]`` as float32, refused unless all are finite; ``first`` is the number of the first row.
+    """Rows ``[n, F]`` as float32, refused unless all are finite; ``first`` is the number of the
+    first row.
 
-    A copy, as a mapped file may change; with ``copy=None`` only where the numbers are of another type.
+    A copy, as a mapped file may change; with ``copy=None`` only where the numbers are of another
+    type.
     """
     with np.errstate(over="ignore"):
         block = np.array(rows, dtype=np.float32, order="C", copy=copy)

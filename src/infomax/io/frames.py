@@ -104,7 +104,8 @@ def _tables_by_relation(edges: Mapping[Any, Any], nodes: Any, choices: UserChoic
 
 
 def _node_source(nodes: Any, choices: UserChoices) -> Source | None:
-    """The frame of nodes, if there is one; its index becomes the column of ids where no column has them."""
+    """The frame of nodes, if there is one; its index becomes the column of ids where no column has
+    them."""
     if nodes is None:
         return None
     known = None if choices.schema is None else choices.schema.of_type("")
@@ -118,8 +119,9 @@ def _node_source(nodes: Any, choices: UserChoices) -> Source | None:
 def _has_ids_as_index(frame: Any) -> bool:
     """Whether the ids of a frame of pandas, which has no column of that name, are its index.
 
-    An index of numbers without a name is that of the rows, unless the first column cannot hold ids. Whole numbers that
-    pandas keeps as floats, 12.0, are ids that became so beside a gap: they are refused later, and by name.
+    An index of numbers without a name is that of the rows, unless the first column cannot hold ids.
+    Whole numbers that pandas keeps as floats, 12.0, are ids that became so beside a gap: they are
+    refused later, and by name.
     """
     names = [str(name).lower() for name in getattr(frame, "columns", ())]
     if not hasattr(frame, "reset_index") or not hasattr(frame, "columns") or "id" in names:
@@ -185,7 +187,8 @@ def frame_source(frame: Any, name: str) -> Source:
 
 
 def _plain(column: Any) -> Any:
-    """The column, with the words of a dictionary in a form that pyarrow can cast: those of polars are not."""
+    """The column, with the words of a dictionary in a form that pyarrow can cast: those of polars
+    are not."""
     import pyarrow as pa
 
     if not pa.types.is_dictionary(column.type) or not pa.types.is_string_view(

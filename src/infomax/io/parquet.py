@@ -25,7 +25,8 @@ def opened(path: Path) -> Iterator[Any]:
 
     with (
         readable(path),
-        # Read-ahead would keep all that has been read. A relative path may look like an address, as md:x does.
+        # Read-ahead would keep all that has been read. A relative path may look like an address, as
+        # md:x does.
         parquet.ParquetFile(
             path.absolute(), page_checksum_verification=True, pre_buffer=False, buffer_size=1 << 20
         ) as file,
@@ -79,7 +80,8 @@ class ArrowFile:
             yield batch
 
     def width(self, columns: Sequence[str]) -> int:
-        """About how many cells a row of these columns has: a column of lists has those of its values."""
+        """About how many cells a row of these columns has: a column of lists has those of its
+        values."""
         if self.metadata is None or not self.metadata.num_row_groups:
             return len(columns)
         group = self.metadata.row_group(0)

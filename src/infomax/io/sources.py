@@ -1,7 +1,9 @@
-"""Tables as rows: of text files, parquet files, frames and queries, read in blocks of a bounded size.
+"""Tables as rows: of text files, parquet files, frames and queries, read in blocks of a bounded
+size.
 
-A `Source` is one table, and a `Block` some of its rows. What a column is used for is not known here; a block is asked for
-a column as ids, numbers, labels, times and so on, and refuses cells that are no such thing by file, line and column.
+A `Source` is one table, and a `Block` some of its rows. What a column is used for is not known
+here; a block is asked for a column as ids, numbers, labels, times and so on, and refuses cells that
+are no such thing by file, line and column.
 """
 
 from __future__ import annotations
@@ -32,13 +34,15 @@ CELLS_PER_BLOCK = 1 << 20
 BYTES_KEPT = 1 << 28
 """Bytes of cells that are kept; larger tables are parsed twice."""
 FILE = 1 << 40
-"""Each row has a number: that of its file times this, and from 1 on its own. Rows in order have ascending numbers."""
+"""Each row has a number: that of its file times this, and from 1 on its own. Rows in order have
+ascending numbers."""
 FILL_IN = "Fill it in, or remove the row."
 _TRUE, _FALSE = ("1", "true"), ("0", "false", "")
 """What a split may hold, in any case."""
 
 NoteUnlike: TypeAlias = Callable[[str, int, str], None]
-"""Is told of cells of a column that are not what it held when it was learnt: how many, and what the first one is."""
+"""Is told of cells of a column that are not what it held when it was learnt: how many, and what the
+first one is."""
 
 
 class NotNumbersError(InputError):
@@ -61,7 +65,8 @@ class Source:
         files: of a frame, the name that messages have for it.
         frame: a pyarrow table, or a query of a database, which is read like one.
         text_format: how text files are written.
-        rows_with: a column, and the word that the rows which are read have in it; None: all rows are read.
+        rows_with: a column, and the word that the rows which are read have in it; None: all rows
+            are read.
         tell: is told how much of the work with this table is done, from 0 to 1.
     """
 
@@ -104,7 +109,8 @@ class Source:
         return self._header[1]
 
     def columns_of_features(self, feature_names: Sequence[str]) -> list[str]:
-        """The columns that hold features of these names: ``v`` for ``v[0]`` to ``v[W-1]``, where v has lists."""
+        """The columns that hold features of these names: ``v`` for ``v[0]`` to ``v[W-1]``, where v
+        has lists."""
         columns: dict[str, None] = {}
         for name in feature_names:
             list_column = name.rpartition("[")[0]
@@ -130,7 +136,8 @@ class Source:
         return text.row_place(self.files[number // FILE], number % FILE, column, self.text_format)
 
     def readable(self, path: Path | None = None) -> AbstractContextManager[None]:
-        """Raise an InputError for what pyarrow cannot do with the data of a file, by default the first."""
+        """Raise an InputError for what pyarrow cannot do with the data of a file, by default the
+        first."""
         return readable(path or self.path, "a table that can be read")
 
     def blocks(
@@ -198,7 +205,8 @@ class Source:
             yield batch, file.share
 
     def filled_columns_by_word(self, column: str) -> dict[str, list[str]]:
-        """The words of a column, in order, each with the columns that have something in a row with the word."""
+        """The words of a column, in order, each with the columns that have something in a row with
+        the word."""
         filled_by_word: dict[str, set[str]] = {}
         for block in self.blocks(self.names, []):
             words = block.words(column, {})
@@ -274,7 +282,8 @@ class KeptBatches:
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Some rows of a file: columns of pyarrow, as a parquet file or a frame has them, or of text, "" for nothing."""
+    """Some rows of a file: columns of pyarrow, as a parquet file or a frame has them, or of text,
+    "" for nothing."""
 
     path: Path
     data: Any
@@ -358,11 +367,13 @@ class Block:
         Args:
             widths: the W of each column of lists; learns those that it lacks.
             remedy: for messages.
-            gaps: what a missing cell of each column becomes, see `LearntFeatures.gaps`. Text becomes the same.
+            gaps: what a missing cell of each column becomes, see `LearntFeatures.gaps`. Text
+                becomes the same.
             note_unlike: is told of text in place of numbers, where there are ``gaps``.
         """
         fills_gaps = len(gaps) == len(self.names)  # else they are lists, or gaps are refused
-        # The first row alone often shows that they are no numbers, and a block of words takes long to look through.
+        # The first row alone often shows that they are no numbers, and a block of words takes long
+        # to look through.
         row_counts = (len(self.numbers),) if fills_gaps else (1, len(self.numbers))
         for row_count in row_counts:
             columns = [
@@ -403,7 +414,8 @@ class Block:
         remedy: str,
         names: Sequence[str] = (),
     ) -> NotNumbersError:
-        """The error for the first feature that is not good ``[n, F]``, of all columns or those of these names."""
+        """The error for the first feature that is not good ``[n, F]``, of all columns or those of
+        these names."""
         row, position = divmod(int(np.argmin(is_good)), is_good.shape[1])
         entries = [
             (name, entry) for name in names or self.names for entry in range(widths.get(name, 1))
@@ -424,10 +436,11 @@ class Block:
         *,
         reads_text: bool = False,
     ) -> NDArray[Any]:
-        """The first rows of a column of numbers as ``[n]``, NaN where there is none; lists of W numbers as ``[n, W]``.
+        """The first rows of a column of numbers as ``[n]``, NaN where there is none; lists of W
+        numbers as ``[n, W]``.
 
-        Float32 stays as it is; all others are float64. Of files whose columns have types text is refused, unless it
-        ``reads_text``, too.
+        Float32 stays as it is; all others are float64. Of files whose columns have types text is
+        refused, unless it ``reads_text``, too.
         """
         import pyarrow as pa
         from pyarrow import compute
@@ -473,7 +486,8 @@ class Block:
         return self.data.select(self.names)
 
     def words(self, column: str, widths: dict[str, int]) -> NDArray[Any]:
-        """A column ``[n]`` as str objects, "" where there is nothing; lists of C values 0 and 1 as ``[n, C]``."""
+        """A column ``[n]`` as str objects, "" where there is nothing; lists of C values 0 and 1 as
+        ``[n, C]``."""
         from pyarrow import compute
 
         values = self.data[column]
@@ -528,7 +542,8 @@ class Block:
         return words
 
     def times(self, column: str) -> NDArray[np.int64]:
-        """The times ``[n]`` of a column, see `infomax.arrays.times`; `UNKNOWN` where there is none."""
+        """The times ``[n]`` of a column, see `infomax.arrays.times`; `UNKNOWN` where there is
+        none."""
         values = cells.plain(self.data[column])
         times, is_unreadable = read_instants(values)
         if is_unreadable.any():
@@ -570,7 +585,8 @@ def _is_text(arrow_type: Any) -> bool:
 
 
 def typed(ids: Any) -> Any:
-    """Integers if every id is written as Python writes an int64 (not "007", "+1" or "1.0"), else the text as it is.
+    """Integers if every id is written as Python writes an int64 (not "007", "+1" or "1.0"), else
+    the text as it is.
 
     Ids are a pyarrow array of text.
     """
@@ -583,19 +599,22 @@ def typed(ids: Any) -> Any:
 
 
 def are_integers(ids: Any, *, is_text: bool) -> bool:
-    """Whether all ids of a block are integers or, in text, whose cells have no types, written as such."""
+    """Whether all ids of a block are integers or, in text, whose cells have no types, written as
+    such."""
     return typed(ids) is not ids if is_text else str(ids.type) == "int64"
 
 
 def numpy_of(array: Any, dtype: Any) -> NDArray[Any]:
-    """A pyarrow array ``[n]`` of numbers without gaps; its own method would load pandas, where it is installed."""
+    """A pyarrow array ``[n]`` of numbers without gaps; its own method would load pandas, where it
+    is installed."""
     if not len(array):
         return np.empty(0, dtype)
     return np.frombuffer(array.buffers()[1], dtype)[array.offset : array.offset + len(array)]
 
 
 def number_groups(words: list[str]) -> NDArray[np.int64]:
-    """A number for each name ``[N]`` of a graph: the name itself if all are integers, else by first appearance."""
+    """A number for each name ``[N]`` of a graph: the name itself if all are integers, else by first
+    appearance."""
     import pyarrow as pa
 
     names = list(dict.fromkeys(words))

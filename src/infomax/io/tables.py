@@ -1,7 +1,8 @@
 """Tables of nodes and of edges, read as their schemas say.
 
-What each column is was decided before (`infomax.io.schema.resolving`), from what a person says and the names of the
-columns. Only the types of columns that become features are found from their values, where nobody knows them.
+What each column is was decided before (`infomax.io.schema.resolving`), from what a person says and
+the names of the columns. Only the types of columns that become features are found from their
+values, where nobody knows them.
 """
 
 from __future__ import annotations
@@ -59,22 +60,26 @@ from infomax.io.sources import FILL_IN, Block, NotNumbersError, Source, are_inte
 LEARNING = 0.5
 """Share of the work with a node table that learning its encoding is."""
 CLASSES = 10_000
-"""Different labels that are looked at; where there are more, case and spaces are the least of it."""
+"""Different labels that are looked at; where there are more, case and spaces are the least of
+it."""
 
 
 @dataclass(frozen=True)
 class Tables:
     """All tables of a graph: of nodes by type, and of edges by relation.
 
-    One table of all edges has no relation: its cells tell that of each edge, or the choices, or the node tables.
+    One table of all edges has no relation: its cells tell that of each edge, or the choices, or the
+    node tables.
 
     Attributes:
         nodes: the node tables; also those of edges whose rows are nodes.
         edges: the edge tables.
         choices: what a person says of all tables.
         type_columns: what tells types of nodes apart in one edge table and one node table.
-        directed: the relations within one type whose edges have directions, whatever a person says of all edges.
-        database_schema: of a database, all its tables: which of them become these, and by which keys.
+        directed: the relations within one type whose edges have directions, whatever a person says
+            of all edges.
+        database_schema: of a database, all its tables: which of them become these, and by which
+            keys.
     """
 
     nodes: dict[str, NodeTable]
@@ -105,7 +110,8 @@ class EdgeTable:
         source: its rows.
         schema: what its columns are.
         known: the table in the schema that it was read by, if any.
-        are_ends_named: whether the columns of both ends were found by their names, rather than by their places.
+        are_ends_named: whether the columns of both ends were found by their names, rather than by
+            their places.
         has_two_types: whether the ends are of two types: their ids may be integers and text.
         row_type: the type of nodes that its rows become; empty where they are only edges.
     """
@@ -117,7 +123,8 @@ class EdgeTable:
     has_two_types: bool = False
     row_type: str = ""
     are_integers: tuple[bool, bool] = field(default=(True, True), init=False)
-    """Whether the ids at each end of the edges that were read are integers, or written as such in text."""
+    """Whether the ids at each end of the edges that were read are integers, or written as such in
+    text."""
 
     @property
     def path(self) -> Path:
@@ -190,7 +197,8 @@ class NodeRows:
         groups: ``[n]`` names
         names: ``[n]`` str objects
         times: ``[n]`` int64
-        is_early: ``[n]`` bool, whether a row is not later than ``as_of``; features are of those alone, ``[m, F]``
+        is_early: ``[n]`` bool, whether a row is not later than ``as_of``; features are of those
+            alone, ``[m, F]``
     """
 
     table: NodeTable
@@ -225,11 +233,14 @@ class NodeTable:
 
     Attributes:
         source: its rows.
-        schema: what its columns are. A feature has no column type before its values have been looked at.
+        schema: what its columns are. A feature has no column type before its values have been
+            looked at.
         choices: what a person says of this table.
         known: the table in the schema that it was read by, if any.
-        labels: the columns of labels by the names of the labels; those that a person named are first.
-        features: how the features of an earlier graph were made of the columns; None: that is to be learnt.
+        labels: the columns of labels by the names of the labels; those that a person named are
+            first.
+        features: how the features of an earlier graph were made of the columns; None: that is to be
+            learnt.
         feature_file: a file that holds the features, in place of columns.
         key_columns: columns that by their names hold ids of other nodes.
         may_learn: whether features may be other than numbers.
@@ -247,7 +258,8 @@ class NodeTable:
     may_learn: bool = True
     remedy: str = FILL_IN
     encoding: Encoding | None = field(default=None, init=False)
-    """What makes features of the columns, once it is known; None: they are numbers, and stay as they are."""
+    """What makes features of the columns, once it is known; None: they are numbers, and stay as
+    they are."""
     widths: dict[str, int] = field(default_factory=dict, init=False)
     """How many numbers the lists of a column have."""
 
@@ -292,7 +304,8 @@ class NodeTable:
 
     @property
     def wanted_features(self) -> Sequence[str] | None:
-        """The features that were asked for by name, now or for an earlier graph; None: all that there are."""
+        """The features that were asked for by name, now or for an earlier graph; None: all that
+        there are."""
         return self.choices.features if self.features is None else self.features.columns
 
     @property
@@ -315,7 +328,8 @@ class NodeTable:
         return names
 
     def rows(self) -> Iterator[NodeRows]:
-        """The rows in blocks. Features that are no numbers raise a `NotNumbersError`, unless it was learnt of them."""
+        """The rows in blocks. Features that are no numbers raise a `NotNumbersError`, unless it was
+        learnt of them."""
         share_before = 0 if self.encoding is None else LEARNING
         self._range = np.empty((2, 0))
         self._classes = {}
@@ -389,7 +403,8 @@ class NodeTable:
         )
 
     def _is_early(self, block: Block) -> NDArray[np.bool_]:
-        """Which rows ``[n]`` of a block are not later than the day as of which the table is read."""
+        """Which rows ``[n]`` of a block are not later than the day as of which the table is
+        read."""
         day = self.choices.as_of
         if day is None or self.schema.time is None:
             return np.ones(len(block.numbers), bool)
@@ -399,7 +414,8 @@ class NodeTable:
         return is_early
 
     def _features(self, block: Block) -> Any:
-        """The features ``[n, F]`` of a block: numbers as they are, else what an encoding makes of the columns."""
+        """The features ``[n, F]`` of a block: numbers as they are, else what an encoding makes of
+        the columns."""
         if self.encoding is None:
             if self._finds_types and (self._decided_types or self._may_hold_codes):
                 expected = "columns of other kinds"
@@ -421,7 +437,8 @@ class NodeTable:
 
     @property
     def _may_hold_codes(self) -> bool:
-        """Whether a number may be an id or a code by the name of its column, so that it has to be looked at."""
+        """Whether a number may be an id or a code by the name of its column, so that it has to be
+        looked at."""
         if self.key_columns:
             return True
         if self.choices.features is not None:
@@ -429,7 +446,8 @@ class NodeTable:
         return any(is_called_code(name) or is_called_number(name) for name in self.feature_columns)
 
     def _note_unlike(self, column: str, count: int, first_refusal: str) -> None:
-        """Note cells that are not what their column held when it was learnt; what is wrong with the first."""
+        """Note cells that are not what their column held when it was learnt; what is wrong with the
+        first."""
         count_before, refusal = self._unlike.get(column, (0, first_refusal))
         self._unlike[column] = (count_before + count, refusal)
 
@@ -460,7 +478,8 @@ class NodeTable:
         }
 
     def learn(self) -> bool:
-        """Find from all rows what the features are; False where that is known, or they can only be numbers."""
+        """Find from all rows what the features are; False where that is known, or they can only be
+        numbers."""
         if not self._finds_types:
             return False
         survey = self._survey()
@@ -499,7 +518,8 @@ class NodeTable:
         return True
 
     def _survey(self) -> Survey:
-        """What the columns of features hold, of the rows that are early enough and that training sees."""
+        """What the columns of features hold, of the rows that are early enough and that training
+        sees."""
         features = self.feature_columns
         survey = Survey(features, self._decided_types, list(self.labels), self.key_columns)
         for block in self.source.blocks(self._columns, features, keep=True):
@@ -514,7 +534,8 @@ class NodeTable:
         return survey
 
     def _refuse_named_features(self, encoding: Encoding) -> None:
-        """Refuse features that a person named where none of them becomes one: other columns were not named."""
+        """Refuse features that a person named where none of them becomes one: other columns were
+        not named."""
         if not self.choices.features or self.choices.obeys_schema:
             return
         names_and_types = [
@@ -526,7 +547,8 @@ class NodeTable:
         raise InputError("features", expected, ", ".join(names_and_types), remedy)
 
     def _with_type_in_notes(self, encoding: Encoding) -> Encoding:
-        """The same encoding; where there are several types of nodes, notes name an option with its type."""
+        """The same encoding; where there are several types of nodes, notes name an option with its
+        type."""
         node_type = "" if self.known is None else self.known.node_type
         if not node_type:
             return encoding
@@ -560,7 +582,8 @@ class NodeTable:
         raise InputError(str(self.path), "columns that become features", found, remedy)
 
     def warn(self) -> None:
-        """Name odd labels, cells that were left out, and features that may tell a label, once all rows were read."""
+        """Name odd labels, cells that were left out, and features that may tell a label, once all
+        rows were read."""
         for count, told in self._unlike.values():
             cell_count = format_count(count, "cell")
             warn(
@@ -574,8 +597,8 @@ class NodeTable:
     def described(self) -> TableSchema:
         """The schema with the types of all columns, once all rows were read.
 
-        Features are numbers where nothing had to be learnt. What was known of a column before goes on being known,
-        unless a person says something else.
+        Features are numbers where nothing had to be learnt. What was known of a column before goes
+        on being known, unless a person says something else.
         """
         columns = dict(self.schema.columns)
         for name, column in columns.items():
@@ -600,7 +623,8 @@ class _SameTypes:
         self.first_types: dict[str, str] = {}
 
     def check(self, block: Block, ids: Any, id_column: str) -> None:
-        """Refuse a block whose ids or features are of another type than in the first file with rows."""
+        """Refuse a block whose ids or features are of another type than in the first file with
+        rows."""
         if self.source.is_text:
             return
         schema = block.data.schema
@@ -628,7 +652,8 @@ def _without_cells(table: Any, column: str, is_bad: NDArray[np.bool_]) -> Any:
 
 
 def with_learnt_types(schema: TableSchema, encoding: Encoding) -> TableSchema:
-    """The schema of a table with the types of the columns that were looked at, and why they have them."""
+    """The schema of a table with the types of the columns that were looked at, and why they have
+    them."""
     columns = dict(schema.columns)
     for column in encoding.columns:
         described = columns.get(column.name)
@@ -655,7 +680,8 @@ def with_learnt_types(schema: TableSchema, encoding: Encoding) -> TableSchema:
 
 
 def _as_known(column: ColumnSchema, known: ColumnSchema) -> ColumnSchema:
-    """What a column is, with the origin that is known of it, unless a person has now said something else."""
+    """What a column is, with the origin that is known of it, unless a person has now said something
+    else."""
     is_same = column.role == known.role and known.column_type in ("", column.column_type)
     if column.origin == "said" and not is_same:
         return column
@@ -663,7 +689,8 @@ def _as_known(column: ColumnSchema, known: ColumnSchema) -> ColumnSchema:
 
 
 def schema_location(choices: UserChoices, known: TableSchema | None, *keys: str) -> str:
-    """Where the schema that a person gave says something of a table: the file, the line and the keys."""
+    """Where the schema that a person gave says something of a table: the file, the line and the
+    keys."""
     schema = choices.given_schema or Schema()
     name = None
     if known is not None and known.has_nodes:
@@ -688,7 +715,8 @@ def _warn_of_no_features(path: Path, encoding: Encoding, name_column: str | None
 
 
 def _warn_of_unshared(path: Path, encoding: Encoding, used_names: Container[str | None]) -> None:
-    """Name the columns that become no features since no two rows share what they hold, but for some other uses.
+    """Name the columns that become no features since no two rows share what they hold, but for some
+    other uses.
 
     In a few rows all cells may differ by chance.
     """
@@ -708,7 +736,8 @@ def _warn_of_unshared(path: Path, encoding: Encoding, used_names: Container[str 
 
 
 def _warn_of_code_numbers(path: Path, names: Sequence[str]) -> None:
-    """Name the columns of numbers that become no features since they are codes: an ISBN, a number of a phone."""
+    """Name the columns of numbers that become no features since they are codes: an ISBN, a number
+    of a phone."""
     if names:
         warn(
             f"{path}: no features, as they are called codes, and nearly all their numbers differ: "
@@ -717,7 +746,8 @@ def _warn_of_code_numbers(path: Path, names: Sequence[str]) -> None:
 
 
 def _warn_of_labels(path: Path, names: Sequence[str], labels: Sequence[str]) -> None:
-    """Name the columns that become features and are called like a label: what is to be predicted is no feature."""
+    """Name the columns that become features and are called like a label: what is to be predicted is
+    no feature."""
     telling = [name for name in names if tells_label(name, labels)]
     if telling:
         remedy = "If so: --column NAME=label, or NAME=ignore (in Python: columns={NAME: 'label'})."
@@ -733,7 +763,8 @@ def warn_missing(location: str, words: Container[str], what: str, remedy: str) -
 
 
 def _warn_of_classes(location: str, labels: Collection[str]) -> None:
-    """Name words for nothing, and labels with outer spaces or that differ in case: each is a class as it is written."""
+    """Name words for nothing, and labels with outer spaces or that differ in case: each is a class
+    as it is written."""
     warn_missing(location, labels, "a label", "leave the cell empty")
     classes = set(labels).difference(MISSING)
     spaced = sorted(label for label in classes if label != label.strip())

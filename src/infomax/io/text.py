@@ -1,4 +1,5 @@
-"""Tables in text files, parsed by pyarrow: csv with commas, tsv and txt with tabs; UTF-8, a header line, csv quotes."""
+"""Tables in text files, parsed by pyarrow: csv with commas, tsv and txt with tabs; UTF-8, a header
+line, csv quotes."""
 
 from __future__ import annotations
 
@@ -132,7 +133,8 @@ class TextFile:
         """How much of the file has been read."""
 
     def _check_header(self) -> None:
-        """Refuse a header of columns that are separated otherwise, of numbers only, or of names that are no names."""
+        """Refuse a header of columns that are separated otherwise, of numbers only, or of names
+        that are no names."""
         where = format_location(self.path, 1)
         first = self.names[0]
         other = next((one for one in _MARKS if one in first), "") if len(self.names) == 1 else ""
@@ -161,7 +163,8 @@ class TextFile:
         return len(self.names)
 
     def batches(self, wanted: Sequence[str], size: int) -> Iterator[Any]:
-        """The rows of some columns as batches of text; of any ``size``, since all of a piece is parsed at once."""
+        """The rows of some columns as batches of text; of any ``size``, since all of a piece is
+        parsed at once."""
         import pyarrow as pa
         from pyarrow import compute
         from pyarrow import csv as arrow_csv
@@ -211,7 +214,8 @@ _QUOTES = 'A cell that holds the delimiter or a line break needs double quotes, 
 def _explained(
     path: Path, found: str, text_format: TextFormat = AS_THE_EXTENSION_SAYS
 ) -> InputError:
-    """The error for a file that pyarrow cannot parse; a row of another width is named by its line."""
+    """The error for a file that pyarrow cannot parse; a row of another width is named by its
+    line."""
     if "UTF8" in found:
         return _undecodable(path, text_format.encoding)
     where = str(path)
@@ -276,7 +280,8 @@ def _not_utf8(path: Path) -> InputError:
 
 
 def by_pandas(path: Path, encoding: str = "") -> str:
-    """A line of Python that makes a table readable which is not; its start tells the delimiter and the encoding."""
+    """A line of Python that makes a table readable which is not; its start tells the delimiter and
+    the encoding."""
     reader = _READERS.get(extension(path))
     if reader is None:
         start = b""
@@ -336,7 +341,8 @@ class _Counted:
 def _rows(
     path: Path, text_format: TextFormat = AS_THE_EXTENSION_SAYS
 ) -> Iterator[tuple[int, list[str]]]:
-    """The line and the cells of every row, the header first, as Python's reader finds them: to name a line."""
+    """The line and the cells of every row, the header first, as Python's reader finds them: to name
+    a line."""
     with opened(path, text_format.encoding) as file:
         reader = csv.reader(file, delimiter=delimiter_of(path, text_format))
         line = 1
@@ -364,21 +370,24 @@ def is_text(path: Path, text_format: TextFormat = AS_THE_EXTENSION_SAYS) -> bool
 
 
 def is_table_file(path: Path, text_format: TextFormat = AS_THE_EXTENSION_SAYS) -> bool:
-    """Whether a file is one of a table, by its extension or by what a person said of text tables."""
+    """Whether a file is one of a table, by its extension or by what a person said of text
+    tables."""
     return extension(path) == ".parquet" or is_text(path, text_format)
 
 
 def row_place(
     path: Path, number: int, column: str = "", text_format: TextFormat = AS_THE_EXTENSION_SAYS
 ) -> str:
-    """``edges.csv, line 3, column "weight"``, of a row by its number, from 1; of what is no text the row."""
+    """``edges.csv, line 3, column "weight"``, of a row by its number, from 1; of what is no text
+    the row."""
     if is_text(path, text_format):
         return format_location(path, line_of(path, number, text_format), column)
     return format_location(f"{path}, row {number}", column=column)
 
 
 def line_of(path: Path, number: int, text_format: TextFormat = AS_THE_EXTENSION_SAYS) -> int:
-    """The line of a row by its number, from 1; a quoted cell may have several lines, and empty ones are no rows."""
+    """The line of a row by its number, from 1; a quoted cell may have several lines, and empty ones
+    are no rows."""
     row_before = number if text_format.has_header else number - 1
     with suppress(InputError, csv.Error):
         for position, (line, _) in enumerate(_rows(path, text_format)):
@@ -394,7 +403,8 @@ def opened_packed(path: Path, mode: str, **how: Any) -> Any:
 
 @contextmanager
 def opened(path: Path, encoding: str = "") -> Iterator[TextIO]:
-    """Open a text file, by default in UTF-8 with or without a byte order mark; line ends stay as they are."""
+    """Open a text file, by default in UTF-8 with or without a byte order mark; line ends stay as
+    they are."""
     try:
         with opened_packed(path, "rt", encoding=encoding or "utf-8-sig", newline="") as file:
             yield file
@@ -407,7 +417,8 @@ def opened(path: Path, encoding: str = "") -> Iterator[TextIO]:
 
 
 def write_tables(path: Path, kind: str, tables: Iterable[Any]) -> None:
-    """Write pyarrow tables, at least one, below each other, in the format of an extension; text is in quotes."""
+    """Write pyarrow tables, at least one, below each other, in the format of an extension; text is
+    in quotes."""
     from pyarrow import csv as arrow_csv
 
     if kind == ".parquet":

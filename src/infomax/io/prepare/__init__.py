@@ -35,13 +35,14 @@ def prepare(
 ) -> None:
     """Write a graph folder from an edge table and a node table that need not fit into memory.
 
-    The tables are read as `infomax.read_graph` reads them, and make the same graph; `Graph.open` opens it. Work files
-    lie in a hidden folder beside ``out`` until the graph folder is whole and moved to its place. An interruption
-    removes the work files; those of a process that was killed are removed by the next call.
+    The tables are read as `infomax.read_graph` reads them, and make the same graph; `Graph.open`
+    opens it. Work files lie in a hidden folder beside ``out`` until the graph folder is whole and
+    moved to its place. An interruption removes the work files; those of a process that was killed
+    are removed by the next call.
 
     Args:
-        edges: the edge table: one file, a folder of files or a pattern such as ``edges/*.parquet``; or all tables, by
-            any name that `infomax.read_graph` takes.
+        edges: the edge table: one file, a folder of files or a pattern such as ``edges/*.parquet``;
+            or all tables, by any name that `infomax.read_graph` takes.
         nodes: the node table, likewise.
         out: the folder to write.
         directed: keep the arrows. None: as in ``like``, else not.
@@ -49,8 +50,8 @@ def prepare(
         memory: bytes to work in, about. None: 4 GB, or 80 % of the free memory where that is less.
         like: an earlier graph, by which columns become features, for a model that was fitted to it.
         progress: called after each stage.
-        columns: labels, features, ignore, columns, id, name, source, target, weight, time, as_of, types,
-            edge_type, node_type and edges_as as in `infomax.read_graph`.
+        columns: labels, features, ignore, columns, id, name, source, target, weight, time, as_of,
+            types, edge_type, node_type and edges_as as in `infomax.read_graph`.
     """
     from infomax.io.reading import find_tables  # which works with what is in this folder
 

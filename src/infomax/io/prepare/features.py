@@ -33,19 +33,24 @@ from infomax.io.union import TypedIds, union_rows
 class EdgeFeaturesOnDisk:
     """Features of nodes that have none, made of all edges, those of several types together.
 
-    ``types`` are the folder of each type and the names of its splits, ``work`` a folder for files that go when the
-    graph folder is whole.
+    ``types`` are the folder of each type and the names of its splits, ``work`` a folder for files
+    that go when the graph folder is whole.
     """
 
     def __init__(self, types: Mapping[str, tuple[Path, list[str]]], work: Path) -> None:
-        self.types, self.work = types, work
+        self.types = types
+        self.work = work
         self.ids = TypedIds(
-            {kind: stored_ids(folder / layout.NODES) for kind, (folder, _) in types.items()}
+            {
+                node_type: stored_ids(folder / layout.NODES)
+                for node_type, (folder, _) in types.items()
+            }
         )
-        self.sizes = {kind: len(ids) for kind, ids in self.ids.ids.items()}
+        self.sizes = {node_type: len(ids) for node_type, ids in self.ids.ids.items()}
 
     def union(self, folder: Path, relations: Sequence[Ends]) -> MappedAdjacency:
-        """The edges of all relations of a graph folder among all nodes, in both directions, written to work files."""
+        """The edges of all relations of a graph folder among all nodes, in both directions, written
+        to work files."""
         opened = []
         for ends in relations:
             places = [relation_folder(folder, ends, side) for side in SIDES]
@@ -59,34 +64,42 @@ class EdgeFeaturesOnDisk:
     def write(
         self,
         edges: MappedAdjacency,
-        word: StructuralFeatures,
-        kinds: Sequence[str],
+        structural_features: StructuralFeatures,
+        node_types: Sequence[str],
         *,
         halved: bool,
     ) -> dict[str, list[str]]:
         """Write the features of some types; returns their names."""
         features: Any = edges.degrees()
-        if word == "positions":
-            paths, shape = (
-                [self.work / f"positions-{name}" for name in ("total", "now", "then")],
-                (edges.n, POSITION_WIDTH),
+        if structural_features == "positions":
+            # Positions are sums over hops: of a large graph they are kept in work files.
+            features, current, following = (
+                np.memmap(
+                    self.work / f"positions-{name}",
+                    np.float32,
+                    "w+",
+                    shape=(edges.n, POSITION_WIDTH),
+                )
+                for name in ("total", "current", "following")
             )
-            features, now, then = (np.memmap(path, np.float32, "w+", shape=shape) for path in paths)
-            fill_positions(features, now, then, edges, self.ids, self._seen())
-        for kind in kinds:
-            first, last = self.ids.rows[kind].start, self.ids.rows[kind].stop
-            with FeatureWriter(self.types[kind][0], "features", halved=halved) as writer:
-                for start in range(first, last, ROWS_PER_GROUP):
-                    block = features[start : min(start + ROWS_PER_GROUP, last)]
-                    writer.append(block if word == "positions" else degree_features(block))
-        return {kind: list(STRUCTURAL_FEATURE_NAMES[word]) for kind in kinds}
+            fill_positions(features, current, following, edges, self.ids, self._seen())
+        for node_type in node_types:
+            rows = self.ids.rows[node_type]
+            with FeatureWriter(self.types[node_type][0], "features", halved=halved) as writer:
+                for start in range(rows.start, rows.stop, ROWS_PER_GROUP):
+                    block = features[start : min(start + ROWS_PER_GROUP, rows.stop)]
+                    if structural_features == "degrees":
+                        block = degree_features(block)
+                    writer.append(block)
+        names = STRUCTURAL_FEATURE_NAMES[structural_features]
+        return {node_type: list(names) for node_type in node_types}
 
     def _seen(self) -> NDArray[np.bool_] | None:
         """Which nodes training sees; None: all."""
-        masks = list[NDArray[np.bool_]]()
-        for kind, (folder, splits) in self.types.items():
+        masks: list[NDArray[np.bool_]] = []
+        for node_type, (folder, splits) in self.types.items():
             mask = StoredColumns(folder / layout.NODES, layout.SPLIT, tuple(splits)).get("seen")
-            masks.append(np.ones(self.sizes[kind], bool) if mask is None else mask)
+            masks.append(np.ones(self.sizes[node_type], bool) if mask is None else mask)
         seen = np.concatenate(masks)
         return None if seen.all() else seen
 
@@ -105,13 +118,20 @@ def _entries(blocks: Iterator[sparse.csr_array]) -> Iterator[Entries]:
         first += block.shape[0]
 
 
-def copy_features(path: Path, folder: Path, there: NDArray[np.bool_], *, halved: bool) -> list[str]:
-    """Copy the features ``[n, F]`` of a file, all finite, for the rows of a mask ``[n]``; returns their names."""
+def copy_features(
+    path: Path, folder: Path, is_kept: NDArray[np.bool_], *, halved: bool
+) -> list[str]:
+    """Copy the features ``[n, F]`` of a file, all finite, for the rows of a mask ``[n]``.
+
+    Returns the names of the features.
+    """
     matrix = read_matrix(path)
+    check_rows(path, matrix, len(is_kept))
     first = 0
-    check_rows(path, matrix, len(there))
     with FeatureWriter(folder, str(path), halved=halved) as writer:
         for rows in row_blocks(matrix):
             block = finite(path, dense(rows), first)
-            writer.append(block[there[first : (first := first + len(block))]])
+            last = first + len(block)
+            writer.append(block[is_kept[first:last]])
+            first = last
     return matrix_names(matrix.shape[1])

@@ -25,7 +25,8 @@ from infomax.io.tables import NodeRows, NodeTable, Tables
 
 
 def read_tables(tables: Tables, *, directed: bool, matrix: Any = None) -> Record:
-    """The graph of tables; ``matrix [N, F]`` are the features of the only node table, in place of its columns."""
+    """The graph of tables; ``matrix [N, F]`` are the features of the only node table, in place of
+    its columns."""
     with closing(Database()) as database:
         return InMemory(tables, database, directed=directed).graph(matrix)
 
@@ -106,12 +107,12 @@ class InMemory(Stages):
     def graph(self, matrix: Any) -> Record:
         """The graph."""
         self._run()
-        fields = {node_type: self._fields(node_type, matrix) for node_type in self.kinds}
+        fields = {node_type: self._fields(node_type, matrix) for node_type in self.node_types}
         directed: Collection[Ends] = self.tables.directed
         if self.directed:
             directed = list(self.joined)
         edges = self.edges[0]
-        with nullcontext() if self.several else within(edges.path):
+        with nullcontext() if self.has_several_types else within(edges.path):
             graph = from_edges(
                 fields,
                 self.joined,
@@ -119,7 +120,7 @@ class InMemory(Stages):
                 structural_features=self.choices.structural_features,
             )
         ends = None
-        if not self.several and not edges.are_ends_named:
+        if not self.has_several_types and not edges.are_ends_named:
             ends = edges.ends
         return replace(graph, edge_columns=ends, schema=self.schema())
 
@@ -137,7 +138,8 @@ class InMemory(Stages):
         self.joined[link.ends] = self._pairs(weighted=self._weighted(link))
 
     def _pairs(self, *, weighted: bool) -> WeightedEdges:
-        """The edges of table pairs; those with weights in order, by which their sums are rounded."""
+        """The edges of table pairs; those with weights in order, by which their sums are
+        rounded."""
         query = "SELECT source, target FROM pairs"
         if weighted:
             query = "SELECT source, target, weight FROM pairs ORDER BY number"
@@ -163,7 +165,7 @@ class InMemory(Stages):
         )
         columns = self.columns.get(node_type)
         fields = {} if columns is None else columns.fields(matrix)
-        if self.several and fields.get("groups") is not None:
+        if self.has_several_types and fields.get("groups") is not None:
             location = str(self.nodes[node_type].path)
             expected = "one graph, where there are several types"
             raise InputError(location, expected, "a column of graphs")

@@ -40,7 +40,7 @@ class Preparation(Stages):
         self.progress = progress
         try:
             self._run()
-            for node_type in self.kinds:
+            for node_type in self.node_types:
                 self._do(
                     "columns",
                     node_type,
@@ -51,20 +51,21 @@ class Preparation(Stages):
             progress(len(self.notes), "hashing", len(self.notes) + 1)
         finally:
             self.database.close()
-        for node_type in self.kinds:
+        for node_type in self.node_types:
             finish(self._place(node_type), self._about(node_type))
-        if self.several:
-            finish_types(self.folder, self.kinds, [link.ends for link in self.links])
+        if self.has_several_types:
+            finish_types(self.folder, self.node_types, [link.ends for link in self.links])
 
     def _place(self, node_type: str) -> Path:
         """The folder of a type."""
-        type_folder = self.folder / "nodes" / node_type if self.several else self.folder
+        type_folder = self.folder / "nodes" / node_type if self.has_several_types else self.folder
         type_folder.mkdir(parents=True, exist_ok=True)
         return type_folder
 
     @contextmanager
     def _keeper(self, node_type: str) -> Iterator[Callable[[NodeRows], list[Any]]]:
-        """Features are written to their file; the database keeps labels, splits, names and times."""
+        """Features are written to their file; the database keeps labels, splits, names and
+        times."""
         with FeatureWriter(
             self._place(node_type), str(self.nodes[node_type].path), halved=self.half
         ) as writer:
@@ -96,13 +97,15 @@ class Preparation(Stages):
         )
         edges = self.edges[0]
         edge_columns = None
-        if not self.several and not edges.are_ends_named:
+        if not self.has_several_types and not edges.are_ends_named:
             edge_columns = edges.ends
         return {
             "nodes": self.notes[f"numbers {node_type}"],
-            "edges": 0 if self.several else rows[0]["entries"] // (1 if self.directed else 2),
-            "directed": self.directed and not self.several,
-            "weighted": not self.several and rows[0]["weighted"],
+            "edges": 0
+            if self.has_several_types
+            else rows[0]["entries"] // (1 if self.directed else 2),
+            "directed": self.directed and not self.has_several_types,
+            "weighted": not self.has_several_types and rows[0]["weighted"],
             "feature_names": self.notes["features "][node_type],
             "labels": nodes["labels"],
             "splits": nodes["splits"],
@@ -117,7 +120,7 @@ class Preparation(Stages):
 
     def _write_nodes(self, node_type: str) -> None:
         """Write nodes.parquet of a type and, of several, that it has no edges by itself."""
-        if self.several:
+        if self.has_several_types:
             write_entries(self._place(node_type), self.notes[f"numbers {node_type}"], ())
         write_nodes(
             self.database,
@@ -127,9 +130,11 @@ class Preparation(Stages):
         )
 
     def _write_features(self) -> dict[str, list[str]]:
-        """Write features.npy of each type of which no stage has written it; the names of the features."""
+        """Write features.npy of each type of which no stage has written it; the names of the
+        features."""
         names: dict[str, list[str]] = {
-            node_type: self._of_nodes(node_type)["features"] for node_type in sorted(self.kinds)
+            node_type: self._of_nodes(node_type)["features"]
+            for node_type in sorted(self.node_types)
         }
         for node_type in names:
             matrix = None
@@ -152,7 +157,7 @@ class Preparation(Stages):
             maker = EdgeFeaturesOnDisk(places, self.folder.parent)
             edges = (
                 maker.union(self.folder, [link.ends for link in self.links])
-                if self.several
+                if self.has_several_types
                 else self._edges()
             )
             names |= maker.write(

@@ -56,7 +56,8 @@ def relation_queries(
 
 
 def _named_ends(tables: Tables, name: str) -> Ends | None:
-    """The relation that the cell of an edge names, with its types; None: the node tables tell the types."""
+    """The relation that the cell of an edge names, with its types; None: the node tables tell the
+    types."""
     words = name.split(".")
     end_types = tables.type_columns.ends
     if len(words) > 1:
@@ -78,7 +79,8 @@ def _named_ends(tables: Tables, name: str) -> Ends | None:
 
 
 def around_rows(tables: Tables, ends: Ends, *, alone: bool) -> tuple[Ends, Ends]:
-    """The relations to and from the rows of an edge table, which are nodes, in place of a relation of it."""
+    """The relations to and from the rows of an edge table, which are nodes, in place of a relation
+    of it."""
     node_type = tables.type_columns.edges_as
     if node_type in ends[::2]:
         raise refuse_known_type(node_type)
@@ -98,7 +100,8 @@ def _ids_of_all_types(tables: Tables) -> str:
 
 
 def _find_owners(database: Database, tables: Tables, edges_name: str) -> None:
-    """Columns of_source and of_target of a table of edges: the number of the type; -1 where it is none, or several."""
+    """Columns of_source and of_target of a table of edges: the number of the type; -1 where it is
+    none, or several."""
     database.execute(
         "CREATE TEMP TABLE owners AS "
         "SELECT id, CASE WHEN min(kind) = max(kind) THEN min(kind) ELSE -1 END AS kind "
@@ -150,7 +153,8 @@ def _refuse_unowned(
 def id_unknown(
     edges: EdgeTable, column: str, identifier: Any, number: int, listed: str
 ) -> InputError:
-    """The error for an end of an edge, the row of this number, that is no node; ``listed`` says where nodes are."""
+    """The error for an end of an edge, the row of this number, that is no node; ``listed`` says
+    where nodes are."""
     remedy = (
         "Add a row for it there, or remove the edge (the edge table comes first). Write ids alike "
         "in both tables (pandas: read_csv(NAME, dtype=str) keeps zeros). Where ids are in another "

@@ -1,6 +1,7 @@
 """From tables to a graph in stages: read, number and join, each of them once.
 
-A graph of one type of nodes is one of several types that has one type and one relation, both without a name.
+A graph of one type of nodes is one of several types that has one type and one relation, both
+without a name.
 """
 
 from __future__ import annotations
@@ -86,15 +87,18 @@ class Stages(ABC):
         self.edges = [*tables.edges.values()]
         self.directed = directed
         self.database = database
-        self.several = None in tables.edges or any(ends and ends[0] for ends in tables.edges)
+        self.has_several_types = None in tables.edges or any(
+            ends and ends[0] for ends in tables.edges
+        )
         self.progress: Progress = silent
         self.notes: dict[str, Any] = {}
-        self.kinds = [*self.nodes]
+        self.node_types = [*self.nodes]
         self.links: list[Link] = []
 
     @abstractmethod
     def _keeper(self, node_type: str) -> AbstractContextManager[Callable[[NodeRows], list[Any]]]:
-        """What is called with all rows of a node table; it returns the columns ``[n]`` that the database is to keep."""
+        """What is called with all rows of a node table; it returns the columns ``[n]`` that the
+        database is to keep."""
 
     @abstractmethod
     def _keep_edges(self, link: Link) -> Any:
@@ -109,8 +113,8 @@ class Stages(ABC):
         links = self._do("relations", "", "finding relations", self._find_relations)
         self.links = [Link(tuple(ends), *rest) for ends, *rest in links]
         found = {node_type for link in self.links for node_type in link.ends[::2]}
-        self.kinds = [*self.nodes, *sorted(found - self.nodes.keys())]
-        for node_type in self.kinds:
+        self.node_types = [*self.nodes, *sorted(found - self.nodes.keys())]
+        for node_type in self.node_types:
             if node_type not in self.nodes:
                 self._do("first", node_type, "finding ids", partial(self._find_ids, node_type))
             self._do("numbers", node_type, "checking ids", partial(self._number_nodes, node_type))
@@ -129,7 +133,7 @@ class Stages(ABC):
             len(self.edges)
             + len(self.nodes)
             + 3 * max(1, len(self.links))
-            + 2 * max(1, len(self.kinds))
+            + 2 * max(1, len(self.node_types))
             + 3
         )
         self.progress(len(self.notes), title, max(total, len(self.notes) + 1))
@@ -137,8 +141,9 @@ class Stages(ABC):
         return note
 
     def _table(self, node_type: str) -> str:
-        """The table of the nodes of a type: node, number, id, and labels, splits, names and times as l0, l1, ..."""
-        return f"nodes{self.kinds.index(node_type)}"
+        """The table of the nodes of a type: node, number, id, and labels, splits, names and times
+        as l0, l1, ..."""
+        return f"nodes{self.node_types.index(node_type)}"
 
     def _of_nodes(self, node_type: str) -> dict[str, Any]:
         """What is noted of the node table of a type, or of the ids of its edges."""
@@ -154,7 +159,8 @@ class Stages(ABC):
         }
 
     def _read_edges(self, table_number: int) -> dict[str, Any]:
-        """Table edges0, edges1, ...: number, source, target and, where edges have them, weight and relation."""
+        """Table edges0, edges1, ...: number, source, target and, where edges have them, weight and
+        relation."""
         table = f"edges{table_number}"
         edges = self.edges[table_number]
         count = self.database.create(table, edges.rows(), str(edges.path))
@@ -175,7 +181,8 @@ class Stages(ABC):
         }
 
     def _read_nodes(self, node_type: str) -> None:
-        """The table of a type, see `_table`; where features are no numbers, what they become is learnt first."""
+        """The table of a type, see `_table`; where features are no numbers, what they become is
+        learnt first."""
         work = partial(self._copy_nodes, node_type)
         try:
             self._do("nodes", node_type, "reading nodes", work)
@@ -265,7 +272,8 @@ class Stages(ABC):
                 if not edges.row_type:
                     links.append(Link(relation, table_number, f"SELECT * {query}"))
                     continue
-                # A row that is a node has an edge from the node where it begins, and one to that where it ends.
+                # A row that is a node has an edge from the node where it begins, and one to that
+                # where it ends.
                 to_rows, from_rows = around_rows(self.tables, relation, alone=len(queries) == 1)
                 to_query = f"SELECT number, source, number AS target {query}"
                 from_query = f"SELECT number, number AS source, target {query}"
@@ -415,7 +423,8 @@ class Stages(ABC):
             database.execute(f"DROP TABLE edges{link.table}")
 
     def _check_ids(self, link: Link, edges: EdgeTable, names: list[str]) -> None:
-        """Refuse ids of edges of another type than those of nodes, and two of them in place of a header."""
+        """Refuse ids of edges of another type than those of nodes, and two of them in place of a
+        header."""
         has_rows = self.notes[f"edges {link.table}"]["count"]
         for end, node_type in enumerate(link.ends[::2]):
             if node_type in self.nodes and link.row != end and has_rows:
@@ -454,9 +463,11 @@ class Stages(ABC):
         raise InputError(str(edges.path), expected, id_types[are_integers], remedy)
 
     def _refuse_two_types(self, table_number: int) -> None:
-        """Refuse ends of edges that may be two types of nodes, as their columns are called, and have ids in common.
+        """Refuse ends of edges that may be two types of nodes, as their columns are called, and
+        have ids in common.
 
-        Nothing is refused where the columns were named, or have usual names, or differ in words such as from and to.
+        Nothing is refused where the columns were named, or have usual names, or differ in words
+        such as from and to.
         """
         edges = self.edges[table_number]
         names = edges.ends
@@ -493,7 +504,8 @@ class Stages(ABC):
 
 
 def schema_of_tables(tables: Tables, nodes: Mapping[str, TableSchema]) -> Schema:
-    """What all tables are, by what those of nodes were found to be; tables that were known go on being known."""
+    """What all tables are, by what those of nodes were found to be; tables that were known go on
+    being known."""
     if tables.database_schema is not None:
         return _with_columns(tables.database_schema, nodes)
     known = tables.choices.schema or Schema()

@@ -1,4 +1,5 @@
-"""The files of a graph folder that come from the database: who sends to each node, ids and labels."""
+"""The files of a graph folder that come from the database: who sends to each node, ids and
+labels."""
 
 from __future__ import annotations
 
@@ -18,14 +19,16 @@ from infomax.io.prepare.database import Database
 from infomax.io.schema.schema import Ends
 
 Entries = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32] | None]
-"""Rows ``[n]``, columns ``[n]`` and values ``[n]`` of a matrix, ascending; no values where all are 1."""
+"""Rows ``[n]``, columns ``[n]`` and values ``[n]`` of a matrix, ascending; no values where all are
+1."""
 
 
 Keys = tuple[NDArray[np.int64], NDArray[np.float32] | None]
-"""Keys ``[e]`` of edges, ascending, and their weights ``[e]``; None: each counts once, however often it is listed.
+"""Keys ``[e]`` of edges, ascending, and their weights ``[e]``; None: each counts once, however
+often it is listed.
 
-A key is ``2 (row * N + column) + back``: an edge listed from row to column has back = 0, one that was listed the other
-way 1.
+A key is ``2 (row * N + column) + back``: an edge listed from row to column has back = 0, one that
+was listed the other way 1.
 """
 
 
@@ -38,9 +41,11 @@ def write_sides(
     weighted: bool,
     both_ways: bool,
 ) -> dict[str, Any]:
-    """Write the files of a relation from table pairs; its name is empty where a graph has one type of nodes.
+    """Write the files of a relation from table pairs; its name is empty where a graph has one type
+    of nodes.
 
-    Returns whether any weight is other than 1, how many entries there are and how many edges were left out.
+    Returns whether any weight is other than 1, how many entries there are and how many edges were
+    left out.
     """
     zero, one_type = "weight = 0" if weighted else "false", ends[0] == ends[2]
     loop = "source = target" if one_type else "false"
@@ -124,7 +129,8 @@ def open_senders(folder: Path) -> Senders:
 
 
 def write_nodes(database: Database, table: str, path: Path, note: dict[str, Any]) -> None:
-    """Write nodes.parquet from a table of nodes; the note says which labels, splits, names and times it has."""
+    """Write nodes.parquet from a table of nodes; the note says which labels, splits, names and
+    times it has."""
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -149,7 +155,8 @@ def write_nodes(database: Database, table: str, path: Path, note: dict[str, Any]
 
 
 def merge(batches: Iterable[Keys], n: int, dropped: Counter[str]) -> Iterator[Entries]:
-    """The entries of a matrix of N columns, from batches of its keys, in order; ``dropped`` counts the duplicates.
+    """The entries of a matrix of N columns, from batches of its keys, in order; ``dropped`` counts
+    the duplicates.
 
     Weights of the same key add up, then the larger of both directions is taken.
     """

@@ -1,7 +1,7 @@
 """What one table becomes: the one place where the columns of a table are told apart.
 
-What a person says comes first, then what a schema says of the table (that of an earlier graph, or one that a person gave),
-then the names of the columns, then their places. Rows are not read for it.
+What a person says comes first, then what a schema says of the table (that of an earlier graph, or
+one that a person gave), then the names of the columns, then their places. Rows are not read for it.
 """
 
 from __future__ import annotations
@@ -71,7 +71,8 @@ def resolve_node_table(
         node_type: the type; empty where a graph has one.
         all_types: all types of nodes of the graph: a column that is called after one holds its ids.
         feature_file: a file that holds the features, in place of columns.
-        unread: columns that have another use: the ends of edges whose rows are nodes, or what tells types apart.
+        unread: columns that have another use: the ends of edges whose rows are nodes, or what tells
+            types apart.
         has_ids: whether there is a column of ids; else they are the numbers of the rows.
         features: how the features of an earlier graph were made of the columns.
         may_learn: whether features may be other than numbers.
@@ -178,7 +179,8 @@ def resolve_node_table(
 
 
 class _Decided:
-    """What is decided of the columns of a node table by what a person says, in words or by a schema."""
+    """What is decided of the columns of a node table by what a person says, in words or by a
+    schema."""
 
     def __init__(
         self,
@@ -211,7 +213,8 @@ class _Decided:
             is_type_known = column_type not in ("", "numbers")
             if name in header and is_type_known and name not in choices.labels:
                 self.column_types.setdefault(name, column_type)
-        # Names and times that a database puts together are no columns of a table, and lookups stand for keys.
+        # Names and times that a database puts together are no columns of a table, and lookups stand
+        # for keys.
         used |= _names_of_lookups(known)
         self.ignored |= {
             name for name in header if name not in used and not name.startswith("node:")
@@ -222,7 +225,8 @@ class _Decided:
 def _id_column(
     path: Path, kept: Sequence[str], choices: UserChoices, known: TableSchema | None
 ) -> str:
-    """The column of ids: as named, else as it was called earlier, else "id" in any case, else the first."""
+    """The column of ids: as named, else as it was called earlier, else "id" in any case, else the
+    first."""
     if not kept:
         raise InputError(str(path), "a column of ids", "none that is not ignored")
     id_column = find_column(path, kept, "id", choices.id, known)
@@ -233,7 +237,8 @@ def _id_column(
 
 
 def _labels(path: Path, names: Sequence[str], label_names: Sequence[str]) -> dict[str, str]:
-    """The columns of labels by the names of the labels: those that were named, and those that are called so."""
+    """The columns of labels by the names of the labels: those that were named, and those that are
+    called so."""
     # One table is called as its file is: people.country.
     table_name = path.name.partition(".")[0]
     labels: dict[str, str] = {}
@@ -260,7 +265,8 @@ def _prefixed(path: Path, names: Collection[str], name: str, what: str = "label 
 def _refuse_two_uses(
     path: Path, features: Mapping[str, str], annotations: Collection[str | None]
 ) -> None:
-    """Refuse a column that is to be a feature, of some type, and a label, a split or the graphs as well."""
+    """Refuse a column that is to be a feature, of some type, and a label, a split or the graphs as
+    well."""
     twice = [name for name in features if name in annotations]
     if twice:
         found = f"{features[twice[0]]}, and a label, a split or the graphs as well"
@@ -274,7 +280,8 @@ def _named_features(
     wanted: Sequence[str],
     features: LearntFeatures | None,
 ) -> set[str]:
-    """The columns of the features that were named; none of them where they are made of the edges."""
+    """The columns of the features that were named; none of them where they are made of the
+    edges."""
     columns = source.columns_of_features(wanted)
     missing = [name for name in columns if name not in names]
     if missing and requested_structural_features(wanted):
@@ -304,11 +311,14 @@ def resolve_edge_table(
         choices: what a person says of all tables: of columns of edges, those that the table has.
         ends: the relation; None: there are several in the table.
         end_types: the types of the nodes at both ends, after which their columns may be called.
-        are_types_required: refuse a table in which neither these types nor source and target tell both ends.
+        are_types_required: refuse a table in which neither these types nor source and target tell
+            both ends.
         relation_column: the column that names the relation of an edge.
         row_type: the type of nodes that its rows become.
-        is_database: whether a database made the table of its own tables, which a schema does not describe.
-        warns_of_unused: name the columns that have no effect, unless an earlier graph has decided about them.
+        is_database: whether a database made the table of its own tables, which a schema does not
+            describe.
+        warns_of_unused: name the columns that have no effect, unless an earlier graph has decided
+            about them.
     """
     path = source.path
     names = source.names
@@ -368,7 +378,8 @@ def _ends_by_name_or_place(
     *,
     has_ids: bool,
 ) -> tuple[str, str]:
-    """The columns of both ends of edges: as named, else those of these names, else the first two that are left."""
+    """The columns of both ends of edges: as named, else those of these names, else the first two
+    that are left."""
     path = source.path
     names = source.names
     first = find_column(path, names, "source", choices.source, known)
@@ -395,7 +406,8 @@ def _ends_by_name_or_place(
 def _ends_by_type(
     source: Source, choices: UserChoices, known: TableSchema | None, end_types: Sequence[str]
 ) -> tuple[str, str] | None:
-    """The columns that are called as the types of the nodes at both ends are, where those are two."""
+    """The columns that are called as the types of the nodes at both ends are, where those are
+    two."""
     if len({*end_types}) != 2:
         return None
     names = source.names
@@ -416,9 +428,11 @@ def _ends_by_type(
 def _refuse_other_ends(
     source: Source, end_types: Sequence[str], taken: tuple[str, str], *, is_strict: bool
 ) -> None:
-    """Refuse ends found by their places, where a column that is called after a type would be another end.
+    """Refuse ends found by their places, where a column that is called after a type would be
+    another end.
 
-    Where it ``is_strict``, ends found by their places are always refused, as they may be of either type.
+    Where it ``is_strict``, ends found by their places are always refused, as they may be of either
+    type.
     """
     if len({*end_types}) != 2:
         return
@@ -438,7 +452,8 @@ def _refuse_other_ends(
 
 
 def called_after(node_type: str, names: Sequence[str]) -> str | None:
-    """The column that is called as a type is: driver, else driver_id, driverId, driverid or id_driver."""
+    """The column that is called as a type is: driver, else driver_id, driverId, driverid or
+    id_driver."""
     if node_type in names:
         return node_type
     for spelling in spellings(node_type):
@@ -455,7 +470,8 @@ def find_column(
     chosen: str | None,
     known: TableSchema | None,
 ) -> str | None:
-    """The column that was named for a purpose, else the earlier one, else that called so; None: there is none."""
+    """The column that was named for a purpose, else the earlier one, else that called so; None:
+    there is none."""
     if chosen is not None:
         require(path, names, [chosen], f"column for {word}")
         return chosen
@@ -523,7 +539,8 @@ def require(
 
 
 def _refuse_row_numbers(path: Path, name: str, options: str) -> None:
-    """Refuse row numbers that pandas has written to a table, and read as its first column, where ids should be."""
+    """Refuse row numbers that pandas has written to a table, and read as its first column, where
+    ids should be."""
     if re.fullmatch(r"Unnamed: \d+", name):
         found = f"{shorten(name)}, row numbers of pandas"
         remedy = "Leave it out (pandas: read_csv(NAME, index_col=0)), or name the columns: "

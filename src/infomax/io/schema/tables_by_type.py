@@ -1,4 +1,5 @@
-"""Which tables make a graph: one of edges and one of nodes, or several types, each with what its columns are."""
+"""Which tables make a graph: one of edges and one of nodes, or several types, each with what its
+columns are."""
 
 from __future__ import annotations
 
@@ -43,7 +44,8 @@ _NAMED_COLUMNS_OF_EDGES = ("source", "target", "weight", "edge_type")
 def two_tables(
     edges: Source, nodes: Source | None, choices: UserChoices, feature_file: Path | None = None
 ) -> Tables:
-    """An edge table and, where there is one, a node table: of one type without a name, or with columns of types.
+    """An edge table and, where there is one, a node table: of one type without a name, or with
+    columns of types.
 
     Args:
         edges: the edge table.
@@ -80,7 +82,8 @@ def two_tables(
 def _with_events(
     type_columns: TypeColumns, edges: Source, nodes: Source | None, choices: UserChoices
 ) -> TypeColumns:
-    """The columns of types; the rows of an edge table that has the column of times, and no node table has, are events."""
+    """The columns of types; the rows of an edge table that has the column of times, and no node
+    table has, are events."""
     time_column = choices.time
     known = _known_nodes(choices.schema, EVENT)
     if time_column is None and known is not None and known.time is not None:
@@ -161,14 +164,17 @@ def _tables_of_types(
 
 
 def is_typed(folder: Path) -> bool:
-    """Whether a folder holds tables of several types: folders ``edges`` and, optionally, ``nodes`` and ``features``."""
+    """Whether a folder holds tables of several types: folders ``edges`` and, optionally, ``nodes``
+    and ``features``."""
     return (folder / "edges").is_dir()
 
 
 def folder_tables(folder: Path, choices: UserChoices) -> Tables:
-    """The tables ``nodes/TYPE.*`` and ``edges/TYPE.RELATION.TYPE.*`` or ``edges/TYPE.TYPE.*`` of a folder.
+    """The tables ``nodes/TYPE.*`` and ``edges/TYPE.RELATION.TYPE.*`` or ``edges/TYPE.TYPE.*`` of a
+    folder.
 
-    A type without a node table has the nodes of its edges. ``features/TYPE.npy`` or ``.npz`` are features of a type.
+    A type without a node table has the nodes of its edges. ``features/TYPE.npy`` or ``.npz`` are
+    features of a type.
     """
     choices.refuse(
         ("groups", "feature_file", "types", "edge_type", "node_type"),
@@ -195,7 +201,8 @@ def folder_tables(folder: Path, choices: UserChoices) -> Tables:
 
 
 def _files_by_type(folder: Path, extensions: Collection[str] | None) -> dict[Any, Path]:
-    """The files of a folder by the words of their names, a relation's by three; none where there is no such folder."""
+    """The files of a folder by the words of their names, a relation's by three; none where there is
+    no such folder."""
     files: dict[tuple[str, ...], Path] = {}
     is_of_edges = folder.name == "edges"
     for path in sorted(folder.iterdir()) if folder.is_dir() else ():
@@ -235,10 +242,12 @@ def typed_tables(
     *,
     made_schema: Schema | None = None,
 ) -> Tables:
-    """Node tables by type and edge tables by relation; a column that is named need only be in one of them.
+    """Node tables by type and edge tables by relation; a column that is named need only be in one
+    of them.
 
     Args:
-        nodes: the node tables. Those that an earlier graph does not have are left out, unless they hold new nodes.
+        nodes: the node tables. Those that an earlier graph does not have are left out, unless they
+            hold new nodes.
         edges: the edge tables, likewise.
         choices: what a person says of all of them.
         feature_files: files of features, in place of columns.
@@ -297,7 +306,8 @@ def _leave_out_new_tables(
 ) -> None:
     """Leave out tables of types and relations that the earlier graph does not have, and say so.
 
-    Nothing was learnt of them. Where the earlier graph was made of one edge table, its schema does not tell relations.
+    Nothing was learnt of them. Where the earlier graph was made of one edge table, its schema does
+    not tell relations.
     """
     known_types = {*choices.learnt_types}
     new_types = sorted(nodes.keys() - known_types)
@@ -330,7 +340,8 @@ def _add_rows(
     schema: Schema | None,
     all_types: Sequence[str],
 ) -> None:
-    """Make the rows of an edge table nodes of a type: the other columns are features, ids are in ``id`` or numbers."""
+    """Make the rows of an edge table nodes of a type: the other columns are features, ids are in
+    ``id`` or numbers."""
     node_type = edges.row_type
     if node_type in nodes:
         raise refuse_known_type(node_type)
@@ -365,7 +376,8 @@ def _refuse_missing(
     headers_of_nodes: Mapping[str, list[str]],
     edges: Iterable[Source],
 ) -> None:
-    """Refuse a column that was named, or TYPE.NAME, and is in no table; nodes have these headers by type."""
+    """Refuse a column that was named, or TYPE.NAME, and is in no table; nodes have these headers by
+    type."""
     names_of_nodes = {name for header in headers_of_nodes.values() for name in header}
     for node_type, header in headers_of_nodes.items():
         names_of_nodes |= {f"{node_type}.{name}" for name in header}
