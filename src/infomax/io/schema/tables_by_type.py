@@ -65,7 +65,12 @@ def two_tables(
         raise InputError(str(edges.path), expected, "one edge table")
     if nodes is None and not choices.attaches:
         expected = "a node table that they belong to"
-        choices.refuse(CHOICES_OF_NODES, expected, f"only the edge table {edges.path}")
+        found = f"only the edge table {edges.path}"
+        choices.refuse(CHOICES_OF_NODES, expected, found)
+        # Features of an earlier graph are columns of nodes, unless they were made of its edges.
+        has_features = choices.learnt_features("") is not None
+        if has_features and choices.structural_features is None:
+            raise InputError("features", expected, found)
     edge_table = resolve_edge_table(edges, choices)
     node_tables: dict[str, NodeTable] = {}
     if nodes is not None:
