@@ -34,7 +34,7 @@ from infomax.training.presets import Preset
 from infomax.training.schedule import ConstantRate
 from infomax.views.operands import Operand, multiply, to_gather
 from infomax.views.propagation import Normalisation
-from infomax.views.view import Corruption, Sizes, View, Views
+from infomax.views.view import Corruption, Sizes, View, Views, WithoutEdges
 from infomax_paper.trees import Tree, gather_tree, permutations, pool_tree
 
 FAN_OUT = (10, 10, 25)
@@ -185,7 +185,7 @@ class PatchView:
         return PatchLayer(self, len(self.fan_out) + 1 - k)
 
 
-class PatchLayer:
+class PatchLayer(WithoutEdges):
     """The first levels of a batch of patches; a layer computes all of them but the outermost."""
 
     def __init__(self, view: PatchView, levels: int) -> None:

@@ -365,6 +365,33 @@ def test_an_encoder_of_whole_graphs_needs_them(tmp_path):
         )
 
 
+@pytest.mark.parametrize("attribute", ["edges", "edge_features", "has_edge_features", "n"])
+@pytest.mark.parametrize("options", [{}, {"views": Batches}], ids=["whole", "batches"])
+def test_an_encoder_that_forgets_to_say_that_it_needs_edges_is_refused_before_it_trains(
+    attribute, options
+):
+    def layer(encoder, k, view, h):
+        getattr(view, attribute)
+        return Linear.layer(encoder, k, view, h)
+
+    finished_epochs = []
+    model = DGI(4, encoder=of(layer), epochs=2, **options)
+    with pytest.raises(InputError, match=rf"view.{attribute}.*Write needs_whole_graph = True"):
+        model.fit(random_graph(), progress=finished_epochs.append)
+    assert finished_epochs == []
+
+
+def test_an_encoder_that_says_it_late_is_refused_by_the_same_message(tmp_path):
+    """Vectors of other encoders are computed in blocks of nodes, of folders block by block."""
+    graph = random_graph()
+    model = DGI(4, encoder=Attention, epochs=1).fit(graph)
+    model.model_.encoder.needs_whole_graph = False
+    graph.save(tmp_path / "a.graph")
+    for source in (graph, Graph.open(tmp_path / "a.graph")):
+        with pytest.raises(InputError, match=r"view.edges: .*needs_whole_graph = True"):
+            model.transform(source)
+
+
 def test_a_layer_of_pytorch_geometric_is_an_encoder():
     convolutions = pytest.importorskip("torch_geometric.nn")
 

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from infomax.errors import check_whole_number
 from infomax.kernels.initialisation import glorot
-from infomax.views import LayerView, View
+from infomax.views import LayerView, View, WholeView
 from infomax.views.propagation import MEAN, NEIGHBOURS, SYMMETRIC, Rule
 
 
@@ -39,7 +39,7 @@ class Encoder(nn.Module):
     """The width of the vectors."""
     needs_whole_graph: bool = False
     """Whether a layer needs the whole graph at once, in memory: a `WholeView`, whose ``edges``
-    attention reads."""
+    attention reads. Without it, the view of a layer has no edges and no number of nodes."""
 
     def layer(self, k: int, view: LayerView, h: Tensor | None) -> Tensor:
         """Return the output of layer k, from 0.
@@ -67,15 +67,22 @@ class Encoder(nn.Module):
         results = []
         for view in views:
             h = self._run_layers(last, view)
-            results.append(self.linear(last, view.at(last), h))
+            results.append(self.linear(last, self._layer_view(last, view), h))
         return tuple(results)
 
     def _run_layers(self, layer_count: int, view: View) -> Any:
         """The output of the first layers; None of no layer, which stands for the features."""
         h = None
         for k in range(layer_count):
-            h = self.layer(k, view.at(k), h)
+            h = self.layer(k, self._layer_view(k, view), h)
         return h
+
+    def _layer_view(self, k: int, view: View) -> LayerView:
+        """The view of layer k, with edges only for an encoder that says that it needs them."""
+        layer_view = view.at(k)
+        if isinstance(layer_view, WholeView) and not self.needs_whole_graph:
+            return layer_view.without_edges()
+        return layer_view
 
 
 class GCN(Encoder):

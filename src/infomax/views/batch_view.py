@@ -22,6 +22,7 @@ from infomax.views.operands import Products, SparseOperand, multiply
 from infomax.views.propagation import NEIGHBOURS, Normalisation, Rule
 from infomax.views.steps import Paths, no_path, paths_of, tables_of
 from infomax.views.stored import StoredTable, gather_rows, rows_of
+from infomax.views.view import WithoutEdges
 from infomax.views.whole import through
 
 Rows = Callable[[int, int], Tensor]
@@ -205,7 +206,7 @@ class BatchView:
         return self.permutations[node_type](nodes)
 
 
-class BatchLayer:
+class BatchLayer(WithoutEdges):
     """One hop of a batch, which a layer computes from the next one."""
 
     def __init__(self, view: BatchView, level: int) -> None:
@@ -271,7 +272,7 @@ class BatchLayer:
         return matrix @ (rows @ weight)
 
 
-class RowsView:
+class RowsView(WithoutEdges):
     """Some nodes of a graph folder, as a layer reads them.
 
     Args:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, ClassVar, NamedTuple, Protocol, Self
+from typing import Any, ClassVar, NamedTuple, NoReturn, Protocol, Self
 
 import numpy as np
 import torch
@@ -53,6 +53,41 @@ class AllNodes:
     def carry(self, h: Tensor) -> Tensor:
         """All of H."""
         return h
+
+
+class WithoutEdges:
+    """What a layer reads where its encoder does not ask for the whole graph.
+
+    Vectors are computed in blocks of nodes, so a layer that reads more than its nodes and what
+    they receive must belong to an encoder with ``needs_whole_graph``. What only a `WholeView` has
+    is refused by a message that names this flag.
+    """
+
+    @property
+    def edges(self) -> NoReturn:
+        """Refused."""
+        raise _needs_whole_graph("edges")
+
+    @property
+    def edge_features(self) -> NoReturn:
+        """Refused."""
+        raise _needs_whole_graph("edge_features")
+
+    @property
+    def has_edge_features(self) -> NoReturn:
+        """Refused."""
+        raise _needs_whole_graph("has_edge_features")
+
+    @property
+    def n(self) -> NoReturn:
+        """Refused."""
+        raise _needs_whole_graph("n")
+
+
+def _needs_whole_graph(attribute: str) -> InputError:
+    expected = "an encoder that says needs_whole_graph = True, for a layer that reads it"
+    remedy = "Write needs_whole_graph = True in the class of the encoder."
+    return InputError(f"view.{attribute}", expected, "needs_whole_graph = False", remedy)
 
 
 class View(Protocol):

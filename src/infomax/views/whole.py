@@ -26,7 +26,7 @@ from infomax.kernels.plain import permute
 from infomax.views.operands import Operand, Products, SparseOperand, multiply, operand, to_multiply
 from infomax.views.propagation import Messages, Normalisation, Propagation, Rule
 from infomax.views.steps import no_path, paths_of, tables_of
-from infomax.views.view import AllNodes, Corruption, View, Views
+from infomax.views.view import AllNodes, Corruption, View, Views, WithoutEdges
 
 Factor = Messages | SparseOperand
 """One step of a path as a matrix ``[N_1, N_2]``."""
@@ -301,6 +301,10 @@ class WholeView(AllNodes):
             return x_theta
         return permute(x_theta, self.shuffled_rows[node_type])
 
+    def without_edges(self) -> AllNodesWithoutEdges:
+        """The view as it is read by an encoder that does not ask for the whole graph."""
+        return AllNodesWithoutEdges(self)
+
     # What an embedding asks for
 
     def blocks(self, keep: Any = None) -> Callable[[int, int], BlockView]:
@@ -322,7 +326,31 @@ class WholeView(AllNodes):
         return self.passed_products[path][1]
 
 
-class BlockView:
+class AllNodesWithoutEdges(WithoutEdges):
+    """All nodes of a whole view, as an encoder without ``needs_whole_graph`` reads them in training.
+
+    Its layers have here what they have in a `BlockView`, and no more: an encoder that needs more is
+    refused at its first step, and not after the training.
+    """
+
+    def __init__(self, view: WholeView) -> None:
+        self.view = view
+        self.backend = view.backend
+
+    def carry(self, h: Tensor) -> Tensor:
+        """All of H."""
+        return h
+
+    def own(self, h: Tensor | None, weight: Tensor) -> Tensor:
+        """H Θ."""
+        return self.view.own(h, weight)
+
+    def pooled(self, h: Tensor | None, weight: Tensor, path: str = "") -> Tensor:
+        """P H Θ, or the mean of means along a path."""
+        return self.view.pooled(h, weight, path)
+
+
+class BlockView(WithoutEdges):
     """Nodes start to stop of a whole view: a layer computes only these, which bounds the memory."""
 
     def __init__(self, view: WholeView, start: int, stop: int) -> None:
