@@ -19,7 +19,6 @@ from torch import Tensor
 from torch.nn.functional import prelu
 
 from infomax import DGI, Graph
-from infomax.errors import InputError
 from infomax.evaluation.probes import paper_probe
 from infomax.kernels.initialisation import glorot
 from infomax.parts.encoders import Encoder, SkipMeanPool
@@ -63,15 +62,11 @@ class EdgeWeightedMean(Encoder):
 
     def layer(self, k: int, view: WholeView, h: Tensor | None) -> Tensor:
         """The only layer."""
-        edge_features = view.edge_features
-        if edge_features is None:
-            remedy = "Give them: graph.with_edge_features(edges, values)."
-            raise InputError("graph", "features of edges, for EdgeWeightedMean", "none", remedy)
         senders, receivers = view.edges
 
         # Softmax over the messages to each node; the largest score is subtracted so that none
         # overflows.
-        scores = edge_features @ self.edge_weight
+        scores = view.edge_features @ self.edge_weight
         strengths = torch.exp(scores - scores.max())
         strength_sums = scores.new_zeros(view.n).index_add(0, receivers, strengths)
         message_weights = strengths / strength_sums[receivers].clamp(min=1e-12)

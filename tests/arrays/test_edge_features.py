@@ -23,7 +23,7 @@ def ring(*, directed: bool = False) -> Graph:
 
 def features_by_message(graph: Graph) -> dict[tuple[int, int], list[float]]:
     view = WholeView.of(graph, NEIGHBOURS, Backend.of_training(torch.device("cpu"), 0, 0))
-    assert view.edge_features is not None
+    assert view.has_edge_features
     pairs = map(tuple, view.edges.T.tolist())
     return dict(zip(pairs, view.edge_features.tolist(), strict=True))
 
@@ -61,12 +61,20 @@ def test_edges_that_are_held_out_or_drawn_anew_take_no_others_features() -> None
     assert features_by_message(graph).items() <= features_by_message(ring()).items()
     view = WholeView.of(ring(), NEIGHBOURS, Backend.of_training(torch.device("cpu"), 0, 0))
     flipped = flip_edges(view, torch.Generator().manual_seed(0), rho=0.5)
-    assert flipped.edge_features is not None
+    assert flipped.has_edge_features
     expected = features_by_message(ring())
     for pair, features in zip(
         flipped.edges.T.tolist(), flipped.edge_features.tolist(), strict=True
     ):
         assert features == expected.get(tuple(pair), [0, 0])
+
+
+def test_features_that_edges_do_not_have_are_refused_and_can_be_asked_for() -> None:
+    bare = Graph.from_arrays(EDGES, np.eye(4))
+    view = WholeView.of(bare, NEIGHBOURS, Backend.of_training(torch.device("cpu"), 0, 0))
+    assert not view.has_edge_features
+    with pytest.raises(InputError, match=r"graph: .*found none.*graph.with_edge_features"):
+        view.edge_features @ torch.ones(2)
 
 
 def test_nodes_that_are_new_have_edges_without_features() -> None:

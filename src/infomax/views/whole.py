@@ -76,7 +76,7 @@ class WholeView(AllNodes):
         factors: by path, its factors ``[N, N_1]``, ``[N_1, N_2]``...
         shuffled_rows: by type, a permutation ``[N]``: the row of the features for each node; a type
             that is missing has its own order
-        edge_features: ``[E, F]``
+        message_features: ``[E, F]``
     """
 
     node_type: str
@@ -92,7 +92,7 @@ class WholeView(AllNodes):
     """
     is_pair: bool = False
     """Whether it stands for two views, ``[2 N, d]``: with features in order, then shuffled."""
-    edge_features: Tensor | None = None
+    message_features: Tensor | None = None
     """The features of the messages in ``edges``, in their order; None: edges have none."""
     graph_edge_features: EdgeFeatures | None = None
     """The features of all edges of the graph: a corruption takes them, new edges get 0."""
@@ -112,7 +112,7 @@ class WholeView(AllNodes):
             return view
         return dataclasses.replace(
             view,
-            edge_features=features_of_messages(propagation, edge_features),
+            message_features=features_of_messages(propagation, edge_features),
             graph_edge_features=edge_features,
         )
 
@@ -181,6 +181,24 @@ class WholeView(AllNodes):
         keys = self.propagation.keys
         return torch.stack([keys % self.n, keys // self.n])
 
+    @property
+    def has_edge_features(self) -> bool:
+        """Whether the edges of the graph have features."""
+        return self.message_features is not None
+
+    @property
+    def edge_features(self) -> Tensor:
+        """The features of the messages in `edges`, ``[E, F]``, in their order.
+
+        Raises InputError where edges have none: an encoder that can do without them asks
+        `has_edge_features` first.
+        """
+        if self.message_features is None:
+            expected = "features of edges, which the encoder reads"
+            remedy = "Give them: graph.with_edge_features(edges, values)."
+            raise InputError("graph", expected, "none", remedy)
+        return self.message_features
+
     def factors_of(self, path: str) -> Sequence[Factor]:
         """The factors of a path; raise InputError where there is none of the name."""
         if path not in self.factors:
@@ -207,10 +225,12 @@ class WholeView(AllNodes):
 
     def with_propagation(self, propagation: Messages) -> WholeView:
         """The same features with other edges."""
-        edge_features = None
+        message_features = None
         if self.graph_edge_features is not None:
-            edge_features = features_of_messages(propagation, self.graph_edge_features)
-        return dataclasses.replace(self, factors={"": [propagation]}, edge_features=edge_features)
+            message_features = features_of_messages(propagation, self.graph_edge_features)
+        return dataclasses.replace(
+            self, factors={"": [propagation]}, message_features=message_features
+        )
 
     def shuffled(self, generator: torch.Generator) -> WholeView:
         """The same graph with the rows of X in random order, within each type."""
