@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from infomax import Graph
+from infomax import DGI, Graph, read_graph
 from infomax.arrays.edge_features import EdgeFeatures
 from infomax.errors import InputError
 from infomax.kernels import Backend
@@ -96,10 +96,40 @@ def test_values_that_do_not_fit_are_refused(values: np.ndarray, message: str) ->
         Graph.from_arrays(EDGES, np.eye(4), edge_features=values)
 
 
-def test_a_graph_with_features_of_edges_is_not_written_without_them(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="features of edges"):
-        ring().save(tmp_path / "ring.graph")
+@pytest.mark.parametrize("name", ["ring.graph", "ring", "edges.csv,nodes.csv"])
+def test_a_graph_with_features_of_edges_is_not_written_without_them(
+    tmp_path: Path, name: str
+) -> None:
+    with pytest.raises(InputError, match=r"an \.npz, for a graph with features of edges"):
+        ring().save(",".join(str(tmp_path / part) for part in name.split(",")))
     assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("directed", [False, True], ids=["undirected", "directed"])
+def test_an_npz_and_a_run_keep_the_features_of_edges(tmp_path: Path, directed: bool) -> None:
+    random = np.random.default_rng(0)
+    # Self-loops and edges that are listed twice are among these.
+    edges = random.integers(20, size=(2, 150))
+    graph = Graph.from_arrays(edges, random.random((20, 5)), directed=directed)
+    graph = graph.with_edge_features(edges, random.normal(size=(150, 2)), ["length", "lanes"])
+
+    graph.save(tmp_path / "graph.npz")
+    DGI(4, epochs=1).fit(graph, run=tmp_path / "run")
+    for kept in (read_graph(tmp_path / "graph.npz"), DGI.load(tmp_path / "run").graph_):
+        assert features_by_message(kept) == features_by_message(graph)
+        assert kept.relations[0].edge_features.names == ("length", "lanes")  # type: ignore[union-attr]
+
+    read_graph(tmp_path / "graph.npz").save(tmp_path / "again.npz")
+    assert (tmp_path / "again.npz").read_bytes() == (tmp_path / "graph.npz").read_bytes()
+
+
+def test_an_npz_that_a_person_wrote_has_a_row_of_features_per_edge(tmp_path: Path) -> None:
+    path = tmp_path / "ring.npz"
+    np.savez(path, edges=EDGES, features=np.eye(4), edge_features=VALUES)
+    assert features_by_message(read_graph(path)) == features_by_message(ring())
+    np.savez(path, edges=EDGES, features=np.eye(4), edge_features=VALUES[:3])
+    with pytest.raises(InputError, match=r"ring.npz.*one row of numbers for each of the 4 edges"):
+        read_graph(path)
 
 
 def test_the_columns_of_a_table_or_a_frame_become_features_of_edges(tmp_path: Path) -> None:

@@ -64,7 +64,10 @@ class EdgeFeatures:
             edge = int(np.flatnonzero(~np.isfinite(numbers).all(axis=1))[0])
             remedy = "Fill the gap, or leave this column out."
             raise InputError("edge_features", "finite numbers", f"none at edge {edge}", remedy)
-        feature_names = tuple(names or (f"e{column}" for column in range(numbers.shape[1])))
+        if names is None:
+            feature_names = tuple(f"e{column}" for column in range(numbers.shape[1]))
+        else:
+            feature_names = tuple(map(str, names))
         if len(feature_names) != numbers.shape[1]:
             expected = f"{numbers.shape[1]} names"
             raise InputError("names of edge_features", expected, str(len(feature_names)))
@@ -94,10 +97,10 @@ class EdgeFeatures:
         if len(self.message_keys) == 0:
             return features
         keys = receivers * self.num_senders + senders
-        # A key that is not there is found at the place where it would be; it is told by comparing.
+        # Of a key that is missing, the search returns the row where it would be inserted.
         rows = np.searchsorted(self.message_keys, keys)
         rows = np.minimum(rows, len(self.message_keys) - 1)
-        # Nodes that were added later have no keys; theirs would be mistaken for those of others.
+        # A node that was added later has no keys, and its number may give the key of other nodes.
         is_known = (self.message_keys[rows] == keys) & (senders < self.num_senders)
         features[is_known] = self.values[rows[is_known]]
         return features

@@ -30,7 +30,7 @@ from infomax.arrays.table import Features
 from infomax.errors import InputError, within
 from infomax.io.archive import Arrays, read_arrays, write_arrays
 from infomax.io.atomic import replacing
-from infomax.io.building import WeightedEdges, from_edges
+from infomax.io.building import WeightedEdges, from_edges, with_edge_features
 from infomax.io.encoding.encoding import Encoding
 from infomax.io.nodes import Nodes
 from infomax.io.record import Record
@@ -54,7 +54,8 @@ def write_npz(graph: Record, path: str | Path) -> None:
     for relation in graph.relations:
         section = f"{_EDGES}{'.'.join(relation.ends)}/" if relation.source else ""
         for key, values in _edge_arrays(relation).items():
-            arrays[f"{section}{key}"] = values
+            stored_key, stored_values = _encode(f"{section}{key}", values)
+            arrays[stored_key] = stored_values
     for node_type, nodes in sorted(graph.nodes.items()):
         section = f"{_NODES}{node_type}/" if node_type else ""
         for key, values in _node_arrays(nodes).items():
@@ -81,6 +82,12 @@ def read_npz(path: str | Path, structural_features: StructuralFeatures | None = 
         plain_section = sections[""]
         sections = {f"{_EDGES}.{RELATION}.": plain_section, _NODES: plain_section}
 
+    # Only edges of a plain graph have features. Between types the keys are refused as unknown ones.
+    edge_features = edge_feature_names = None
+    if not has_sections and "edge_features" in plain_section:
+        edge_features = plain_section.pop("edge_features")
+        edge_feature_names = plain_section.pop("edge_feature_names", None)
+
     edges: dict[Ends, WeightedEdges] = {}
     directed: list[Ends] = []
     for name in sections:
@@ -102,13 +109,17 @@ def read_npz(path: str | Path, structural_features: StructuralFeatures | None = 
         for node_type, columns in nodes.items():
             if columns["ids"] is None:
                 columns["ids"] = np.arange(_count_nodes(node_type, columns["features"], edges))
-        return from_edges(
+        graph = from_edges(
             nodes,
             edges,
             directed=directed,
             structural_features=structural_features,
             held_out=held_out,
         )
+        if edge_features is None:
+            return graph
+        ((rows, _),) = edges.values()
+        return with_edge_features(graph, rows, edge_features, edge_feature_names)
 
 
 def _read_sections(path: Path) -> tuple[dict[str, Arrays], bool]:
@@ -235,6 +246,12 @@ def _edge_arrays(relation: Relation) -> Arrays:
         arrays["directed"] = np.array(relation.directed)
     if (weights != 1).any():
         arrays["weight"] = weights
+    if relation.edge_features is not None:
+        # An undirected edge has the same features in both directions.
+        senders = sources.astype(np.int64)
+        receivers = targets.astype(np.int64)
+        arrays["edge_features"] = relation.edge_features.of_messages(senders, receivers)
+        arrays["edge_feature_names"] = np.array(relation.edge_features.names, dtype=object)
     return arrays
 
 

@@ -81,9 +81,10 @@ def write_graph(graph: Record, path: str | Path, progress: Progress = silent) ->
 def _refuse_format(graph: Record, target: Path, name: str, suffix: str) -> None:
     """Refuse a graph that the format cannot hold."""
     found = f"the extension {shorten(target.suffix)}"
-    if any(relation.edge_features is not None for relation in graph.relations):
-        remedy = "Keep the table of edges, and add its features when the graph is read."
-        raise InputError(name, "a graph whose edges have no features", "features of edges", remedy)
+    has_edge_features = any(relation.edge_features is not None for relation in graph.relations)
+    if has_edge_features and suffix != ".npz":
+        remedy = "Or keep the table of edges, and add its features when the graph is read."
+        raise InputError(name, "an .npz, for a graph with features of edges", found, remedy)
     if graph.held_out is not None and suffix != ".npz":
         raise InputError(name, "an .npz, for a graph with edges held out", found)
     holds_types = suffix in ("", ".npz", ".graph", *EXTENSIONS) and "," not in name
