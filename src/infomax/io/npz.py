@@ -86,7 +86,8 @@ def read_npz(path: str | Path, structural_features: StructuralFeatures | None = 
     edge_features = edge_feature_names = None
     if not has_sections and "edge_features" in plain_section:
         edge_features = plain_section.pop("edge_features")
-        edge_feature_names = plain_section.pop("edge_feature_names", None)
+        if "edge_feature_names" in plain_section:
+            edge_feature_names = plain_section.pop("edge_feature_names").tolist()
 
     edges: dict[Ends, WeightedEdges] = {}
     directed: list[Ends] = []
