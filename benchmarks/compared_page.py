@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import textwrap
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -61,7 +62,7 @@ def write_page(results: Path, docs: Path = DOCS) -> None:
     text = (Path(__file__).with_name("compared.md.in")).read_text()
     parts = {
         "TABLE": table(rows),
-        "SOURCE": source(document),
+        "SOURCE": textwrap.fill(source(document), 120, break_on_hyphens=False),
     }
     for name, part in parts.items():
         text = text.replace(f"{{{name}}}", part)
@@ -145,7 +146,7 @@ def source(document: dict[str, Any]) -> str:
         f"{name} {version}" for name, version in document["versions"].get("peers", {}).items()
     )
     ours = document["versions"].get("infomax", {}).get("infomax", "")
-    return f"{machines}, {' to '.join(sorted({days[0], days[-1]}))}; infomax {ours} at commit {commits}; peers: {peers}"
+    return f"{machines}, {' to '.join(sorted({days[0], days[-1]}))}; infomax {ours} at commit {commits}; peers: {peers}."
 
 
 def draw(rows: Rows, path: Path) -> None:
