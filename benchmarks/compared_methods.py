@@ -208,7 +208,9 @@ USES_EDGES_ALONE = (
 def lines(method: str) -> int:
     """Lines of a method's body, without its docstring and empty ones."""
     source = inspect.getsource(METHODS[method]).splitlines()
-    return sum(bool(line.strip()) for line in source) - 2
+    docstring_lines = (METHODS[method].__doc__ or "").splitlines()
+    # One more for the signature.
+    return sum(bool(line.strip()) for line in source) - len(docstring_lines) - 1
 
 
 def peak_mb() -> float:
