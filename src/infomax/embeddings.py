@@ -25,7 +25,7 @@ from infomax.arrays.parquet_columns import (
 from infomax.errors import InputError, SeveralNodesError, format_count, shorten, suggest
 from infomax.io import parquet
 from infomax.io import vectors as vector_files
-from infomax.io.parts import parquet_files, stored_model_hash
+from infomax.io.parts import checked_part_files, stored_model_hash
 from infomax.neighbours.of_some import BLOCK, cosines, nearest_to
 from infomax.progress import Progress, silent
 
@@ -452,7 +452,7 @@ class StoredEmbeddings(SearchableVectors):
     @classmethod
     def open(cls, path: str | Path) -> StoredEmbeddings:
         """Open what ``infomax embed`` wrote for a graph folder."""
-        paths = parquet_files(Path(path))
+        paths = checked_part_files(Path(path))
         ids = stored_ids(*paths)
         names = StoredRows(*paths, column="name") if "name" in ids.names else None
         with parquet.opened(paths[0]) as file:

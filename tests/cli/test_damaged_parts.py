@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow
 import pytest
 from pyarrow import parquet
 from shell import Outcome, infomax, refused, write_graph
@@ -166,6 +167,25 @@ def test_vectors_of_two_models_are_not_mixed(place: Path, vectors: Path, tmp_pat
     assert contents(vectors) == before
     Embeddings.read(vectors).save(vectors / "part-00003.parquet")
     refused(embedded(place, vectors), "part-00003.parquet", "another file")
+
+
+@pytest.mark.parametrize("described", [True, False])
+def test_a_part_with_columns_of_other_types_is_refused(vectors: Path, described: bool) -> None:
+    """Another program may keep the footer's note, and change the types."""
+    part = vectors / DAMAGED
+    table = parquet.read_table(part)
+    ids = table["id"].cast(pyarrow.large_string())
+    footer = parquet.read_metadata(part).metadata
+    notes = {key: value for key, value in footer.items() if key.startswith(b"infomax")}
+    table = table.set_column(0, "id", ids).replace_schema_metadata(notes)
+    parquet.write_table(table, part)
+    if not described:
+        (vectors / "_parts.json").unlink()
+    for read in (StoredEmbeddings.open, Embeddings.read):
+        with pytest.raises(
+            InputError, match=rf"{DAMAGED}: expected columns of the types of .*00000"
+        ):
+            read(vectors)
 
 
 def test_parts_in_each_others_place_are_told(place: Path, vectors: Path) -> None:

@@ -18,10 +18,10 @@ from infomax.errors import InputError, format_count
 from infomax.io import parquet
 from infomax.io.json import json_hash, read_json, to_json
 
-ABOUT = "_parts.json"
+ABOUT_FILE = "_parts.json"
 """Readers of parquet folders skip names that begin with _."""
-PARTS = "part-*.parquet"
-_AGAIN = "Repeat the infomax embed that wrote it: it writes what lacks or is damaged."
+PART_PATTERN = "part-*.parquet"
+REPEAT_EMBED = "Repeat the infomax embed that wrote it: it writes what lacks or is damaged."
 NOTE_KEY = b"infomax"
 """The key of a footer under which it says what a part is."""
 MODEL_KEY = b"infomax_model"
@@ -35,9 +35,13 @@ class Note:
     """What the footer of a part says: the hash of its run, and which of all nodes it holds."""
 
     run: str
+    """The hash of the run and of all else that the vectors depend on."""
     first: int
+    """The row in the graph of the first node of the part."""
     stop: int
+    """The row after that of its last node."""
     nodes: int
+    """The number of nodes of all parts."""
 
     @property
     def metadata(self) -> dict[bytes, bytes]:
@@ -45,51 +49,60 @@ class Note:
         return {NOTE_KEY: to_json(asdict(self)).encode()}
 
 
-def expected_parts(run: str, nodes: int, size: int) -> dict[str, Note]:
-    """The parts of all nodes, so many in each, by the names of their files."""
+def expected_parts(run_hash: str, node_count: int, nodes_per_part: int) -> dict[str, Note]:
+    """The notes of the parts of all nodes, by the names of their files."""
     notes = {}
-    for number, first in enumerate(range(0, nodes, size)):
-        stop = min(first + size, nodes)
-        notes[f"part-{number:05d}.parquet"] = Note(run, first, stop, nodes)
+    for number, first in enumerate(range(0, node_count, nodes_per_part)):
+        stop = min(first + nodes_per_part, node_count)
+        notes[f"part-{number:05d}.parquet"] = Note(run_hash, first, stop, node_count)
     return notes
 
 
 def has_parts(path: Path) -> bool:
     """Whether a path is a folder of parquet parts."""
-    return path.is_dir() and ((path / ABOUT).is_file() or any(path.glob(PARTS)))
+    return path.is_dir() and ((path / ABOUT_FILE).is_file() or any(path.glob(PART_PATTERN)))
 
 
-def parquet_files(path: Path) -> list[Path]:
-    """The files of a folder of parts, or one such file, all with columns of the same types.
+def checked_part_files(path: Path) -> list[Path]:
+    """The files of a folder of parts, or one such file; refuse those that do not belong together.
 
-    Of parts that ``infomax embed`` wrote none may be missing, or be of other vectors.
+    All must have ids and vectors of the same types. Of parts that ``infomax embed`` wrote none may
+    be missing or damaged, or be of other vectors.
     """
-    paths = sorted(path.glob(PARTS)) if path.is_dir() else [path]
+    paths = sorted(path.glob(PART_PATTERN)) if path.is_dir() else [path]
     # The file says which parts there must be; without it, the parts say so of each other.
-    if (path / ABOUT).is_file():
+    has_about_file = (path / ABOUT_FILE).is_file()
+    if has_about_file:
         described = _read_about(path)
-        run = json_hash(described)
-        nodes = described["nodes"]
-        size = described["nodes_per_part"]
+        run_hash = json_hash(described)
+        node_count = described["nodes"]
+        nodes_per_part = described["nodes_per_part"]
     else:
         notes = [note for note in _read_notes(paths) if note is not None]
         if not notes or not path.is_dir():
             return paths
-        run = notes[0].run
-        nodes = notes[0].nodes
-        size = max(note.stop - note.first for note in notes)
-    expected = expected_parts(run, nodes, size)
+        run_hash = notes[0].run
+        node_count = notes[0].nodes
+        nodes_per_part = max(note.stop - note.first for note in notes)
+
+    expected = expected_parts(run_hash, node_count, nodes_per_part)
     if len(paths) != len(expected):
-        raise InputError(str(path), format_count(len(expected), "part"), f"{len(paths):,}", _AGAIN)
+        expected_count = format_count(len(expected), "part")
+        raise InputError(str(path), expected_count, f"{len(paths):,}", REPEAT_EMBED)
     for name, note in expected.items():
-        if reason := damage(path / name, note):
-            raise InputError(str(path / name), "a part as infomax embed wrote it", reason, _AGAIN)
+        if reason := describe_damage(path / name, note):
+            location = str(path / name)
+            raise InputError(location, "a part as infomax embed wrote it", reason, REPEAT_EMBED)
+    if has_about_file:
+        # A part may have been written anew by another program, which keeps the note of its footer
+        # but not the types of its columns.
+        _read_notes(paths)
     return paths
 
 
 def refuse_other_parts(folder: Path, described: dict[str, Any], names: Collection[str]) -> None:
     """Refuse a folder of other vectors, or with parts of other names."""
-    if not (folder / ABOUT).exists():
+    if not (folder / ABOUT_FILE).exists():
         stored = described
     else:
         stored = _read_about(folder)
@@ -98,12 +111,12 @@ def refuse_other_parts(folder: Path, described: dict[str, Any], names: Collectio
         expected = "a new folder, or parts of the same vectors"
         remedy = "Remove the folder, or choose another."
         raise InputError(str(folder), expected, f"others (by {', '.join(differences)})", remedy)
-    for path in sorted(folder.glob(PARTS)):
+    for path in sorted(folder.glob(PART_PATTERN)):
         if path.name not in names:
             raise _other(path)
 
 
-def damage(path: Path, expected: Note, *, reads_all_pages: bool = False) -> str:
+def describe_damage(path: Path, expected: Note, *, reads_all_pages: bool = False) -> str:
     """What is wrong with a part, as a message; "" for nothing.
 
     A file that is not of these vectors raises InputError.
@@ -191,18 +204,18 @@ def _read_note(file: Any, path: Path) -> Note | None:
     row_count = file.metadata.num_rows
     if row_count != note.stop - note.first:
         expected = format_count(note.stop - note.first, "row")
-        raise InputError(str(path), expected, f"{row_count:,}", _AGAIN)
+        raise InputError(str(path), expected, f"{row_count:,}", REPEAT_EMBED)
     return note
 
 
 def _read_about(folder: Path) -> dict[str, Any]:
     """What ``_parts.json`` says the vectors depend on."""
     remedy = "Remove this file, and repeat the infomax embed that wrote it."
-    described = read_json(folder / ABOUT, remedy)
+    described = read_json(folder / ABOUT_FILE, remedy)
     counts = [described.get(name) for name in ("nodes", "nodes_per_part")]
     if any(type(count) is not int or count < 1 for count in counts):
         expected = "the numbers nodes and nodes_per_part"
-        raise InputError(str(folder / ABOUT), expected, "others", remedy)
+        raise InputError(str(folder / ABOUT_FILE), expected, "others", remedy)
     return described
 
 

@@ -34,8 +34,8 @@ from infomax.io.json import to_json
 from infomax.io.parts import (
     MODEL_KEY,
     PARTS_KEY,
+    checked_part_files,
     has_parts,
-    parquet_files,
     stored_model_hash,
     stored_part_columns,
 )
@@ -191,7 +191,7 @@ def write_blocks(
 
 def _read_parquet(path: Path) -> VectorTable:
     """The vectors of a parquet file or of a folder of parts."""
-    files = parquet_files(path)
+    files = checked_part_files(path)
     with readable(path), np.errstate(over="ignore"):
         ids = stored_ids(*files)
         stored = stored_vectors(*files)

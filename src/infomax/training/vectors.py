@@ -22,7 +22,7 @@ from infomax.graphs.graph import Graph
 from infomax.io.array_files import ArrayWriter
 from infomax.io.atomic import locked, make_folder, remove_leftovers, replacing
 from infomax.io.json import json_hash, write_json
-from infomax.io.parts import ABOUT, Note, damage, expected_parts, refuse_other_parts
+from infomax.io.parts import ABOUT_FILE, Note, describe_damage, expected_parts, refuse_other_parts
 from infomax.io.vectors import write_blocks
 from infomax.kernels import Backend, room
 from infomax.kernels.device import choose_device
@@ -316,7 +316,8 @@ def _is_finished(out: Path, description: dict[str, Any], notes: dict[str, Note])
     """
     refuse_other_parts(out, description, notes)
     return all(
-        (out / name).exists() and not damage(out / name, note) for name, note in notes.items()
+        (out / name).exists() and not describe_damage(out / name, note)
+        for name, note in notes.items()
     )
 
 
@@ -331,14 +332,14 @@ def _prepare_folder(
 
     def examine(name: str) -> None:
         part = out / name
-        reason = damage(part, notes[name], reads_all_pages=check) if part.exists() else ""
+        reason = describe_damage(part, notes[name], reads_all_pages=check) if part.exists() else ""
         if reason:
             warn(f"{part}: found {reason}. Its vectors are computed again.")
             part.unlink()
 
     _in_threads(examine, list(notes), threads)
-    if not (out / ABOUT).exists():
-        write_json(out / ABOUT, description)
+    if not (out / ABOUT_FILE).exists():
+        write_json(out / ABOUT_FILE, description)
 
 
 def _in_threads(work: Callable[[str], None], parts: list[str], threads: int) -> None:
