@@ -24,6 +24,7 @@ from torch.nn.functional import one_hot, softplus
 STEPS_REMEMBERED = 10
 """Past steps by which L-BFGS knows the curvature."""
 MOST_STEPS = 500
+"""Steps of L-BFGS after which a fit ends in any case."""
 MOST_HALVINGS = 20
 """How often a step that gives too little is halved."""
 SUFFICIENT_SHARE = 1e-4
@@ -188,10 +189,10 @@ class _Problem:
         n = len(self.targets)
         variances = self.coordinates.variances
         one = variances.new_ones(1)
-        hits = self.targets
+        indicators = self.targets
         if not self.has_many_labels:
-            hits = one_hot(self.targets, start.shape[1])
-        class_shares = hits.double().mean(0)
+            indicators = one_hot(self.targets, start.shape[1])
+        class_shares = indicators.double().mean(0)
 
         # The unit of a weight is one over the root of the loss's curvature along it. A label that
         # no node has would let its bias fall for ever: it counts as that of one node.
@@ -203,20 +204,21 @@ class _Problem:
         def loss(flat: Tensor) -> tuple[float, Tensor]:
             """The mean loss per row, and its gradient, at weights in their units."""
             values = unit * flat.view_as(unit)
-            value, slopes = self.cross_entropy(values.float())
-            pull = decays * values
-            total = value / n + (pull * values).sum() / 2
-            return float(total), pull.add_(slopes, alpha=1 / n).mul_(unit).flatten()
+            cross_entropy, gradient = self.cross_entropy(values.float())
+            decay_gradient = decays * values
+            total = cross_entropy / n + (decay_gradient * values).sum() / 2
+            total_gradient = decay_gradient.add_(gradient, alpha=1 / n)
+            return float(total), total_gradient.mul_(unit).flatten()
 
         return unit * minimise(loss, (start / unit).flatten(), self.precision).view_as(unit)
 
     def cross_entropy(self, weights: Tensor) -> tuple[Tensor, Tensor]:
         """The sum over rows for weights and biases ``[r + 1, K]``, and its gradient."""
-        slopes = weights[:-1]
+        coefficients = weights[:-1]
         offset = weights[-1]
         if self.shift is not None:
-            offset = offset - self.shift @ slopes
-        logits = self.coordinates.times(slopes, offset)
+            offset = offset - self.shift @ coefficients
+        logits = self.coordinates.times(coefficients, offset)
 
         # The gradient with respect to the logits is prediction minus target.
         if self.has_many_labels:
@@ -250,69 +252,73 @@ def minimise(
         loss: the value and the gradient at a point.
         start: the point to start from.
         precision: the search ends where no entry of the gradient exceeds it, or where the relative
-            decrease of the loss is at most its square.
+            decrease of the loss is at most precision squared.
     """
     point = start
-    value, slope = loss(start)
+    value, gradient = loss(start)
     past_steps: deque[_PastStep] = deque(maxlen=STEPS_REMEMBERED)
-    unit = 1 / slope.norm().clamp(min=1)
+    inverse_hessian_scale = 1 / gradient.norm().clamp(min=1)
     for _ in range(MOST_STEPS):
-        if float(slope.abs().max()) <= precision:
+        if float(gradient.abs().max()) <= precision:
             break
 
-        # Halve the step until it gives its share of what the slope promises.
-        direction = _direction(slope, past_steps, unit)
-        promised = SUFFICIENT_SHARE * float(slope @ direction)
+        # Halve the step until it meets Armijo's condition: the loss falls by at least a share of
+        # what the gradient promises for a step of this size.
+        ascent_direction = _ascent_direction(gradient, past_steps, inverse_hessian_scale)
+        required_decrease = SUFFICIENT_SHARE * float(gradient @ ascent_direction)
         step_size = 1.0
         for _ in range(MOST_HALVINGS):
-            new_point = torch.sub(point, direction, alpha=step_size)
-            new_value, new_slope = loss(new_point)
-            if new_value <= value - step_size * promised:
+            new_point = torch.sub(point, ascent_direction, alpha=step_size)
+            new_value, new_gradient = loss(new_point)
+            if new_value <= value - step_size * required_decrease:
                 break
             step_size /= 2
         else:
             break  # rounding hides what is left to gain
 
-        # Where the function does not curve along the step, the step tells nothing.
+        # Where the function does not curve along the step, the step tells nothing of its Hessian.
         moved = new_point - point
-        slope_change = new_slope - slope
-        curvature = moved @ slope_change
+        gradient_change = new_gradient - gradient
+        curvature = moved @ gradient_change
         if curvature > 0:
-            unit = curvature / (slope_change @ slope_change)
-            past_steps.append(_PastStep(moved, slope_change, 1 / curvature))
+            inverse_hessian_scale = curvature / (gradient_change @ gradient_change)
+            past_steps.append(_PastStep(moved, gradient_change, 1 / curvature))
 
-        gained = value - new_value
+        decrease = value - new_value
         point = new_point
         value = new_value
-        slope = new_slope
-        if gained <= precision**2 * max(1.0, abs(value)):
+        gradient = new_gradient
+        if decrease <= precision**2 * max(1.0, abs(value)):
             break
     return point
 
 
 class _PastStep(NamedTuple):
-    """A step of the search: how far the point moved, and how the slope changed."""
+    """A step of the search: how far the point moved, and how the gradient changed."""
 
     moved: Tensor
-    slope_change: Tensor
+    gradient_change: Tensor
     inverse_curvature: Tensor
 
 
-def _direction(slope: Tensor, past_steps: deque[_PastStep], unit: Tensor) -> Tensor:
-    """The slope times the inverse of the curvature, as past steps tell it.
+def _ascent_direction(
+    gradient: Tensor, past_steps: deque[_PastStep], inverse_hessian_scale: Tensor
+) -> Tensor:
+    """The gradient times the inverse Hessian, as past steps tell it; a step subtracts it.
 
-    Without past steps it is the slope times ``unit``.
+    The estimate starts as the identity times ``inverse_hessian_scale``, and each past step corrects
+    it.
     """
-    direction = slope.clone()
+    ascent_direction = gradient.clone()
     shares = []
     for step in reversed(past_steps):
-        shares.append(step.inverse_curvature * (step.moved @ direction))
-        direction -= shares[-1] * step.slope_change
-    direction *= unit
+        shares.append(step.inverse_curvature * (step.moved @ ascent_direction))
+        ascent_direction -= shares[-1] * step.gradient_change
+    ascent_direction *= inverse_hessian_scale
     for step, share in zip(past_steps, reversed(shares), strict=True):
-        correction = step.inverse_curvature * (step.slope_change @ direction)
-        direction += (share - correction) * step.moved
-    return direction
+        correction = step.inverse_curvature * (step.gradient_change @ ascent_direction)
+        ascent_direction += (share - correction) * step.moved
+    return ascent_direction
 
 
 # Coordinates
