@@ -267,7 +267,7 @@ class Backend:
             by each argument. The gradients by weight and offset are of the whole batch; the others
             are to be added over the processes.
         """
-        has_padding = portion is not None and portion.real is not None
+        has_padding = portion is not None and portion.node_mask is not None
         kernels = None
         if not has_padding:
             kernels = self.triton_for(z) or self.numba_for(z.numel())

@@ -124,35 +124,40 @@ def pair_loss(
 ) -> Outcome:
     """As `Backend.pair_loss`: the closed form of the paper's loss and of its gradient."""
     bias, slope, weight, offset = last_weights
-    has_padding = portion is not None and portion.real is not None
+    has_padding = portion is not None and portion.node_mask is not None
     portion = portion or Portion(len(z), len(z) + len(z_negative))
     n, total = portion.nodes, portion.total
     # 1 for a node, 0 for padding.
-    real, real_negative = portion.real or (z.new_ones(len(z)), z.new_ones(len(z_negative)))
+    node_mask, node_mask_negative = portion.node_mask or (
+        z.new_ones(len(z)),
+        z.new_ones(len(z_negative)),
+    )
 
     # Forward: H, H~, the summary s, v = W s, and the scores.
     u = z.add_(bias)
     u_negative = z_negative.add_(bias)
     h = _prelu(u, slope)
     h_negative = _prelu(u_negative, slope)
-    summary = torch.sigmoid(portion.sum(real @ h)[0] / n)
+    summary = torch.sigmoid(portion.sum(node_mask @ h)[0] / n)
     v = weight @ summary
     scores = h @ v + offset
     scores_negative = h_negative @ v + offset
 
     # Cross-entropy, and how many scores have the right sign.
-    loss = (softplus(-scores) * real).sum() + (softplus(scores_negative) * real_negative).sum()
-    right = (real * (scores > 0)).sum() + (real_negative * (scores_negative < 0)).sum()
+    loss = (softplus(-scores) * node_mask).sum() + (
+        softplus(scores_negative) * node_mask_negative
+    ).sum()
+    right = (node_mask * (scores > 0)).sum() + (node_mask_negative * (scores_negative < 0)).sum()
 
     # Backward: g, the gradient of the mean loss by each score; then through v, and the summary.
-    g = -torch.sigmoid(-scores) * real / total
-    g_negative = torch.sigmoid(scores_negative) * real_negative / total
+    g = -torch.sigmoid(-scores) * node_mask / total
+    g_negative = torch.sigmoid(scores_negative) * node_mask_negative / total
     v_part = g @ h + g_negative @ h_negative
     offset_part = g.sum() + g_negative.sum()
     v_grad, offset_grad, loss, right = portion.sum(v_part, offset_part, loss, right)
     summary_row = (v_grad @ weight) * summary * (1 - summary) / n
     if has_padding:
-        summary_row = torch.outer(real, summary_row)
+        summary_row = torch.outer(node_mask, summary_row)
 
     # Through the PReLU; H and H~ are not needed any more, so their memory takes the gradients.
     h_grad = torch.addcmul(summary_row, g[:, None], v, out=h)

@@ -164,7 +164,7 @@ class Portion:
     total: Any
     """Positives and negatives of the batch, on all ranks: as ``nodes``."""
     ranks: Ranks = ALONE
-    real: tuple[Tensor, Tensor] | None = None
+    node_mask: tuple[Tensor, Tensor] | None = None
     """For each row of the positive ``[N]`` and the negative ``[M]``: 1 for a node, 0 for padding.
     None: all nodes."""
 

@@ -136,10 +136,10 @@ def with_checks(corruption: Corruption) -> Corruption:
             remedy = "Compute new ones, and return view.with_features(...)."
             raise InputError("corruption", "a new view", found, remedy)
 
-        messages = getattr(negative, "propagation", None)
-        is_new = messages is not getattr(view, "propagation", None)
-        if isinstance(messages, Propagation) and is_new:
-            _check_messages(messages)
+        propagation = getattr(negative, "propagation", None)
+        has_new_edges = propagation is not getattr(view, "propagation", None)
+        if isinstance(propagation, Propagation) and has_new_edges:
+            _check_edges_of_negative(propagation)
         return negative
 
     return checked_corruption
@@ -150,19 +150,22 @@ def _version_of_features(view: Any) -> int | None:
     return getattr(getattr(view, "features", None), "_version", None)
 
 
-def _check_messages(messages: Messages) -> None:
-    """Raise InputError unless keys ascend and, in an undirected graph, both directions of an edge
-    are the same."""
-    if not (messages.keys.diff() > 0).all():
+def _check_edges_of_negative(edges: Propagation) -> None:
+    """Refuse the edges of a negative whose keys do not ascend, or of which one direction differs.
+
+    The key of an edge is receiver * N + sender. It is called only for a corruption of your own
+    that returns new edges. In an undirected graph each edge has both directions, of one weight.
+    """
+    if not (edges.keys.diff() > 0).all():
         location = "corruption, keys of the propagation"
         raise InputError(location, "ascending ones, each once", "others", "Sort them.")
-    if messages.directed:
+    if edges.directed:
         return
 
-    n = messages.n
-    reversed_keys, order = torch.sort(messages.keys % n * n + messages.keys // n)
-    same_edges = torch.equal(reversed_keys, messages.keys)
-    if not same_edges or not torch.equal(messages.weights[order], messages.weights):
+    n = edges.n
+    reversed_keys, order = torch.sort(edges.keys % n * n + edges.keys // n)
+    has_both_directions = torch.equal(reversed_keys, edges.keys)
+    if not has_both_directions or not torch.equal(edges.weights[order], edges.weights):
         found = "edges that differ in their two directions"
         remedy = (
             "Keep both directions of an edge or none, or make the propagation with directed=True."

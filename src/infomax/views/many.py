@@ -20,7 +20,7 @@ from infomax.io.subgraphs import part_of
 from infomax.kernels import Backend
 from infomax.kernels.plain import linear
 from infomax.kernels.ranks import Portion
-from infomax.views.operands import COLUMN_MULTIPLE, multiply
+from infomax.views.operands import TENSOR_CORE_MULTIPLE, multiply
 from infomax.views.propagation import Propagation, Rule
 from infomax.views.view import AllNodes, Corruption, View, Views
 from infomax.views.whole import WholeGraph, WholeView
@@ -124,23 +124,23 @@ class PaddedView(AllNodes):
 
     Shapes:
         features: ``[G, N, F]``, of G = 1 or 2 graphs
-        real: ``[G, N]``, 1 for a node, 0 for padding, which counts nowhere
+        node_mask: ``[G, N]``, 1 for a node, 0 for padding, which counts nowhere
         matrices: ``[2, 2, N, N]``, the propagation of each graph of the pair, dense, and its
             transpose
         graphs: the graphs of the pair that the view shows
     """
 
     features: Tensor
-    real: Tensor
+    node_mask: Tensor
     matrices: Tensor
     graphs: slice
     backend: Backend
     portion: Portion | None = None
 
-    def part(self, graphs: slice) -> PaddedView:
-        """The view of one of the graphs."""
+    def graphs_at(self, graphs: slice) -> PaddedView:
+        """The view of some graphs of the pair."""
         return dataclasses.replace(
-            self, features=self.features[graphs], real=self.real[graphs], graphs=graphs
+            self, features=self.features[graphs], node_mask=self.node_mask[graphs], graphs=graphs
         )
 
     def with_features(self, features: Tensor) -> PaddedView:
@@ -149,9 +149,9 @@ class PaddedView(AllNodes):
 
     def shuffled(self, generator: torch.Generator) -> PaddedView:
         """The same graphs with the rows of X in random order; padding stays at the end."""
-        keys = torch.rand(self.real.shape, generator=generator, device=generator.device)
+        keys = torch.rand(self.node_mask.shape, generator=generator, device=generator.device)
         # Keys of nodes are below 1, so those of padding come last.
-        order = torch.where(self.real > 0, keys, 2).argsort(dim=1, stable=True)
+        order = torch.where(self.node_mask > 0, keys, 2).argsort(dim=1, stable=True)
         return self.with_features(self.features.take_along_dim(order[..., None], dim=1))
 
     def own(self, h: Tensor | None, weight: Tensor) -> Tensor:
@@ -166,7 +166,7 @@ class PaddedView(AllNodes):
         if h is None:
             pooled_features = matrices[:, 0] @ self.features
             return multiply(pooled_features.flatten(0, 1), weight, self.backend)
-        y = (h @ weight).unflatten(0, self.real.shape)
+        y = (h @ weight).unflatten(0, self.node_mask.shape)
         # A GPU multiplies by a transpose in memory faster than by the transpose of a matrix.
         propagation, transpose = matrices.unbind(1)
         propagated = linear(y, partial(_products, propagation), partial(_products, transpose))
@@ -182,8 +182,8 @@ def side_by_side(positive: View, negative: View) -> View | None:
         return positive.as_pair_with(negative)
     if isinstance(positive, PaddedView) and isinstance(negative, PaddedView):
         features = torch.cat([positive.features, negative.features])
-        real = torch.cat([positive.real, negative.real])
-        return PaddedView(features, real, positive.matrices, slice(0, 2), positive.backend)
+        node_mask = torch.cat([positive.node_mask, negative.node_mask])
+        return PaddedView(features, node_mask, positive.matrices, slice(0, 2), positive.backend)
     return None
 
 
@@ -200,7 +200,7 @@ class PaddedGraphs:
 
     Shapes:
         features: ``[G, N, F]``
-        real: ``[G, N]``, 1 for a node, 0 for padding
+        node_mask: ``[G, N]``, 1 for a node, 0 for padding
         keys: ``[G, 2, E]``, row * N + column of the entries of the propagation matrix, and of its
             transpose; N * N is padding
         values: ``[G, 1, E]``, the entries
@@ -208,20 +208,22 @@ class PaddedGraphs:
 
     def __init__(self, views: Sequence[WholeView]) -> None:
         features = pad_sequence([cast(Tensor, view.features) for view in views], batch_first=True)
-        extra_nodes = -features.shape[1] % COLUMN_MULTIPLE  # as tensor cores require
+        # Nodes are the columns of the propagation matrices.
+        extra_nodes = -features.shape[1] % TENSOR_CORE_MULTIPLE
         self.features = pad(features, (0, 0, 0, extra_nodes))
-        self.real = torch.zeros_like(self.features[..., 0])
-        for row, view in zip(self.real, views, strict=True):
-            row[: view.propagation.n] = 1
+        self.node_mask = torch.zeros_like(self.features[..., 0])
+        for mask_of_graph, view in zip(self.node_mask, views, strict=True):
+            mask_of_graph[: view.propagation.n] = 1
 
         matrices = [
             cast(Propagation, view.propagation).operand.matrix.to_sparse_coo() for view in views
         ]
-        n = self.real.shape[1]
-        # What a row and a column count in a key, for the matrix and for its transpose.
-        strides = torch.tensor([[n, 1], [1, n]], device=self.real.device)
+        n = self.node_mask.shape[1]
+        # The key of an entry is row * n + column, that of the transpose column * n + row.
+        strides = torch.tensor([[n, 1], [1, n]], device=self.node_mask.device)
         keys = [(strides[:, :, None] * matrix.indices()).sum(1).T for matrix in matrices]
-        padded_keys = pad_sequence(keys, batch_first=True, padding_value=n**2)
+        # The key n * n comes after all entries; `pair` cuts off what is scattered there.
+        padded_keys = pad_sequence(keys, batch_first=True, padding_value=n * n)
         self.keys = padded_keys.mT.contiguous()
         values = [matrix.values() for matrix in matrices]
         self.values = pad_sequence(values, batch_first=True)[:, None]
@@ -233,14 +235,16 @@ class PaddedGraphs:
         The first one has the portion, which says which nodes of both count.
         """
         features = self.features[batch]
-        real = self.real[batch]
+        node_mask = self.node_mask[batch]
         keys = self.keys[batch]
-        n = real.shape[1]
+        n = node_mask.shape[1]
 
         # Padding entries have the key N * N, the first of the numbers that are cut off again.
         entries = features.new_zeros(2, 2, n * n + ALIGNMENT)
         entries.scatter_(2, keys, self.values[batch].expand_as(keys))
         matrices = entries[..., :-ALIGNMENT].unflatten(2, (n, n))
-        portion = Portion(real[0].sum(), real.sum(), real=(real[0], real[1]))
-        both = PaddedView(features, real, matrices, slice(0, 2), self.backend, portion)
-        return both.part(slice(0, 1)), both.part(slice(1, 2))
+        portion = Portion(
+            node_mask[0].sum(), node_mask.sum(), node_mask=(node_mask[0], node_mask[1])
+        )
+        both = PaddedView(features, node_mask, matrices, slice(0, 2), self.backend, portion)
+        return both.graphs_at(slice(0, 1)), both.graphs_at(slice(1, 2))

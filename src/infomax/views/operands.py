@@ -44,8 +44,11 @@ DENSE_SHARE = 0.03
 """The share of non-zeros from which on sparse features become dense on a GPU, which is faster."""
 MOST_DENSE_BYTES = 1 << 30
 """The bytes up to which sparse features become dense on a GPU."""
-COLUMN_MULTIPLE = 8
-"""Dense rows for a GPU are padded to a multiple of so many columns, 32 bytes, for tensor cores."""
+TENSOR_CORE_MULTIPLE = 8
+"""Dense matrices for a GPU are padded to a multiple of so many numbers, 32 bytes of float32.
+
+Tensor cores require it of the length of rows.
+"""
 LARGEST_HALF_ERROR = 2.0**-10
 """The rounding error, as a share of a column's largest number, that tf32 has as well."""
 
@@ -262,8 +265,8 @@ def dense_table(
 
 
 def _padding(width: int) -> int:
-    """How many columns of zeros make rows of this width a multiple of `COLUMN_MULTIPLE`."""
-    return -width % COLUMN_MULTIPLE
+    """How many columns of zeros make rows of this width a multiple of `TENSOR_CORE_MULTIPLE`."""
+    return -width % TENSOR_CORE_MULTIPLE
 
 
 def _blocks_on_device(features: FeatureTable, device: torch.device) -> Iterator[tuple[int, Tensor]]:
