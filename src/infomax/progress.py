@@ -38,20 +38,22 @@ def followed(
 
 
 def progress_of_part(
-    progress: Progress, first: int, length: int, name: str, all_steps: int
+    progress: Progress, first_step: int, steps: int, name: str, all_steps: int
 ) -> Progress:
-    """The callback for a part of some work, such as a row of a table.
+    """The callback for a part of some work, such as the scoring of one kind of vectors.
 
     Args:
         progress: the callback of all the work.
-        first: the step of all the work at which the part begins.
-        length: the steps of all the work that the part takes.
-        name: what the part is.
+        first_step: the step of all the work at which the part begins.
+        steps: the steps of all the work that the part takes.
+        name: what the part is; the notes of the part itself are not shown.
         all_steps: the steps of all the work.
     """
 
     def report(done: int, note: str = "", total: int | None = None) -> None:
-        progress(first + length * done // (total or 1), name, all_steps)
+        # A part of unknown length shows no progress until the next one begins.
+        done_steps = min(steps * done // total, steps) if total else 0
+        progress(first_step + done_steps, name, all_steps)
 
     report(0)
     return report
@@ -135,7 +137,7 @@ def training_position(training: Any) -> tuple[int, str, int]:
         notes.append(f"step {training.position:,} of {training.views.steps:,}")
     total = training.epochs
     if training.patience is not None:
-        total = min(total, training.kept_epoch + training.patience + 1)
+        total = min(total, training.kept_index + training.patience + 1)
     return len(training.history), ", ".join(notes), total
 
 

@@ -77,7 +77,7 @@ def test_training_stops_after_as_many_epochs_as_its_patience_and_not_one_later(s
     training.stride = stride
     training.run()
     assert [record.loss for record in training.history] == losses[:5]
-    assert training.kept_epoch == 1
+    assert training.kept_index == 1
     assert next(numbers) == (5 if stride == 1 else 32)
 
 

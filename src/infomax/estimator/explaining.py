@@ -316,18 +316,24 @@ def _column_named(columns: list[ExplainedColumn], name: str) -> ExplainedColumn:
 def _columns_behind(
     graph: Graph, columns: list[ExplainedColumn], parts: list[ExplainedPart]
 ) -> list[ExplainedColumn]:
-    """The columns of the node that the one number shown in the parts is made of."""
+    """The columns of the node that the one number depends on which is shown in the parts.
+
+    A number of the own part may be a sum of many terms. Its columns are those of the largest terms,
+    the ones that are shown.
+    """
     (part,) = (part for part in parts if part.numbers)
     if part.name == "encoder":
         return columns
     if part.name != "own":
         return []  # pooled numbers are made of the columns of other nodes, positions of none
-    term_names = {term.name for term in part.numbers[0].terms}
+
+    (followed_number,) = part.numbers
+    names_of_largest_terms = {term.name for term in followed_number.terms}
     features_of_column = _features_of_columns(graph)
     columns_of_terms = []
     for column in columns:
         feature_names = graph.feature_names[features_of_column[column.name]]
-        if term_names.intersection(feature_names):
+        if names_of_largest_terms.intersection(feature_names):
             columns_of_terms.append(column)
     return columns_of_terms
 
@@ -527,7 +533,8 @@ def _with_terms(
         else:
             terms = pooled_terms(graph, recipe, row, position_in_part)
         terms.sort(key=lambda term: -abs(term.value * term.weight))
-        numbers.append(replace(number, terms=terms[:most_terms], term_count=len(terms)))
+        largest_terms = terms[:most_terms]
+        numbers.append(replace(number, terms=largest_terms, term_count=len(terms)))
     return replace(part, numbers=numbers)
 
 

@@ -195,7 +195,7 @@ def _fingerprint(
 
 def trained_model(training: Training, preset: Preset, scaler: Scaler, seed: int) -> TrainedModel:
     """What a finished training leaves, without its views, which hold the features."""
-    return TrainedModel(training.model.eval(), training.course(), preset, scaler, seed)
+    return TrainedModel(training.model.eval(), training.training_report(), preset, scaler, seed)
 
 
 def fit_vectors(request: FitRequest, trained: TrainedModel) -> FittedModel:

@@ -100,7 +100,7 @@ class Ledger:
         """Whether training ends after so many epochs without a lower loss."""
         return self.patience is not None and epochs_waited >= self.patience
 
-    def kept_epoch(self, epoch_count: int) -> int:
+    def kept_index(self, epoch_count: int) -> int:
         """The number, from 0, of the epoch whose weights are kept.
 
         Without patience that is the last one.

@@ -31,8 +31,11 @@ from infomax.training.early_stopping import Ledger
 from infomax.training.schedule import Schedule
 from infomax.views import Views
 
-STRIDE = 32
-"""Epochs between two reads of the history from a GPU: a read waits for all queued steps."""
+EPOCHS_PER_READ = 32
+"""Epochs between two reads of the history from a GPU: a read waits for all queued steps.
+
+In a long epoch of several processes on GPUs, also the steps between two looks at the clock.
+"""
 PAUSE_SECONDS = 1.0
 """Seconds within a long epoch between pauses for progress, checkpoints and interrupts."""
 
@@ -100,13 +103,13 @@ class Training:
             self.weights,
             views.steps,
             patience,
-            (STRIDE, len(method.metrics)),
+            (EPOCHS_PER_READ, len(method.metrics)),
             partial(_changing_without_optimiser, model),
             self.backend,
         )
 
         on_gpu = self.device.type == "cuda"
-        self.stride = STRIDE if on_gpu and views.steps == 1 else 1
+        self.stride = EPOCHS_PER_READ if on_gpu and views.steps == 1 else 1
         self.replay: Replay | None = None
         if replayable and on_gpu and ranks == ALONE:
             views.pad()
@@ -188,11 +191,13 @@ class Training:
     def _pause_is_due(self, step_number: int) -> bool:
         """Whether to pause after this step of an epoch.
 
-        Ranks do so together, on GPUs after every `STRIDE` steps.
+        Ranks do so together, on GPUs after every `EPOCHS_PER_READ` steps.
         """
         is_due = time.perf_counter() - self.resumed_at > PAUSE_SECONDS
-        may_ask = self.ranks == ALONE or self.device.type == "cpu" or step_number % STRIDE == 0
-        return may_ask and self.ranks.any(is_due)
+        is_alone = self.ranks == ALONE
+        # To ask the other ranks makes a GPU wait for its queued steps, so they are asked rarely.
+        may_ask_ranks = self.device.type == "cpu" or step_number % EPOCHS_PER_READ == 0
+        return (is_alone or may_ask_ranks) and self.ranks.any(is_due)
 
     def _pause(self, pause: Pause) -> None:
         """Call ``pause``; its time does not count as training time."""
@@ -208,8 +213,8 @@ class Training:
         if self.ledger.ends_training(epochs_waited):
             self.finished = True
             # Epochs were queued before it was known that training had ended.
-            last_epoch = self.kept_epoch + (self.patience or 0)
-            del self.history[last_epoch + 1 :]
+            last_index = self.kept_index + (self.patience or 0)
+            del self.history[last_index + 1 :]
         if len(self.history) >= self.epochs:
             self.finished = True
         for epoch, record in enumerate(self.history[known_count:], known_count + 1):
@@ -235,16 +240,20 @@ class Training:
             raise InputError("training, its last step", "finite weights", "others", remedy)
 
     @property
-    def kept_epoch(self) -> int:
-        """The number of the epoch whose weights are kept, from 0."""
-        return self.ledger.kept_epoch(len(self.history))
+    def kept_index(self) -> int:
+        """Where the epoch whose weights are kept stands in the history."""
+        return self.ledger.kept_index(len(self.history))
 
-    def course(self) -> dict[str, Any]:
-        """Report the course of the training as JSON values."""
-        history, kept_epoch = self.history, self.kept_epoch
+    def training_report(self) -> dict[str, Any]:
+        """Report the course of the training as JSON values.
+
+        ``epochs`` and ``kept_epoch`` count from 1, and are 0 where nothing was trained. The metrics
+        of the kept epoch, such as ``loss``, stand by their names; ``curve`` has those of all.
+        """
+        history = self.history
         report: dict[str, Any] = {
             "epochs": len(history),
-            "kept_epoch": kept_epoch + 1 if history else 0,
+            "kept_epoch": self.kept_index + 1 if history else 0,
             "stopped_early": bool(history) and len(history) < self.epochs,
             "steps": len(history) * self.views.steps,
             "lr": self.schedule.peak,
@@ -256,14 +265,15 @@ class Training:
         if not history:
             return report
 
-        report |= history[kept_epoch]._asdict()
+        # The metrics of the kept epoch, such as loss.
+        report |= history[self.kept_index]._asdict()
         guessing_loss = self.method.guessing_loss(self.device)
         if guessing_loss is not None:
             report["guessing_loss"] = guessing_loss
-        columns = zip(*history, strict=True)
+        values_by_metric = zip(*history, strict=True)
         report["curve"] = {
-            name: [round(value, 6) for value in column]
-            for name, column in zip(self.method.metrics, columns, strict=True)
+            name: [round(value, 6) for value in values]
+            for name, values in zip(self.method.metrics, values_by_metric, strict=True)
         }
         return report
 
@@ -301,8 +311,8 @@ class Training:
 
         self.epoch_began = tensors["epoch_began"].cpu()
         self.position = values["position"]
-        columns = [values["history"][name] for name in self.method.metrics]
-        self.history = [self.make_record(*row) for row in zip(*columns, strict=True)]
+        values_by_metric = [values["history"][name] for name in self.method.metrics]
+        self.history = [self.make_record(*epoch) for epoch in zip(*values_by_metric, strict=True)]
         self.seconds = values["seconds"]
         self.finished = values["finished"]
 
@@ -371,7 +381,7 @@ def run_together(trainings: Sequence[Training]) -> None:
             # When fewer than half of them are unfinished, their step is recorded anew.
             while unfinished and 2 * len(unfinished) >= recorded_count:
                 epochs_left = first.epochs - len(unfinished[0].history)
-                for _ in range(min(STRIDE, epochs_left)):
+                for _ in range(min(EPOCHS_PER_READ, epochs_left)):
                     for batch in first.views.batches(first.generator):
                         step(batch, True)
                 for training in unfinished:
