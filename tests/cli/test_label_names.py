@@ -9,7 +9,7 @@ import sample_shop
 from shell import infomax, refused
 
 from infomax import InputError, read_database, read_graph
-from infomax.io.column_names import label_called, spelled_labels
+from infomax.io.column_names import find_label, spelled_labels
 from infomax.io.reading import with_labels
 
 FAST = ("--dim", 4, "--epochs", 1)
@@ -39,9 +39,9 @@ def test_a_label_that_may_be_two_columns_is_refused() -> None:
 
 
 def test_a_label_of_a_type_is_called_by_it() -> None:
-    assert label_called("Orders.STATUS", ["status"], "orders") == "status"
-    assert label_called("status", ["Status"]) == "Status"
-    assert label_called("people.status", ["status"], "orders") == ""
+    assert find_label("Orders.STATUS", ["status"], "orders") == "status"
+    assert find_label("status", ["Status"]) == "Status"
+    assert find_label("people.status", ["status"], "orders") == ""
 
 
 @pytest.mark.parametrize("word", ["Section", "nodes.section", "NODES.SECTION"])

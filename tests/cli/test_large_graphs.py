@@ -305,12 +305,12 @@ def test_what_does_not_fit_into_memory_says_what_would(
 def test_map_and_report_of_a_sample_say_so(
     place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sys.modules["infomax.cli.map"], "MOST_OF_A_FOLDER", 40)
+    monkeypatch.setattr(sys.modules["infomax.cli.map"], "MOST_SAMPLED_NODES", 40)
     outcome = infomax("map", place / "run", "--out", tmp_path / "map.html", "--seed", 3)
     drawn = "40 nodes of 60, drawn at random with seed 3; neighbours are among these"
     assert f"map.html ({drawn}, " in outcome.out, outcome.err
     assert f'"drawn": "{drawn}"' in (tmp_path / "map.html").read_text()
-    monkeypatch.setattr(sys.modules["infomax.cli.analyse"], "MOST_OF_A_FOLDER", 50)
+    monkeypatch.setattr(sys.modules["infomax.cli.analyse"], "MOST_SAMPLED_NODES", 50)
     monkeypatch.setattr(
         analysis, "analyse", lambda *_, **options: iter([asked.append(options["rows"])][:0])
     )

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from infomax.estimator import DGI
     from infomax.graphs.graph import Graph
 
-MOST_OF_A_FOLDER = 10_000
+MOST_SAMPLED_NODES = 10_000
 """Nodes of a graph folder that are analysed."""
 SAMPLE_SEED = 0
 FILES = "report.html, with all figures as .png and .svg and their numbers as .json"
@@ -94,7 +94,7 @@ def _sample(model: DGI, labels: str | None) -> tuple[NDArray[np.int64] | None, s
         if is_requested and column.ndim == 1:
             label_column = column
             break
-    rows = sampled_rows(model, MOST_OF_A_FOLDER, SAMPLE_SEED, label_column)
+    rows = sampled_rows(model, MOST_SAMPLED_NODES, SAMPLE_SEED, label_column)
     if rows is None:
         return None, ""
     order = "" if label_column is None else "labelled ones first, "

@@ -26,12 +26,13 @@ if TYPE_CHECKING:
 
 
 def _has_labels(description: Mapping[str, Any], options: Mapping[str, Any]) -> bool:
-    """Whether a type of nodes of a run has the labels that a person named.
+    """Whether the run of one type of nodes is scored: these nodes have every label in --labels.
 
-    A column of a table elsewhere does not say of which type it is, unless it is called TYPE.COLUMN.
+    Without --labels it is whether they have labels at all. A column of another source, as in
+    ``labels.csv:COLUMN``, does not say of which type it is, unless it is called TYPE.COLUMN.
     """
     from infomax.cli.labels import source_column
-    from infomax.io.column_names import label_called
+    from infomax.io.column_names import find_label
     from infomax.training.runs import types_of
 
     if options["edges"] or options["future"]:
@@ -46,13 +47,14 @@ def _has_labels(description: Mapping[str, Any], options: Mapping[str, Any]) -> b
     # All labels are looked at, since each of them may have to be refused.
     has_all_labels = True
     for label in requested_labels:
-        if label_called(label, labels_of_run, node_type):
+        if find_label(label, labels_of_run, node_type):
             continue
-        elsewhere = source_column(label, None)
-        if elsewhere is None:
+        # The labels of the run were searched above, so only other sources are left.
+        foreign_column = source_column(label, graph=None)
+        if foreign_column is None:
             has_all_labels = False
             continue
-        type_of_label = elsewhere.column.partition(".")[0].casefold()
+        type_of_label = foreign_column.column.partition(".")[0].casefold()
         type_names = [name.casefold() for name in types_of(options["source"])]
         if type_of_label not in type_names:
             remedy = "Say of which type: --type TYPE, or SOURCE:TYPE.COLUMN."
@@ -314,12 +316,12 @@ def _warn_of_leaks(model: DGI, label_columns: Sequence[str]) -> None:
 
 
 def _keep_in(folder: Path | None, model: DGI) -> Any:
-    """What is called with the vectors of each row, and writes them where a folder is named."""
-    from infomax.reports.compared_vectors import discard_vectors, write_vectors
+    """What is called with the vectors of each row of scores, and writes them into the folder."""
+    from infomax.reports.compared_vectors import discard_vectors, write_compared_vectors
 
     if folder is None:
         return discard_vectors
-    return partial(write_vectors, folder, model.graph_)
+    return partial(write_compared_vectors, folder, model.graph_)
 
 
 def _keep_scores(run: Path, title: str, rows: Sequence[Row]) -> None:

@@ -16,7 +16,7 @@ from infomax.datasets import DATASETS, load_dataset
 from infomax.errors import InputError, format_count, shorten
 from infomax.evaluation.splits import Splits, check_classes, encode_flags, encode_labels
 from infomax.graphs.graph import Graph
-from infomax.io.column_names import label_called
+from infomax.io.column_names import find_label
 from infomax.io.reading import is_table, read_labels
 from infomax.io.schema.schema import Schema
 
@@ -149,7 +149,7 @@ def source_column(label: str, graph: Graph | None) -> LabelColumn | None:
     """What ``SOURCE:COLUMN`` names; None where the label is to be the graph's own."""
     if ":" not in label:
         return None
-    if graph is not None and label_called(label, graph.labels, graph.node_type):
+    if graph is not None and find_label(label, graph.labels, graph.node_type):
         return None
 
     # A column may have a colon in its name, and so may a file.
@@ -202,7 +202,7 @@ def _labels_of_graph(names: Sequence[str], graph: Graph) -> dict[str, NDArray[An
     """The labels of a graph's nodes that a person named, as NAME or TYPE.NAME in any case."""
     labels = {}
     for name in names:
-        label = label_called(name, graph.labels, graph.node_type)
+        label = find_label(name, graph.labels, graph.node_type)
         if not label:
             expected = " or ".join([*graph.labels, labels_elsewhere(graph.schema)])
             raise InputError("--labels", expected, shorten(name))

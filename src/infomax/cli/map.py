@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from infomax.embeddings import Embeddings
 
-MOST_OF_A_FOLDER = 20_000
+MOST_SAMPLED_NODES = 20_000
 """Nodes that the map of a graph folder shows."""
 NOTE_ON_TYPES = (
     ". Each type has a picture of its own: places and cosines of two types cannot be compared."
@@ -70,16 +70,17 @@ def draw_map(
 ) -> None:
     """Write an interactive map of the nodes.
 
-    It is one HTML file that opens in any browser, without a network. Of a graph folder it shows a
-    sample of the nodes, of several types of nodes all of them, coloured by type, each laid out by
-    itself.
+    It is one HTML file that opens in any browser, without a network. All types of nodes are shown,
+    coloured by type, each laid out by itself. Of a graph folder a sample of the nodes is shown.
     """
     from infomax.analysis.map import write_map
     from infomax.kernels.device import choose_device
     from infomax.training.runs import types_of
 
+    # `type` and `threads` were read by their callbacks: with --type, RUN is RUN/TYPE by now.
     node_types = types_of(run)
     with show.Steps("map", None) as steps:
+        # A run of one type of nodes is its own folder: its name stands for no subfolder.
         mapped_types = {
             node_type: _mapped_nodes(
                 run / node_type, node_types, color, groups, seed, device, steps
@@ -135,7 +136,7 @@ def _mapped_nodes(
     check_color([graph.target(node_type) for node_type in node_types] or [graph], color)
 
     # A graph folder of few nodes is read into memory here, and is another graph from then on.
-    rows = sampled_rows(model, MOST_OF_A_FOLDER, seed)
+    rows = sampled_rows(model, MOST_SAMPLED_NODES, seed)
     embeddings = model.transform(model.graph_, rows=rows)
     sample_note = format_count(len(embeddings), "node")
     if rows is not None:

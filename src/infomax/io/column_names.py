@@ -166,20 +166,27 @@ def spelled_labels(words: Sequence[str], headers: Mapping[str, Iterable[str]]) -
     return tuple(dict.fromkeys(_spelled(word, names) or word for word in words))
 
 
-def label_called(word: str, labels: Iterable[str], node_type: str = "") -> str:
-    """The label of a type of nodes that a person means, by its name or TYPE.NAME; "" where there is
-    none."""
+def find_label(requested_name: str, labels: Iterable[str], node_type: str = "") -> str:
+    """The label of a type of nodes that a person means, by its name or TYPE.NAME.
+
+    "" where there is none.
+    """
     names = list(labels)
-    spelled = _spelled(word, [*names, *(f"{node_type}.{name}" for name in names)])
+    full_names = [f"{node_type}.{name}" for name in names]
+    spelled = _spelled(requested_name, [*names, *full_names])
     return spelled if spelled in names else spelled.removeprefix(f"{node_type}.")
 
 
-def _spelled(word: str, names: Iterable[str]) -> str:
-    """The name that is meant: spelt so, else the only one that is spelt so in another case; "" for
-    none."""
-    same = dict.fromkeys(name for name in names if name.casefold() == word.casefold())
-    if word in same:
-        return word
-    if len(same) > 1:
-        raise InputError("labels", "one column of that name, in any case", format_list(list(same)))
-    return next(iter(same), "")
+def _spelled(requested_name: str, names: Iterable[str]) -> str:
+    """The name that is meant: spelt so, else the only one that is spelt so in another case.
+
+    "" where there is none.
+    """
+    folded = requested_name.casefold()
+    same_in_any_case = list(dict.fromkeys(name for name in names if name.casefold() == folded))
+    if requested_name in same_in_any_case:
+        return requested_name
+    if len(same_in_any_case) > 1:
+        expected = "one column of that name, in any case"
+        raise InputError("labels", expected, format_list(same_in_any_case))
+    return same_in_any_case[0] if same_in_any_case else ""

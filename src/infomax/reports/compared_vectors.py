@@ -29,24 +29,25 @@ RANDOM = "Random-Init"
 RAW = "Raw features"
 EDGES = "SVD of the edges"
 AVERAGED = "Averaged features"
-MOST_NUMBERS = 1 << 27
+MOST_AVERAGED_NUMBERS = 1 << 27
 """Numbers up to which averaged features are computed: 512 MB of float32."""
-MOST_NODES = 200_000
+MOST_BASELINE_NODES = 200_000
 """Nodes up to which baselines are computed.
 
 The singular vectors of a larger graph take longer than the vectors of the run.
 """
 WRITES_ALL = "infomax evaluate RUN --out FOLDER"
-"""The command that writes the vectors of every row but raw features, which the user has."""
+"""The command that writes the vectors of every row of scores but raw features."""
 WRITES_ALL_OF_EDGES = "infomax evaluate RUN --edges --out FOLDER"
 """The same command where edges are scored."""
 
 KeepVectors: TypeAlias = Callable[[str, str, Any], None]
-"""What is called with the vectors of each row: its name, the type of the nodes, their vectors."""
+"""What is called with the vectors of each row of scores: the name of the row, the type of the
+nodes, their vectors."""
 
 
 class ComparedVectors(NamedTuple):
-    """Vectors that are scored as one row."""
+    """Vectors that are scored as one row of the table of scores."""
 
     name: str
     vectors: Any
@@ -61,16 +62,19 @@ def discard_vectors(name: str, node_type: str, vectors: Any) -> None:
     """Keep no vectors: they are scored alone."""
 
 
-def write_vectors(folder: Path, graph: Graph, name: str, node_type: str, vectors: Any) -> None:
-    """Write the vectors of a row as a parquet file with its name: ``svd-of-the-edges.parquet``.
+def write_compared_vectors(
+    folder: Path, graph: Graph, name: str, node_type: str, vectors: Any
+) -> None:
+    """Write the vectors of a row of scores as a parquet file: ``svd-of-the-edges.parquet``.
 
     Raw features are not written, since the user has them.
 
     Args:
         folder: where to write.
         graph: the graph of the run.
-        name: the name of the row.
-        node_type: the type of the nodes. If the graph is turned to another, the name has the type.
+        name: the name of the row of the table of scores, such as ``SVD of the edges``.
+        node_type: the type of the nodes. If it is not the type that the graph targets, the file
+            name ends with it.
         vectors: ``[N, d]``.
     """
     if name == RAW:
@@ -84,7 +88,7 @@ def write_vectors(folder: Path, graph: Graph, name: str, node_type: str, vectors
 
 
 def name_of_part(part: str) -> str:
-    """The name of the row of a part alone: ``Positions alone``."""
+    """The name of the row of scores of a part alone: ``Positions alone``."""
     return f"{part[0].upper()}{part[1:]} alone"
 
 
@@ -125,7 +129,7 @@ def vectors_beside(
 
     Args:
         model: the model of the run.
-        rows: ``[n]``, the rows of some nodes; None for all.
+        rows: ``[n]``, the rows of some nodes in the graph; None for all.
         raw: whether raw and averaged features are among them.
         with_baselines: whether singular vectors of the edges and averaged features are.
         command: the command that writes them.
@@ -146,7 +150,7 @@ def vectors_beside(
         yield ComparedVectors(RAW, table[requested_rows], "", is_fixed=True)
 
 
-def has_baselines(graph: Graph, most_nodes: int = MOST_NODES) -> bool:
+def has_baselines(graph: Graph, most_nodes: int = MOST_BASELINE_NODES) -> bool:
     """Whether the baselines of a graph are computed: it is in memory and of bearable size."""
     return not graph.table.mapped and graph.num_nodes <= most_nodes
 
@@ -180,7 +184,7 @@ def edge_vectors(graph: Graph) -> NDArray[np.float32]:
     return baselines.edge_vectors(sparse.csr_array(sparse.hstack(matrices)))
 
 
-def averaged_features(graph: Graph, model: DGI, most_numbers: int = MOST_NUMBERS) -> Any:
+def averaged_features(graph: Graph, model: DGI, most_numbers: int = MOST_AVERAGED_NUMBERS) -> Any:
     """Features averaged over two hops ``[N, F]``.
 
     Of several types they are, side by side, the node's own features, the means of its neighbours'

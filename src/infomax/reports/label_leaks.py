@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from infomax.estimator import DGI
 from infomax.graphs.graph import Graph
-from infomax.io.column_names import label_called
+from infomax.io.column_names import find_label
 from infomax.views.steps import paths_of
 
 
@@ -44,7 +44,7 @@ def find_label_leaks(model: DGI, label_columns: Sequence[str]) -> LabelLeaks:
     feature_columns += [column for key in keys_of_categories for column in key.columns]
 
     columns = [
-        label_called(column, [*feature_columns, *key_columns], graph.node_type)
+        find_label(column, [*feature_columns, *key_columns], graph.node_type)
         for column in label_columns
     ]
     # Where the label is a key, training was told so and left its edges out.
