@@ -15,7 +15,7 @@ from infomax.progress import Progress, silent
 LAYOUT_NEIGHBOURS = 15
 """Nearest neighbours that attract a node."""
 EARLY_STEPS, LATE_STEPS = 100, 250
-"""Steps of gradient descent; more change little (docs/explanation/evidence.md)."""
+"""Steps of gradient descent; more change little (benchmarks/README.md)."""
 NOISE = 1e-3
 """Deviation of the noise that lets equal vectors separate."""
 SMALLEST_SIDE = 0.1
