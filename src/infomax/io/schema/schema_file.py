@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from infomax.errors import InputError, shorten, suggest
 from infomax.io.atomic import write_text
 from infomax.io.encoding.column_types import FEATURE_TYPES
+from infomax.io.schema.edits import checksums, with_changes_said
 from infomax.io.schema.schema import (
     COLUMN_ROLES,
     ORIGINS,
@@ -31,6 +32,7 @@ from infomax.io.schema.schema import (
 T = TypeVar("T")
 
 FORMAT = 1
+TOP_KEYS = {"format", "is_database", "type_columns", "tables", "checksums"}
 JsonPath = tuple[str, ...]
 """The keys that lead to a value of a JSON text."""
 
@@ -82,7 +84,8 @@ def _stored_fields(plain_class: Any) -> tuple[Field[Any], ...]:
 
 def to_text(schema: Schema) -> str:
     """A schema as text for a person: each column, key and use of a column has a line of its own."""
-    return _written(to_json(schema), "") + "\n"
+    plain = {**to_json(schema), "checksums": checksums(schema)}
+    return _written(plain, "") + "\n"
 
 
 def _written(value: Any, indent: str) -> str:
@@ -244,7 +247,7 @@ def from_json(values: Any, location: Callable[[JsonPath], str] | None = None) ->
     """
     location = location or partial(location_in, None)
     reader = _Reader(location)
-    top = reader.object(values, (), {"format", "is_database", "type_columns", "tables"})
+    top = reader.object(values, (), TOP_KEYS)
     if top.get("format") != FORMAT:
         raise InputError(location(("format",)), f"the format {FORMAT}", repr(top.get("format")))
     tables = {
@@ -253,7 +256,14 @@ def from_json(values: Any, location: Callable[[JsonPath], str] | None = None) ->
     }
     type_columns = reader.plain(TypeColumns, top.get("type_columns", {}), ("type_columns",))
     is_database = reader.checked(top.get("is_database", False), bool, ("is_database",))
-    return Schema(tables, type_columns, is_database)
+    schema = Schema(tables, type_columns, is_database)
+    if "checksums" not in top:
+        return schema
+    written_checksums = {
+        name: reader.object(of_table, ("checksums", name))
+        for name, of_table in reader.object(top["checksums"], ("checksums",)).items()
+    }
+    return with_changes_said(schema, written_checksums)
 
 
 def table_from_json(values: Any) -> TableSchema:
