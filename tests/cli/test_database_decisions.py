@@ -115,7 +115,7 @@ def test_train_prints_what_was_decided_before_it_trains(cinema: Path, tmp_path: 
 
 def test_info_names_the_tables_that_become_nothing(cinema: Path) -> None:
     outcome = infomax("info", cinema, "--table", "payment=ignore")
-    assert "nothing: payment, as --table says" in outcome.out
+    assert "nothing: payment, as you chose" in outcome.out
 
 
 CHOICES = [("--source", "film"), ("--id", "id"), ("--groups", "colour"), ("--weight", "amount")]

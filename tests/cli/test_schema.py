@@ -6,7 +6,8 @@ import json
 from pathlib import Path
 
 import pandas as pd
-from shell import infomax
+from sample_shop import sqlite_file
+from shell import infomax, refused
 
 NODES = {
     "id": list(range(30)),
@@ -42,3 +43,57 @@ def test_info_writes_a_schema_that_train_obeys(tmp_path: Path) -> None:
     told = infomax("train", tmp_path / "g", "--schema", path, *options[:-1], tmp_path / "run2")
     assert told.code == 2
     assert "tables.nodes.columns.age.role" in told.err
+
+
+def test_info_overwrites_no_schema_that_differs(tmp_path: Path) -> None:
+    two_files(tmp_path / "g")
+    path = tmp_path / "s.json"
+    assert infomax("info", tmp_path / "g", "--schema", path).code == 0
+    assert infomax("info", tmp_path / "g", "--schema", path).code == 0
+    edited = path.read_text().replace('"column_type": "text"', '"column_type": "category"')
+    assert edited != path.read_text()
+    path.write_text(edited)
+    remedy = f"infomax info {tmp_path / 'g'} --obey {path}"
+    refused(infomax("info", tmp_path / "g", "--schema", path), str(path), "differs", remedy)
+    assert path.read_text() == edited
+
+
+def test_info_checks_an_edited_schema_without_training(tmp_path: Path) -> None:
+    two_files(tmp_path / "g")
+    path = tmp_path / "s.json"
+    infomax("info", tmp_path / "g", "--schema", path)
+    assert "Chosen by you: none" in infomax("info", tmp_path / "g", "--obey", path).out
+    values = json.loads(path.read_text())
+    values["tables"]["nodes"]["columns"]["about"]["role"] = "ignored"
+    path.write_text(json.dumps(values))
+    outcome = infomax("info", tmp_path / "g", "--obey", path)
+    assert "Chosen by you: nodes.about ignored" in outcome.out
+    values["tables"]["nodes"]["columns"]["age"]["column_type"] = "nummer"
+    path.write_text(json.dumps(values))
+    refused(infomax("info", tmp_path / "g", "--obey", path), "columns.age.column_type", "number")
+
+
+def test_roles_times_names_and_keys_that_were_changed_are_said(tmp_path: Path) -> None:
+    shop = sqlite_file(tmp_path / "shop.sqlite")
+    path = tmp_path / "s.json"
+    infomax("info", shop, "--schema", path)
+    values = json.loads(path.read_text())
+    tables = values["tables"]
+    tables["cities"]["role"] = "nodes"
+    tables["orders"]["time"] = {**tables["orders"]["time"], "column": ""}
+    tables["products"]["name"]["columns"] = ["zip"]
+    tables["lines"]["keys"] = tables["lines"]["keys"][1:]
+    path.write_text(json.dumps(values))
+
+    outcome = infomax("info", shop, "--obey", path)
+    assert outcome.code == 0, outcome.err
+    chosen = " ".join(outcome.out.partition("Chosen by you: ")[2].split())
+    assert {"cities.role nodes", "orders.time", "products.name zip"} <= set(chosen.split(", "))
+    assert "time of orders" not in outcome.out
+    again = tmp_path / "again.json"
+    assert infomax("info", shop, "--obey", path, "--schema", again).code == 0
+    known = json.loads(again.read_text())["tables"]
+    assert (known["cities"]["from"], "reason" in known["cities"]) == ("said", False)
+    assert known["products"]["name"] == {"columns": ["zip"], "from": "said"}
+    assert (known["orders"]["time"]["from"], "reason" in known["orders"]["time"]) == ("said", False)
+    assert known["lines"]["keys"][0]["from"] != "said"

@@ -69,7 +69,7 @@ SURFACE = {
     "evaluate": {"--labels", "--id", "--dataset", "--probe", "--edges", "--json", "--raw"},
     "neighbours": {"-k"},
     "explain": {"--column", "--json", "--type"},
-    "info": {"--labels", "--directed", "--groups", *COLUMNS},
+    "info": {"--labels", "--directed", "--groups", "--schema", "--obey", *COLUMNS},
     "convert": {"--out", "--labels", "--directed", "--groups", *COLUMNS},
     "datasets": set(),
     "datasets list": set(),

@@ -64,10 +64,14 @@ def info(
         Path | None,
         option(
             "FILE",
-            "Write what all tables and columns are, and why. Change it, and train or prepare by "
-            "it.",
+            "Write what all tables and columns are, and why; a file that differs is never "
+            "overwritten. Change it, and train or prepare by it.",
             callback=writable,
         ),
+    ] = None,
+    obey: Annotated[
+        Path | None,
+        option("FILE", "Read by the schema in this file, as train --schema does: to check it."),
     ] = None,
     *,
     tables: dict[str, Any],
@@ -87,18 +91,26 @@ def info(
     run = runs.first_in(Path(graph))
     is_run = (run / runs.CONFIG).exists()
     if is_run:
-        _refuse_choices(graph, nodes, labels, directed, tables)
+        _refuse_choices(graph, nodes, labels, directed, tables, obey)
         opened_graph = runs.read_training_graph(run)
     else:
+        if obey is not None:
+            tables = {**tables, "schema": str(obey)}
         # A database is described by its tables, from which no graph need be made.
         asks_for_graph = node_types or schema is not None or nodes is not None
         if not asks_for_graph and _show_database(graph, labels, tables):
+            if obey is not None:
+                # Only reading the cells shows whether each column can be what the schema says.
+                opened_graph = open_graph(graph, labels, directed, tables)
+                _show_changed_choices(opened_graph, obey)
             return
         opened_graph = open_graph(graph, labels, directed, tables, nodes=nodes)
 
     if schema is not None:
         _write_schema(opened_graph, graph, schema)
         return
+    if obey is not None:
+        _show_changed_choices(opened_graph, obey)
     if opened_graph.has_named_types:
         _show_types(graph, opened_graph, node_types or (), is_run=is_run)
         return
@@ -118,6 +130,7 @@ def _refuse_choices(
     labels: list[str] | None,
     directed: bool | None,
     tables: Mapping[str, Any],
+    schema: Path | None,
 ) -> None:
     """Refuse choices about tables beside a run, whose tables were read when it was trained."""
     requested_options = []
@@ -128,6 +141,8 @@ def _refuse_choices(
         requested_options.append("--labels")
     if directed is not None:
         requested_options.append("--directed/--undirected")
+    if schema is not None:
+        requested_options.append("--obey")
     if requested_options:
         remedy = "Leave it out, or describe the tables: infomax info GRAPH."
         expected = "no choices about tables beside a run"
@@ -152,19 +167,40 @@ def _show_database(name: str, labels: list[str] | None, table_choices: Mapping[s
     rows = table_rows(snapshot, table_choices.get("as_of"))
     show.out.print("\n".join(drawing(snapshot)))
     show.table(snapshot.location, HEADINGS, rows)
-    show.out.print("\n".join(closing_lines(snapshot)))
+    may_choose = columns.given_schema is None
+    show.out.print("\n".join(closing_lines(snapshot, may_choose=may_choose)))
     return True
 
 
 def _write_schema(graph: Graph, name: str, path: Path) -> None:
-    """Write what the tables of a graph are to a file."""
-    from infomax.io.schema.schema_file import write_schema
+    """Write what the tables of a graph are to a file, unless that would undo a person's edits."""
+    from infomax.io.schema.schema_file import to_text, write_schema
 
     if graph.schema is None:
         raise InputError("--schema", "a graph that was made of tables", f"{name}, which was not")
+    if path.exists() and path.read_bytes() != to_text(graph.schema).encode():
+        remedy = (
+            f"It was left as it is. To check it: infomax info {name} --obey {path}. "
+            "To write a new one: choose another name, or remove it first."
+        )
+        expected = "a new file, or the same schema"
+        raise InputError(str(path), expected, "a file that differs", remedy)
     write_schema(graph.schema, path)
     count = format_count(len(graph.schema.tables), "table")
-    show.wrote(f"{path} ({count}); to obey it: infomax train {name} --schema {path} --out RUN")
+    show.wrote(f"{path} ({count})")
+    show.log.print(
+        f"To check it after a change: infomax info {name} --obey {path}\n"
+        f"To train by it: infomax train {name} --schema {path} --out RUN"
+    )
+
+
+def _show_changed_choices(graph: Graph, path: Path) -> None:
+    """Print which choices of a schema are a person's own, after nothing in it was refused."""
+    from infomax.io.schema.edits import choices_of_person
+
+    names = [] if graph.schema is None else choices_of_person(graph.schema)
+    yours = ", ".join(names) or "none"
+    show.out.print(f"{path} can be obeyed. Chosen by you: {yours}")
 
 
 def _graph_rows(graph: Graph, dim: int, *, is_run: bool) -> dict[str, str]:

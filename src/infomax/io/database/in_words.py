@@ -39,15 +39,22 @@ def schema_in_words(schema: Schema) -> list[str]:
     return lines + _reasons_in_words(schema)
 
 
-def closing_lines(snapshot: Snapshot) -> list[str]:
-    """Below the drawing: what was decided and why, what train does, and how to choose otherwise."""
+def closing_lines(snapshot: Snapshot, *, may_choose: bool = True) -> list[str]:
+    """Below the drawing: what was decided and why, what train does, and how to choose otherwise.
+
+    Args:
+        snapshot: the tables of the database, about which all was decided.
+        may_choose: whether options may decide otherwise; beside a person's schema they may not.
+    """
     schema = snapshot.schema()
-    return [
+    lines = [
         *_ignored_tables_in_words(schema),
         *_reasons_in_words(schema),
         *_trained_types_in_words(snapshot),
-        *_other_choices_in_words(snapshot),
     ]
+    if may_choose:
+        lines += _other_choices_in_words(snapshot)
+    return lines
 
 
 def _reasons_in_words(schema: Schema) -> list[str]:
@@ -66,7 +73,7 @@ def _reasons_in_words(schema: Schema) -> list[str]:
 
 def _roles_in_words(schema: Schema) -> list[str]:
     lines = []
-    for role, title in (("nodes", "nodes"), ("facts", "nodes, facts")):
+    for role, title in (("nodes", "nodes"), ("facts", "facts")):
         names = [name for name, table in schema.tables.items() if table.role == role]
         if names:
             lines.append(f"{title}: {_shortened_list(names)}")
@@ -103,7 +110,7 @@ def _ignored_tables_in_words(schema: Schema) -> list[str]:
         for reason, names in names_by_reason.items()
     ]
     if names_of_option:
-        lines.append(f"nothing: {_shortened_list(names_of_option)}, as --table says")
+        lines.append(f"nothing: {_shortened_list(names_of_option)}, as you chose")
     return lines
 
 
@@ -346,7 +353,7 @@ def _role_in_words(snapshot: Snapshot, table: Table) -> str:
     if table.role == "lookup":
         owners = dict.fromkeys(other.name for other, _ in snapshot.referring(table.name))
         return f"category of {', '.join(owners)}"
-    return "nodes" if table.role == "nodes" else "nodes, facts"
+    return "nodes" if table.role == "nodes" else "facts (not trained)"
 
 
 def _trained_types_in_words(snapshot: Snapshot) -> list[str]:
