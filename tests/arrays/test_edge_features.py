@@ -60,13 +60,19 @@ def test_edges_that_are_held_out_or_drawn_anew_take_no_others_features() -> None
     graph = ring().hold_out_edges(0.25)
     assert features_by_message(graph).items() <= features_by_message(ring()).items()
     view = WholeView.of(ring(), NEIGHBOURS, Backend.of_training(torch.device("cpu"), 0, 0))
-    flipped = flip_edges(view, torch.Generator().manual_seed(0), rho=0.5)
+    generator = torch.Generator().manual_seed(0)
+    flipped = flip_edges(view, generator, rho=0.5, largest_sparse_rate=1)
     assert flipped.has_edge_features
+    assert flipped.edges.tolist() != view.edges.tolist()
     expected = features_by_message(ring())
     for pair, features in zip(
         flipped.edges.T.tolist(), flipped.edge_features.tolist(), strict=True
     ):
         assert features == expected.get(tuple(pair), [0, 0])
+    unlisted = flip_edges(view, generator, rho=0.5)
+    assert unlisted.has_edge_features
+    with pytest.raises(InputError, match="edges that can be listed"):
+        unlisted.edge_features.sum()
 
 
 def test_features_that_edges_do_not_have_are_refused_and_can_be_asked_for() -> None:

@@ -14,6 +14,7 @@ from torch.nn.functional import leaky_relu, softplus
 
 from infomax import DGI, Graph, InputError
 from infomax.kernels.initialisation import glorot
+from infomax.parts.corruptions import flip_edges
 from infomax.parts.encoders import GCN, Encoder
 from infomax.parts.readouts import SigmoidMean
 from infomax.training import embed
@@ -350,6 +351,15 @@ def test_an_encoder_may_read_the_edges_of_a_whole_graph(encoder, directed, tmp_p
         np.testing.assert_allclose(
             update.embeddings.vectors, loaded.transform(later).vectors, atol=1e-6
         )
+
+
+def test_edges_that_a_corruption_does_not_list_are_refused():
+    """Else such an encoder would read the edges of the graph in the negative, too."""
+    flips = partial(flip_edges, rho=0.3)
+    with pytest.raises(InputError, match=r"corruption: .*largest_sparse_rate=1"):
+        DGI(4, encoder=Attention, corruption=flips, epochs=2).fit(random_graph())
+    listed = partial(flips, largest_sparse_rate=1)
+    assert DGI(4, encoder=Attention, corruption=listed, epochs=2).fit(random_graph()).health_
 
 
 def test_an_encoder_of_whole_graphs_needs_them(tmp_path):

@@ -233,6 +233,8 @@ class DenseFlips(Messages):
         stored_entries: a graph of at most so many entries, N x N, is drawn once and stored.
     """
 
+    lists_edges = False
+
     def __init__(
         self,
         graph: Messages,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Self
+from typing import ClassVar, Self
 
 import torch
 from torch import Tensor
@@ -62,10 +62,12 @@ class Messages:
     matrix.
 
     Shapes:
-        keys: ``[E]`` i * N + j, ascending, no self-loops
+        keys: ``[E]`` i * N + j of receiver i and sender j, ascending, no self-loops
         weights: ``[E]``
     """
 
+    lists_edges: ClassVar[bool] = True
+    """Whether ``keys`` are the edges. Flips that are drawn anew for each use list none of them."""
     keys: Tensor
     weights: Tensor
     n: int

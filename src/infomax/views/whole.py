@@ -178,13 +178,14 @@ class WholeView(AllNodes):
 
         An undirected edge is two messages.
         """
+        self._require_listed_edges()
         keys = self.propagation.keys
         return torch.stack([keys % self.n, keys // self.n])
 
     @property
     def has_edge_features(self) -> bool:
         """Whether the edges of the graph have features."""
-        return self.message_features is not None
+        return self.graph_edge_features is not None
 
     @property
     def edge_features(self) -> Tensor:
@@ -193,11 +194,20 @@ class WholeView(AllNodes):
         Raises InputError where edges have none: an encoder that can do without them asks
         `has_edge_features` first.
         """
+        self._require_listed_edges()
         if self.message_features is None:
             expected = "features of edges, which the encoder reads"
             remedy = "Give them: graph.with_edge_features(edges, values)."
             raise InputError("graph", expected, "none", remedy)
         return self.message_features
+
+    def _require_listed_edges(self) -> None:
+        """Raise InputError where the edges of a negative are drawn anew whenever they are used."""
+        if not self.propagation.lists_edges:
+            expected = "edges that can be listed, for an encoder that reads them"
+            found = "flips at a rate for which they are not"
+            remedy = "Pass partial(flip_edges, rho=..., largest_sparse_rate=1)."
+            raise InputError("corruption", expected, found, remedy)
 
     def factors_of(self, path: str) -> Sequence[Factor]:
         """The factors of a path; raise InputError where there is none of the name."""
@@ -226,7 +236,7 @@ class WholeView(AllNodes):
     def with_propagation(self, propagation: Messages) -> WholeView:
         """The same features with other edges."""
         message_features = None
-        if self.graph_edge_features is not None:
+        if self.graph_edge_features is not None and propagation.lists_edges:
             message_features = features_of_messages(propagation, self.graph_edge_features)
         return dataclasses.replace(
             self, factors={"": [propagation]}, message_features=message_features
