@@ -5,6 +5,8 @@ from sklearn.metrics import f1_score
 from infomax.evaluation.metrics import (
     accuracy,
     auc,
+    auc_of_values,
+    auc_standard_error,
     dead_dimensions,
     effective_rank,
     macro_f1,
@@ -28,6 +30,25 @@ def test_micro_f1_is_pooled_over_the_whole_matrix():
         micro_f1(predicted.astype(np.uint8), actual.astype(np.uint8)), expected
     )
     assert micro_f1(np.zeros((4, 2)), np.zeros((4, 2))) == 0
+
+
+@pytest.mark.parametrize(
+    ("family", "positives", "negatives"), [("normal", 200, 200), ("exponential", 300, 80)]
+)
+def test_the_standard_error_of_an_auc_is_how_far_draws_of_values_deviate(
+    family, positives, negatives
+):
+    draws = np.random.default_rng(0)
+    aucs = []
+    for _ in range(1000):
+        if family == "normal":
+            values = draws.normal(1, 1, positives), draws.normal(0, 1, negatives)
+        else:  # the family that the formula assumes, so numbers may differ
+            values = draws.exponential(3, positives), draws.exponential(1, negatives)
+        aucs.append(auc_of_values(*values))
+    expected = auc_standard_error(float(np.mean(aucs)), positives, negatives)
+    assert np.std(aucs) == pytest.approx(expected, rel=0.08)
+    assert auc_standard_error(1.0, positives, negatives) == 0
 
 
 def test_silhouette_leaves_unknown_nodes_out():

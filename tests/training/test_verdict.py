@@ -427,3 +427,30 @@ def test_good_is_what_knows_hidden_links_or_has_learnt_them(trained, untrained, 
     scores = {"links": "edges", "pairs": 500, "trained": trained, "untrained": untrained}
     trained_report = report(loss=0.3, discriminator_accuracy=0.9, hidden_links=scores)
     assert judge(trained_report, Graph.from_arrays(EDGES, FEATURES))["verdict"] == expected
+
+
+@pytest.mark.parametrize(
+    ("pairs", "trained", "untrained", "expected"),
+    [
+        (1950, 0.749, 0.742, "hardly better than before training (AUC +0.007, where 0.016"),
+        (250, 0.749, 0.712, "hardly better than before training (AUC +0.037, where 0.044"),
+        (1950, 0.749, 0.712, None),
+        (1099, 0.848, 0.802, None),
+        (1950, 0.749, 0.751, "no better than before training (AUC -0.002"),
+        (1950, 0.927, 0.961, "worse than before training (AUC -0.034"),
+    ],
+)
+def test_a_good_verdict_says_where_the_first_weights_tell_hidden_links_as_well(
+    pairs, trained, untrained, expected
+):
+    scores = {"links": "edges", "pairs": pairs, "trained": trained, "untrained": untrained}
+    figures = report(loss=0.3, discriminator_accuracy=0.9, hidden_links=scores)
+    verdict = judge(figures, Graph.from_arrays(EDGES, FEATURES))
+    assert verdict["verdict"] == "good"
+    if expected is None:
+        assert "but" not in verdict
+        assert words(verdict).startswith("Verdict: good. The loss is")
+    else:
+        headline, remedy = words(verdict).split("\n")
+        assert headline.startswith(f"Verdict: good, but hidden links are told {expected}")
+        assert remedy.endswith("infomax evaluate RUN.")

@@ -76,6 +76,19 @@ def auc_of_values(positive: NDArray[Any], negative: NDArray[Any]) -> float:
     return float((below + not_above).mean() / (2 * len(ordered)))
 
 
+def auc_standard_error(auc: float, positives: int, negatives: int) -> float:
+    """How far an AUC of so many values deviates by luck: its standard error.
+
+    By Hanley and McNeil (1982), who take the values of both sides as exponential.
+    """
+    both_above = auc / (2 - auc)
+    above_both = 2 * auc**2 / (1 + auc)
+    variance = auc * (1 - auc)
+    variance += (positives - 1) * (both_above - auc**2)
+    variance += (negatives - 1) * (above_both - auc**2)
+    return float(np.sqrt(variance / (positives * negatives)))
+
+
 def silhouette(vectors: NDArray[Any], codes: NDArray[Any]) -> float:
     """Mean silhouette, from -1 to 1, of vectors ``[N, d]`` grouped by codes ``[N]``.
 
