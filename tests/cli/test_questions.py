@@ -88,6 +88,30 @@ def test_questions_after_the_rows_of_the_run_are_counted_unless_a_graph_is_given
     assert "are later" not in infomax(*words).err
 
 
+def test_vectors_as_of_a_day_before_the_last_row_of_the_run_get_a_warning(tmp_path: Path) -> None:
+    _shop(tmp_path / "shop")
+    train = ["train", str(tmp_path / "shop"), "--time", "order.date", "--type", "customer"]
+    late, early, out = tmp_path / "late", tmp_path / "early", tmp_path / "v.parquet"
+    _done(*train, "--epochs", "1", "--out", str(late))
+    _done(*train, "--as-of", "2009-06-01", "--epochs", "1", "--out", str(early))
+    # Python prints the same warning once per process, so each command asks for another day.
+    for day, graph in (("2009-06-01", []), ("2009-07-01", [str(tmp_path / "shop")])):
+        as_of = [*graph, "--as-of", day, "--out", str(out)]
+        outcome = infomax("embed", str(late), *as_of)
+        assert outcome.code == 0, outcome.err
+        expected = (
+            f"warning: --as-of {day}: the run was trained on rows up to 2010-06-01, and its encoder "
+            "knows them. For predictions: embed --at QUESTIONS; for an encoder that knows nothing "
+            f'later: train --as-of "{day}".'
+        )
+        assert " ".join(outcome.err.split()).count(expected) == 1
+    cut = ["--as-of", "2009-06-01", "--out", str(out)]
+    assert "trained on rows" not in infomax("embed", str(early), *cut).err
+    assert "trained on rows" not in infomax("embed", str(late), "--out", str(out)).err
+    on_last_day = ["--as-of", "2010-06-01", "--out", str(out)]
+    assert "trained on rows" not in infomax("embed", str(late), *on_last_day).err
+
+
 def test_questions_of_a_run_of_several_types_say_their_type_by_a_column(tmp_path: Path) -> None:
     _shop(tmp_path / "shop")
     run, ask, out = tmp_path / "run", tmp_path / "questions.csv", tmp_path / "v.parquet"

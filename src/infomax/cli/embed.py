@@ -15,7 +15,7 @@ import typer
 from infomax.cli import options, show
 from infomax.cli.app import Grouped, app
 from infomax.cli.runs import OfType, RunOrRuns, per_run, written_once
-from infomax.errors import InputError, format_count
+from infomax.errors import InputError, format_count, warn
 from infomax.io.column_names import format_list
 
 if TYPE_CHECKING:
@@ -248,6 +248,8 @@ def _computed_vectors(request: _Request) -> Any:
                 attach=request.attach,
                 device=request.device,
             )
+            if "as_of" in request.tables:
+                _warn_of_later_training(model.graph_, request.tables["as_of"])
             is_on_disk = graph.table.mapped and not request.attach
             # These are written as they are computed: they may be larger than memory.
             writes_parts = (
@@ -276,6 +278,21 @@ def _computed_vectors(request: _Request) -> Any:
         expected = "a graph folder, to a .parquet, an .npy or a folder of parts"
         raise InputError("--half", expected, str(out))
     return _transformed(model, graph, request)
+
+
+def _warn_of_later_training(training_graph: Graph, day: str) -> None:
+    """Warn where vectors as of a day are of an encoder that was trained on later rows."""
+    from infomax.arrays.times import format_time, parse_time
+    from infomax.io.past import last_time
+
+    end_of_training = last_time(training_graph)
+    if end_of_training is None or end_of_training <= parse_time(day, "--as-of"):
+        return
+    warn(
+        f"--as-of {day}: the run was trained on rows up to {format_time(end_of_training)}, and its "
+        "encoder knows them. For predictions: embed --at QUESTIONS; for an encoder that knows "
+        f'nothing later: train --as-of "{day}".'
+    )
 
 
 def _transformed(model: DGI, graph: Graph, request: _Request) -> Embeddings | None:

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from infomax.arrays.times import HALF_LIVES, UNKNOWN, format_time, parse_half_lives
+from infomax.arrays.times import HALF_LIVES, format_time, parse_half_lives
 from infomax.errors import InputError, warn
 from infomax.estimator.fitted_model import FittedModel
 from infomax.estimator.same_features import check_same_features
 from infomax.graphs.graph import Graph
+from infomax.io.past import last_time
 from infomax.io.questions import Answers, read_questions
 from infomax.training.history import History
 
@@ -81,15 +82,13 @@ def _warn_of_later_questions(times: NDArray[np.int64], graph: Graph) -> None:
 
     They do not see what came since.
     """
-    last_time = max(
-        int(nodes.times[:].max(initial=UNKNOWN))
-        for nodes in graph.nodes.values()
-        if nodes.times is not None
-    )
-    later = int((times > last_time).sum())
+    end_of_rows = last_time(graph)
+    if end_of_rows is None:
+        return
+    later = int((times > end_of_rows).sum())
     if later:
         verb = "is" if later == 1 else "are"
         counted = f"{later:,} of {len(times):,} {verb} later than the rows of the training graph"
         remedy = "Give the tables of today: GRAPH (in Python: graph)."
-        end = format_time(last_time)
+        end = format_time(end_of_rows)
         warn(f"questions: {counted}, which end at {end}, and may see less than there is. {remedy}")
