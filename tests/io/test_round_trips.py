@@ -18,7 +18,7 @@ from test_writing import assert_same
 from infomax import Graph, InputError, read_graph
 from infomax.arrays.sparsity import dense
 from infomax.errors import InputWarning
-from infomax.io import rows
+from infomax.io import writing
 
 NAMES = [
     "g.npz",
@@ -200,7 +200,7 @@ def sparse_words(n: int, width: int, each: int) -> Graph:
 def test_a_poor_choice_of_format_is_pointed_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rows, "MANY_CELLS", 50_000)
+    monkeypatch.setattr(writing, "MANY_CELLS", 50_000)
     graph = sparse_words(200, 500, 4)
     for name, poor in (("g.npz", False), ("tables", True)):
         with warnings.catch_warnings(record=True) as caught:

@@ -20,13 +20,12 @@ from infomax.io.database import tables_of_frames
 from infomax.io.database.new_rows import tables_of_new_rows
 from infomax.io.prepare.in_memory import read_tables
 from infomax.io.record import Record
-from infomax.io.rows import refuse_unwritable, relation_columns
 from infomax.io.schema.schema import Ends
 from infomax.io.schema.tables_by_type import two_tables, typed_tables
 from infomax.io.sources import Source
 from infomax.io.tables import Tables
 from infomax.io.vectors import flat_table
-from infomax.io.writing import arrow_edges, arrow_nodes
+from infomax.io.writing import arrow_edges, arrow_nodes, refuse_unwritable, relation_columns
 
 
 def read_frames(

@@ -16,9 +16,16 @@ from infomax.errors import InputError, format_location
 from infomax.io.array_files import FeatureWriter
 from infomax.io.graph_folder import finish, finish_types
 from infomax.io.prepare.database import Database
-from infomax.io.prepare.features import EdgeFeaturesOnDisk, copy_features
-from infomax.io.prepare.stages import Link, Stages
-from infomax.io.prepare.writing import open_senders, write_entries, write_nodes, write_sides
+from infomax.io.prepare.stages import PreparedRelation, Stages
+from infomax.io.prepare.writing import (
+    StructuralFeaturesOnDisk,
+    WrittenRelation,
+    copy_features,
+    open_senders,
+    write_entries,
+    write_nodes,
+    write_relation,
+)
 from infomax.io.schema.schema_file import to_json as schema_to_json
 from infomax.io.tables import NodeRows, Tables
 from infomax.progress import Progress
@@ -28,11 +35,21 @@ GRAPH = "graph"
 
 
 class Preparation(Stages):
-    """The stages that end in a graph folder."""
+    """The stages that end in a graph folder.
+
+    Attributes:
+        folder: the graph folder, among the work files.
+        half: whether features are stored in half precision.
+        written_relations: what was written of each relation, in the order of `relations`.
+        feature_names: the names of the features of each type, once they are written.
+    """
 
     def __init__(self, work: Path, tables: Tables, directed: bool, half: bool, memory: int) -> None:
-        self.folder, self.half = work / GRAPH, half
+        self.folder = work / GRAPH
         self.folder.mkdir()
+        self.half = half
+        self.written_relations: list[WrittenRelation] = []
+        self.feature_names: dict[str, list[str]] = {}
         super().__init__(tables, Database(work, memory), directed=directed)
 
     def run(self, progress: Progress) -> None:
@@ -41,23 +58,19 @@ class Preparation(Stages):
         try:
             self._run()
             for node_type in self.node_types:
-                self._do(
-                    "columns",
-                    node_type,
-                    "writing ids and labels",
-                    partial(self._write_nodes, node_type),
-                )
-            self._do("features", "", "writing features", self._write_features)
-            progress(len(self.notes), "hashing", len(self.notes) + 1)
+                self._do("writing ids and labels", partial(self._write_nodes, node_type))
+            self.feature_names = self._do("writing features", self._write_features)
+            progress(self.stages_done, "hashing", self.stages_done + 1)
         finally:
             self.database.close()
         for node_type in self.node_types:
-            finish(self._place(node_type), self._about(node_type))
+            finish(self._type_folder(node_type), self._graph_json(node_type))
         if self.has_several_types:
-            finish_types(self.folder, self.node_types, [link.ends for link in self.links])
+            relation_ends = [relation.ends for relation in self.relations]
+            finish_types(self.folder, self.node_types, relation_ends)
 
-    def _place(self, node_type: str) -> Path:
-        """The folder of a type."""
+    def _type_folder(self, node_type: str) -> Path:
+        """The folder of a type, which is made if there is none."""
         type_folder = self.folder / "nodes" / node_type if self.has_several_types else self.folder
         type_folder.mkdir(parents=True, exist_ok=True)
         return type_folder
@@ -66,108 +79,127 @@ class Preparation(Stages):
     def _keeper(self, node_type: str) -> Iterator[Callable[[NodeRows], list[Any]]]:
         """Features are written to their file; the database keeps labels, splits, names and
         times."""
-        with FeatureWriter(
-            self._place(node_type), str(self.nodes[node_type].path), halved=self.half
-        ) as writer:
+        path = str(self.node_tables[node_type].path)
+        with FeatureWriter(self._type_folder(node_type), path, halved=self.half) as writer:
 
             def keep(rows: NodeRows) -> list[Any]:
                 _refuse_unstorable(rows)
                 if rows.features is not None:
                     writer.append(rows.features)
-                others = [column for column in (rows.names, rows.times) if column is not None]
-                return [*rows.labels.values(), *rows.splits.values(), *others]
+                # `write_nodes` relies on this order.
+                columns = [*rows.labels.values(), *rows.splits.values()]
+                if rows.names is not None:
+                    columns.append(rows.names)
+                if rows.times is not None:
+                    columns.append(rows.times)
+                return columns
 
             yield keep
 
-    def _keep_edges(self, link: Link) -> dict[str, Any]:
+    def _keep_edges(self, relation: PreparedRelation) -> None:
         """Write the files of a relation: its rows are the nodes that send to a node."""
-        first, _, last = link.ends
-        sizes = (self.notes[f"numbers {first}"], self.notes[f"numbers {last}"])
-        directed = self.directed or link.ends in self.tables.directed
-        weighted, both_ways = self._weighted(link), first == last and not directed
-        return write_sides(
-            self.database, self.folder, link.ends, sizes, weighted=weighted, both_ways=both_ways
+        first_type, last_type = relation.types
+        is_directed = self.directed or relation.ends in self.tables.directed
+        written = write_relation(
+            self.database,
+            self.folder,
+            relation.ends,
+            (self.node_counts[first_type], self.node_counts[last_type]),
+            has_weights=self._has_weights(relation),
+            both_ways=relation.within_one_type and not is_directed,
         )
+        self.written_relations.append(written)
 
-    def _about(self, node_type: str) -> dict[str, Any]:
+    def _graph_json(self, node_type: str) -> dict[str, Any]:
         """What graph.json says of the nodes of a type, and of the edges where there is one."""
-        rows, nodes = (
-            [self.notes[f"rows {at}"] for at in range(len(self.links))],
-            self._of_nodes(node_type),
-        )
-        edges = self.edges[0]
+        read_nodes = self.read_nodes[node_type]
+        edge_table = self.edge_tables[0]
+        edge_count = 0
+        is_weighted = False
         edge_columns = None
-        if not self.has_several_types and not edges.are_ends_named:
-            edge_columns = edges.ends
-        return {
-            "nodes": self.notes[f"numbers {node_type}"],
-            "edges": 0
-            if self.has_several_types
-            else rows[0]["entries"] // (1 if self.directed else 2),
+        if not self.has_several_types:
+            written = self.written_relations[0]
+            edge_count = written.entry_count
+            if not self.directed:
+                edge_count //= 2  # each edge is an entry in both directions
+            is_weighted = written.is_weighted
+            if not edge_table.are_ends_named:
+                edge_columns = edge_table.ends
+        plain = {
+            "nodes": self.node_counts[node_type],
+            "edges": edge_count,
             "directed": self.directed and not self.has_several_types,
-            "weighted": not self.has_several_types and rows[0]["weighted"],
-            "feature_names": self.notes["features "][node_type],
-            "labels": nodes["labels"],
-            "splits": nodes["splits"],
+            "weighted": is_weighted,
+            "feature_names": self.feature_names[node_type],
+            "labels": read_nodes.label_names,
+            "splits": read_nodes.split_names,
             "dropped": {
-                name: sum(one[name] for one in rows)
-                for name in ("self_loops", "duplicates", "zero_weights")
+                "self_loops": sum(one.self_loops for one in self.written_relations),
+                "duplicates": sum(one.duplicates for one in self.written_relations),
+                "zero_weights": sum(one.zero_weights for one in self.written_relations),
             },
             "edge_columns": edge_columns,
             "schema": schema_to_json(self.schema()),
-            **({"encoding": nodes["encoding"]} if nodes["encoding"] else {}),
         }
+        if read_nodes.encoding:
+            plain["encoding"] = read_nodes.encoding
+        return plain
 
     def _write_nodes(self, node_type: str) -> None:
         """Write nodes.parquet of a type and, of several, that it has no edges by itself."""
+        type_folder = self._type_folder(node_type)
         if self.has_several_types:
-            write_entries(self._place(node_type), self.notes[f"numbers {node_type}"], ())
+            write_entries(type_folder, self.node_counts[node_type], ())
         write_nodes(
             self.database,
-            self._table(node_type),
-            self._place(node_type) / layout.NODES,
-            self._of_nodes(node_type),
+            self._nodes_name(node_type),
+            type_folder / layout.NODES,
+            self.read_nodes[node_type],
         )
 
     def _write_features(self) -> dict[str, list[str]]:
-        """Write features.npy of each type of which no stage has written it; the names of the
-        features."""
-        names: dict[str, list[str]] = {
-            node_type: self._of_nodes(node_type)["features"]
-            for node_type in sorted(self.node_types)
-        }
-        for node_type in names:
-            matrix = None
-            if node_type in self.nodes:
-                matrix = self.nodes[node_type].feature_file
-            if not names[node_type] and matrix is not None and not self.choices.structural_features:
-                rows = self.database.rows(
-                    f"SELECT node >= 0 FROM {self._table(node_type)} ORDER BY number"
-                )
-                there = np.array(rows, bool)[:, 0]
-                names[node_type] = copy_features(
-                    matrix, self._place(node_type), there, halved=self.half
-                )
-        bare = [node_type for node_type, own in names.items() if not own]
-        if bare:
-            places = {
-                node_type: (self._place(node_type), self._of_nodes(node_type)["splits"])
-                for node_type in names
-            }
-            maker = EdgeFeaturesOnDisk(places, self.folder.parent)
-            edges = (
-                maker.union(self.folder, [link.ends for link in self.links])
-                if self.has_several_types
-                else self._edges()
-            )
-            names |= maker.write(
-                edges, self.choices.structural_features or "positions", bare, halved=self.half
-            )
-        return names
+        """Write features.npy of each type of which no stage has written it yet.
 
-    def _edges(self) -> MappedAdjacency:
-        """The edges of a graph of one type, once they are written."""
-        return MappedAdjacency(open_senders(self.folder), self.directed)
+        Returns the names of the features of each type.
+        """
+        feature_names: dict[str, list[str]] = {}
+        for node_type in sorted(self.node_types):
+            feature_names[node_type] = list(self.read_nodes[node_type].feature_names)
+            table = self.node_tables.get(node_type)
+            if feature_names[node_type] or table is None or table.feature_file is None:
+                continue
+            if not self.choices.structural_features:
+                feature_names[node_type] = self._copy_feature_file(node_type, table.feature_file)
+
+        types_without_features = [
+            node_type for node_type, names in feature_names.items() if not names
+        ]
+        if not types_without_features:
+            return feature_names
+
+        # Nodes without features get structural features, made of all edges.
+        folders = {node_type: self._type_folder(node_type) for node_type in feature_names}
+        split_names = {
+            node_type: self.read_nodes[node_type].split_names for node_type in feature_names
+        }
+        maker = StructuralFeaturesOnDisk(folders, split_names, self.folder.parent)
+        if self.has_several_types:
+            edges = maker.union(self.folder, [relation.ends for relation in self.relations])
+        else:
+            edges = MappedAdjacency(open_senders(self.folder), self.directed)
+        structural_names = maker.write(
+            edges,
+            self.choices.structural_features or "positions",
+            types_without_features,
+            halved=self.half,
+        )
+        return feature_names | structural_names
+
+    def _copy_feature_file(self, node_type: str, path: Path) -> list[str]:
+        """Copy the file of the features of a type; returns their names."""
+        query = f"SELECT node >= 0 FROM {self._nodes_name(node_type)} ORDER BY number"
+        is_early = np.array(self.database.rows(query), bool)[:, 0]
+        return copy_features(path, self._type_folder(node_type), is_early, halved=self.half)
 
 
 def _refuse_unstorable(rows: NodeRows) -> None:

@@ -14,11 +14,22 @@ from infomax.io.tables import EdgeTable, Tables
 
 
 def relation_queries(
-    database: Database, tables: Tables, edges_name: str, edges: EdgeTable, note: dict[str, Any]
+    database: Database, tables: Tables, edges_name: str, edges: EdgeTable, *, are_named: bool
 ) -> dict[Ends, str]:
-    """The rows of a table of edges by relation, as what follows SELECT."""
+    """The rows of an edge table by relation: of each relation, what follows SELECT in SQL.
+
+    The cells of the column of relations tell the relation of a row, with or without its types.
+    Where they do not tell the types, the node tables that list the ids of both ends do.
+
+    Args:
+        database: holds the rows.
+        tables: all tables of the graph.
+        edges_name: the name of the edge table in the database.
+        edges: the edge table.
+        are_named: whether a cell of each row names its relation.
+    """
     relation_names: list[Any] = [(RELATION, 0)]
-    if note["named"]:
+    if are_named:
         query = f"SELECT relation, min(number) FROM {edges_name} GROUP BY relation ORDER BY 2"
         relation_names = database.rows(query)
 
@@ -29,7 +40,7 @@ def relation_queries(
             location = edges.source.location(number, edges.schema.relation.column or "")
             raise InputError(location, "the name of a relation", "an empty cell", FILL_IN)
         condition = "true"
-        if note["named"]:
+        if are_named:
             condition = "relation = '{}'".format(name.replace("'", "''"))
         ends = _named_ends(tables, name)
         if ends is not None:
@@ -40,7 +51,7 @@ def relation_queries(
         if not are_owners_known:
             _find_owners(database, tables, edges_name)
             are_owners_known = True
-        _refuse_unowned(database, tables, edges_name, edges, note, condition)
+        _refuse_unowned(database, tables, edges_name, edges, condition)
         pairs = (
             f"SELECT of_source, of_target FROM {edges_name} WHERE {condition} "
             "GROUP BY ALL ORDER BY min(number)"
@@ -56,22 +67,25 @@ def relation_queries(
 
 
 def _named_ends(tables: Tables, name: str) -> Ends | None:
-    """The relation that the cell of an edge names, with its types; None: the node tables tell the
-    types."""
-    words = name.split(".")
+    """The relation that the cell of an edge names, with its types.
+
+    None: the cell names no types, and the node tables tell them.
+    """
+    parts = name.split(".")
     end_types = tables.type_columns.ends
-    if len(words) > 1:
-        if end_types and (words[0], words[-1]) != end_types:
+    if len(parts) > 1:
+        first_type, last_type = parts[0], parts[-1]
+        if end_types and (first_type, last_type) != end_types:
             expected = f"relations from {end_types[0]} to {end_types[1]}, as --types says"
             remedy = "Leave out --types, or the types in the column."
             location = f"column {shorten(tables.type_columns.edge_type)}"
             raise InputError(location, expected, shorten(name), remedy)
         relation = name
-        if len(words) == 2:
+        if len(parts) == 2:
             relation = RELATION
-        elif len(words) == 3:
-            relation = words[1]
-        return words[0], relation, words[-1]
+        elif len(parts) == 3:
+            relation = parts[1]
+        return first_type, relation, last_type
     if not end_types and len(tables.types_with_tables) < 2:
         only_type = next(iter(tables.types_with_tables), "node")
         end_types = (only_type, only_type)
@@ -79,8 +93,16 @@ def _named_ends(tables: Tables, name: str) -> Ends | None:
 
 
 def around_rows(tables: Tables, ends: Ends, *, alone: bool) -> tuple[Ends, Ends]:
-    """The relations to and from the rows of an edge table, which are nodes, in place of a relation
-    of it."""
+    """The two relations that replace one of an edge table whose rows are nodes.
+
+    Args:
+        tables: all tables of the graph.
+        ends: the relation that is replaced.
+        alone: whether the edge table has no other relation.
+
+    Returns:
+        The relation to the rows, and the one from the rows.
+    """
     node_type = tables.type_columns.edges_as
     if node_type in ends[::2]:
         raise refuse_known_type(node_type)
@@ -94,22 +116,26 @@ def _ids_of_all_types(tables: Tables) -> str:
     """The ids of all node tables with the number of their type."""
     table_numbers = [list(tables.nodes).index(node_type) for node_type in tables.types_with_tables]
     return " UNION ALL ".join(
-        f"SELECT {number} AS kind, id::VARCHAR AS id FROM nodes{table_number}"
+        f"SELECT {number} AS type_number, id::VARCHAR AS id FROM nodes{table_number}"
         for number, table_number in enumerate(table_numbers)
     )
 
 
 def _find_owners(database: Database, tables: Tables, edges_name: str) -> None:
-    """Columns of_source and of_target of a table of edges: the number of the type; -1 where it is
-    none, or several."""
+    """Add the columns of_source and of_target to a table of edges.
+
+    They are the number of the type whose node table has the id; -1 where none has it, or several.
+    """
     database.execute(
         "CREATE TEMP TABLE owners AS "
-        "SELECT id, CASE WHEN min(kind) = max(kind) THEN min(kind) ELSE -1 END AS kind "
+        "SELECT id, "
+        "CASE WHEN min(type_number) = max(type_number) THEN min(type_number) ELSE -1 END "
+        "AS type_number "
         f"FROM ({_ids_of_all_types(tables)}) GROUP BY id"
     )
     for end in ("source", "target"):
         database.execute(
-            f"CREATE TABLE owned AS SELECT edges.*, coalesce(kind, -1) AS of_{end} "
+            f"CREATE TABLE owned AS SELECT edges.*, coalesce(type_number, -1) AS of_{end} "
             f"FROM {edges_name} AS edges LEFT JOIN owners ON owners.id = edges.{end}::VARCHAR"
         )
         database.execute(f"DROP TABLE {edges_name}")
@@ -122,7 +148,6 @@ def _refuse_unowned(
     tables: Tables,
     edges_name: str,
     edges: EdgeTable,
-    note: dict[str, Any],
     condition: str,
 ) -> None:
     """Refuse the first end of some edges that is in the node tables of no type, or of several."""
@@ -134,11 +159,13 @@ def _refuse_unowned(
     if row is None:
         return
     number, end, *ids = row
-    column = note["ends"][end]
+    column = edges.ends[end]
     identifier = ids[end]
-    query = f"SELECT DISTINCT kind FROM ({_ids_of_all_types(tables)}) WHERE id = ? ORDER BY kind"
-    type_numbers = [number_of_type for (number_of_type,) in database.rows(query, [identifier])]
-    node_types = [tables.types_with_tables[number_of_type] for number_of_type in type_numbers]
+    query = f"SELECT DISTINCT type_number FROM ({_ids_of_all_types(tables)}) WHERE id = ? ORDER BY type_number"
+    node_types = [
+        tables.types_with_tables[type_number]
+        for (type_number,) in database.rows(query, [identifier])
+    ]
     if not node_types:
         first_table = tables.nodes[tables.types_with_tables[0]]
         raise id_unknown(edges, column, identifier, number, f"listed in {first_table.path}")
@@ -151,10 +178,17 @@ def _refuse_unowned(
 
 
 def id_unknown(
-    edges: EdgeTable, column: str, identifier: Any, number: int, listed: str
+    edges: EdgeTable, column: str, identifier: Any, number: int, location_of_nodes: str
 ) -> InputError:
-    """The error for an end of an edge, the row of this number, that is no node; ``listed`` says
-    where nodes are."""
+    """The error for an end of an edge that is no node.
+
+    Args:
+        edges: the edge table.
+        column: the column of the end.
+        identifier: the id that is no node.
+        number: the number of the row.
+        location_of_nodes: says where nodes are, such as "listed in nodes.csv".
+    """
     remedy = (
         "Add a row for it there, or remove the edge (the edge table comes first). Write ids alike "
         "in both tables (pandas: read_csv(NAME, dtype=str) keeps zeros). Where ids are in another "
@@ -165,4 +199,4 @@ def id_unknown(
     else:
         remedy += "; where edges are in other columns than the first two: --source and --target."
     location = edges.source.location(number, column)
-    return InputError(location, f"an id {listed}", shorten(identifier), remedy)
+    return InputError(location, f"an id {location_of_nodes}", shorten(identifier), remedy)
