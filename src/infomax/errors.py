@@ -73,7 +73,13 @@ def within(where: object) -> Iterator[None]:
 def readable(
     path: Path, expected: str = "a parquet file that can be read", remedy: str = ""
 ) -> Iterator[None]:
-    """Raise an InputError for what a library, or a conversion after it, cannot do with a file."""
+    """Turn every error that reading a file raises into an InputError.
+
+    Args:
+        path: the file, for the message.
+        expected: what the file should be.
+        remedy: what a person can do.
+    """
     try:
         yield
     except InputError:
@@ -174,9 +180,9 @@ def library(name: str, extra: str, where: str, use: str = "", otherwise: str = "
     Args:
         name: the module.
         extra: the extra of this package that installs it.
-        where: what needs the library, for the error.
-        use: what the library is needed for, after its name in the error.
-        otherwise: what can be done without the library, after how to install it.
+        where: the option or the function that needs the library, for the message.
+        use: what the library is needed for; it follows its name in the message.
+        otherwise: what can be done without the library; it ends the message.
     """
     try:
         return import_module(name)

@@ -21,7 +21,7 @@ from infomax.graphs.graph import Graph
 from infomax.kernels.device import choose_device
 from infomax.progress import Progress, silent
 from infomax.reports.compared_vectors import RAW
-from infomax.reports.comparison import chosen_costs, labelled, majority, vectors_row
+from infomax.reports.comparison import chosen_costs, labelled, majority, score_vectors
 from infomax_paper.experiments import EXPERIMENTS
 from infomax_paper.printed import PAPER
 
@@ -76,13 +76,13 @@ def score_dataset(
             row = summarise(name, values, seconds, PAPER.get((dataset, name)), experiment.metric)
             rows.append(dataclasses.replace(row, costs=chosen_costs(scores)))
 
-    raw_features = vectors_row(
+    raw_features = score_vectors(
         RAW,
         scaled_features(graph, experiment.settings),
         codes,
         [splits],
         probes[""],
-        fixed=True,
+        is_fixed=True,
         device=torch_device,
         paper=PAPER.get((dataset, RAW)),
         metric=experiment.metric,

@@ -225,13 +225,13 @@ def test_parts_are_scored_by_the_labelled_nodes(
     (tmp_path / "few.csv").write_text("\n".join(["id,kind", *few, "unknown,1", ""]))
     labels = ["--labels", f"{place / 'g.graph'}:kind"], ["--labels", f"{tmp_path / 'few.csv'}:kind"]
     read: list[int] = []
-    real = comparison.vectors_row
+    real = comparison.score_vectors
 
     def scored(name: str, vectors: Any, *rest: Any, **progress: Any) -> Any:
         read.append(len(vectors))
         return real(name, vectors, *rest, **progress)
 
-    monkeypatch.setattr(comparison, "vectors_row", scored)
+    monkeypatch.setattr(comparison, "score_vectors", scored)
     for labelled in labels:
         scores = []
         for source in (whole, some):

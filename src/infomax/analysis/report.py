@@ -124,7 +124,12 @@ def _page_text(text: str) -> str:
 
 
 def _table(facts: Sequence[Sequence[str]], title: str) -> str:
-    """A table that scrolls sideways where it is wider than the page, by keyboard as well."""
+    """A table that scrolls sideways where it is wider than the page, by keyboard as well.
+
+    Args:
+        facts: the cells by row; the first row is the head.
+        title: the title of the chapter, by which a screen reader calls the table.
+    """
     if not facts:
         return ""
     head, *rows = [[_page_text(cell) for cell in row] for row in facts]

@@ -37,7 +37,8 @@ POSITION_NAMES = tuple(
 EDGES_PER_BLOCK = 1 << 17
 """Edges that are multiplied at a time: the rows of their nodes take 128 MiB."""
 
-Rows: TypeAlias = NDArray[np.float32]
+PositionTable: TypeAlias = NDArray[np.float32]
+"""A position for each node, ``[N, POSITION_WIDTH]``, in memory or mapped."""
 Edges: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]
 """The receivers, the senders and the weights of some edges, ``[E]`` each."""
 Block: TypeAlias = tuple[Any, Any, sparse.csr_array]
@@ -49,15 +50,15 @@ def positions(
     ids: Any,
     seen: NDArray[np.bool_] | None = None,
     edges_per_block: int = EDGES_PER_BLOCK,
-) -> Rows:
+) -> PositionTable:
     """The positions ``[N, POSITION_WIDTH]`` of the nodes of a graph, in memory.
 
     The arguments are those of `fill_positions`.
     """
     shape = (edges.n, POSITION_WIDTH)
-    total, current, following = (np.empty(shape, np.float32) for _ in range(3))
-    fill_positions(total, current, following, edges, ids, seen, edges_per_block)
-    return total
+    position_table, current, following = (np.empty(shape, np.float32) for _ in range(3))
+    fill_positions(position_table, current, following, edges, ids, seen, edges_per_block)
+    return position_table
 
 
 def positions_bytes(edges: Adjacency, edges_per_block: int = EDGES_PER_BLOCK) -> int:
@@ -69,9 +70,9 @@ def positions_bytes(edges: Adjacency, edges_per_block: int = EDGES_PER_BLOCK) ->
 
 
 def fill_positions(
-    total: Rows,
-    current: Rows,
-    following: Rows,
+    total: PositionTable,
+    current: PositionTable,
+    following: PositionTable,
     edges: Adjacency,
     ids: Any,
     seen: NDArray[np.bool_] | None,
@@ -79,11 +80,12 @@ def fill_positions(
 ) -> None:
     """Fill ``total`` with x = u(u(P^2 R) + ... + u(P^24 R)), where u makes rows of length 1.
 
-    R are the rows of `signs`; P = D^-1 A with the edges in both directions. Rows of nodes without
+    R are the rows of `signs`; P = D^-1 A with the edges in both directions. PositionTable of nodes without
     neighbours are zero.
 
     Args:
-        total: ``[N, POSITION_WIDTH]``, in memory or mapped.
+        total: ``[N, POSITION_WIDTH]``, in memory or mapped; it holds the sum over hops, then the
+            positions.
         current: of the same shape, room for the rows of one hop.
         following: of the same shape, room for the rows of the next hop.
         edges: the edges of the graph.
@@ -124,7 +126,7 @@ def fill_positions(
             total[rows] = np.where(seen[rows, None], total[rows], unit(following[rows]))
 
 
-def attached_positions(links: sparse.csr_array, known_positions: Any) -> Rows:
+def attached_positions(links: sparse.csr_array, known_positions: Any) -> PositionTable:
     """The positions ``[M, POSITION_WIDTH]`` of M new nodes; known nodes keep theirs.
 
     x = u(weighted mean of the neighbours' x), applied four times from zero, so that new nodes
@@ -150,7 +152,7 @@ def attached_positions(links: sparse.csr_array, known_positions: Any) -> Rows:
     return new_positions
 
 
-def signs(ids: Sequence[Any], width: int = POSITION_WIDTH) -> Rows:
+def signs(ids: Sequence[Any], width: int = POSITION_WIDTH) -> PositionTable:
     """Random rows ``[n, width]`` of 1 and -1: the bits of BLAKE2b of the text of each id.
 
     They are the same on every machine.
@@ -163,7 +165,7 @@ def signs(ids: Sequence[Any], width: int = POSITION_WIDTH) -> Rows:
     return bits.astype(np.float32) * 2 - 1
 
 
-def _row_slices(table: Rows) -> Iterator[slice]:
+def _row_slices(table: PositionTable) -> Iterator[slice]:
     """The rows of a table, some at a time."""
     first = 0
     for block in row_blocks(table):
@@ -212,7 +214,7 @@ def _weight_sums(
     return np.where(sums > 0, sums, 1)
 
 
-def _multiply(blocks: Iterable[Block], x: Rows, out: Rows) -> None:
+def _multiply(blocks: Iterable[Block], x: PositionTable, out: PositionTable) -> None:
     """Write P x to ``out``; P is the sum of blocks."""
     for rows in _row_slices(out):
         out[rows] = 0

@@ -239,7 +239,7 @@ def _evaluate_labels(
     from infomax.estimator import DGI
     from infomax.evaluation.probes import choose_probe
     from infomax.evaluation.splits import is_labelled, splits_for
-    from infomax.reports.comparison import advice, compare, majority, vectors_row
+    from infomax.reports.comparison import advice, compare, majority, score_vectors
 
     if isinstance(opened, DGI):
         ids = opened.graph_.ids
@@ -260,7 +260,7 @@ def _evaluate_labels(
             keep = _keep_in(out, opened)
             rows = compare(opened, codes, splits, score, raw=raw, keep=keep, progress=steps.update)
         else:
-            row = vectors_row(
+            row = score_vectors(
                 str(source), opened.vectors, codes, splits, score, progress=steps.update
             )
             rows = [row, majority(codes, splits)]

@@ -58,25 +58,26 @@ def _read_archive(*paths: Path) -> Graph:
     stands for 1, so they are turned back into 0 and 1: a model trained on one form can then embed
     the other.
     """
-    # Of each split four files follow each other, see _ARCHIVE.
-    edge_paths = paths[0::4]
-    features_of_split, functions_of_split, groups_of_split = (
-        [map_array(path, remedy="") for path in paths[part::4]] for part in (1, 2, 3)
-    )
-    node_counts = [len(features) for features in features_of_split]
+    # Four files of each split follow each other, see _ARCHIVE: edges, features, functions, groups.
+    features_of_splits = [map_array(path, remedy="") for path in paths[1::4]]
+    functions_of_splits = [map_array(path, remedy="") for path in paths[2::4]]
+    groups_of_splits = [map_array(path, remedy="") for path in paths[3::4]]
+
+    # Edges are rows of their split; here all splits are one graph.
+    node_counts = [len(features) for features in features_of_splits]
     first_rows = np.cumsum([0, *node_counts[:-1]])
     edges = [
         read_networkx_edges(read_json(path)["links"]) + first_row
-        for path, first_row in zip(edge_paths, first_rows, strict=True)
+        for path, first_row in zip(paths[0::4], first_rows, strict=True)
     ]
 
-    features = np.concatenate(features_of_split)
+    features = np.concatenate(features_of_splits)
     is_one = features > (features.min(axis=0) + features.max(axis=0)) / 2
     return _graph(
         np.concatenate(edges, axis=1),
         is_one,
-        np.concatenate(functions_of_split).astype(np.int8),
-        np.concatenate(groups_of_split),
+        np.concatenate(functions_of_splits).astype(np.int8),
+        np.concatenate(groups_of_splits),
         np.repeat(np.arange(len(SPLITS)), node_counts),
     )
 

@@ -230,10 +230,10 @@ class DGI:
 
         Args:
             folder: the run folder; of several types of nodes, that of one type.
-            device: where it computes vectors, as in `DGI`.
-            moved_to: where the graph folder that it was trained on is now, if that has moved.
-            custom_parts: parts of yours by name, as ``encoder=...``: a run folder has only their
-                names.
+            device: the device on which the model computes vectors, as in `DGI`.
+            moved_to: the present path of the graph folder of the training, if that was moved.
+            custom_parts: your own parts by their roles, as ``encoder=...``: a run folder stores
+                only their names.
         """
         graph_folder = None if moved_to is None else Path(moved_to)
         fitted = run_folder.load(Path(folder), graph_folder, custom_parts)

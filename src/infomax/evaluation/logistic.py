@@ -374,11 +374,12 @@ def _principal_axes(x: Tensor, rows_per_block: int) -> _Coordinates:
     if n < d:
         # Rows are fewer than columns: the axes come from the products of rows with each other.
         centred = x - mean
-        squares, sides = torch.linalg.eigh(_gram(centred.T))
-        is_signal = squares > SMALLEST_VARIANCE * squares.max()
-        axes = centred.T @ (sides[:, is_signal] / squares[is_signal].sqrt())
+        squared_values, left_vectors = torch.linalg.eigh(_gram(centred.T))
+        is_signal = squared_values > SMALLEST_VARIANCE * squared_values.max()
+        axes = centred.T @ (left_vectors[:, is_signal] / squared_values[is_signal].sqrt())
     else:
-        mean = mean.to(x.dtype).double()  # what is subtracted, in the precision of x
+        # `_centred_blocks` rounds the mean to the precision of x before it subtracts it.
+        mean = mean.to(x.dtype).double()
         gram = x.new_zeros(())
         for block in _centred_blocks(x, mean, rows_per_block):
             gram = gram + _gram(block)

@@ -192,18 +192,29 @@ def splits_for(
 ) -> tuple[list[Splits], str]:
     """The splits to score on, and their name for a title.
 
-    They are the graph's own split; else stratified folds where there are fewer labelled nodes per
-    class than ``nodes_per_class``, or where ``folds`` are asked for; else ``count`` random splits
-    10/10/80 %.
+    They are stratified folds where ``folds`` are asked for; else the graph's own split; else
+    stratified folds where there are few labelled nodes per class; else random splits 10/10/80 %.
+
+    Args:
+        codes: ``[N]`` classes as numbers, or ``[N, C]`` of 0/1 for several labels per node.
+        own_split: the split that the graph has.
+        count: how many random splits.
+        folds: how many folds; None: as said above.
+        nodes_per_class: fewer labelled nodes per class than these are few.
     """
     if own_split is not None and set(SPLIT_PARTS) <= set(own_split) and folds is None:
         return [own_split], "the data set's split"
 
-    # Of several labels per node, all labelled nodes are one stratum.
-    strata = codes if codes.ndim == 1 else is_labelled(codes) - 1
+    has_one_label_per_node = codes.ndim == 1
+    if has_one_label_per_node:
+        strata = codes
+    else:
+        # All labelled nodes are one stratum; -1 stands for an unknown label.
+        strata = np.where(is_labelled(codes), 0, -1)
     groups = nodes_by_class(strata)
     labelled_nodes = sum(len(group) for group in groups)
-    class_count = len(groups) if codes.ndim == 1 else 2
+    # Each of several labels has two classes, 0 and 1.
+    class_count = len(groups) if has_one_label_per_node else 2
     if folds is None and labelled_nodes < nodes_per_class * class_count:
         folds = min(FOLDS, labelled_nodes)
     if folds is not None:

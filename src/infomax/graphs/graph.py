@@ -324,9 +324,9 @@ class Graph(Record):
 
         Args:
             table: a file that `infomax.read_graph` reads as an edge table, or a frame.
-            columns: the columns of numbers.
-            source: the column where edges begin; None: as in `infomax.read_graph`.
-            target: the column where they end.
+            columns: the columns of numbers that become features.
+            source: the column of the nodes where edges begin; None: as in `infomax.read_graph`.
+            target: the column of the nodes where edges end; None: as in `infomax.read_graph`.
         """
         edges, values = read_edge_features(self, table, columns, source, target)
         return self.with_edge_features(edges, values, columns)
@@ -389,14 +389,12 @@ class Graph(Record):
         edge_count = format_count(self.num_edges, "directed edge" if self.directed else "edge")
         if not self.has_named_types:
             node_count = format_count(self.num_nodes, "node")
-            return (
-                f"Graph({node_count}, {edge_count}, {format_count(self.num_features, 'feature')})"
-            )
-        types = [self.node_type]
-        types += [node_type for node_type in self.nodes if node_type != self.node_type]
-        # The type in view comes first.
+            feature_count = format_count(self.num_features, "feature")
+            return f"Graph({node_count}, {edge_count}, {feature_count})"
+        # The type that the graph targets comes first.
+        other_types = [node_type for node_type in self.nodes if node_type != self.node_type]
         descriptions = []
-        for node_type in types:
+        for node_type in (self.node_type, *other_types):
             nodes = self.nodes[node_type]
             feature_count = format_count(nodes.num_features, "feature")
             descriptions.append(f"{nodes.num_nodes:,} of type {node_type} with {feature_count}")

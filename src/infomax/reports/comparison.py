@@ -114,14 +114,14 @@ def compare(
             compared.name,
             STEPS_PER_ROW * row_count,
         )
-        row = vectors_row(
+        row = score_vectors(
             compared.name,
             compared.vectors,
             codes,
             splits,
             probe,
             began=began,
-            fixed=compared.name == RAW,
+            is_fixed=compared.name == RAW,
             device=device,
             progress=row_progress,
         )
@@ -189,7 +189,7 @@ def _higher_row(method: str, scores: str, run: str) -> str:
     return f"{method}: {scores}. To write them: infomax embed {run} --vectors {part_name}"
 
 
-def vectors_row(
+def score_vectors(
     method: str,
     vectors: Any,
     codes: NDArray[Any],
@@ -197,35 +197,35 @@ def vectors_row(
     probe: Probe,
     *,
     began: float | None = None,
-    fixed: bool = False,
+    is_fixed: bool = False,
     metric: str | None = None,
     paper: PrintedScore | None = None,
     device: torch.device | str = "cpu",
     progress: Progress = silent,
 ) -> Row:
-    """Score the vectors ``[N, d]`` of one encoder: the mean over splits.
+    """Score vectors on all splits: a row of the table of scores.
 
     Args:
         method: the name of the row.
         vectors: ``[N, d]``, dense or sparse.
-        codes: ``[N]``, or ``[N, C]`` of 0/1.
+        codes: ``[N]`` classes as numbers from 0, or ``[N, C]`` of 0/1 for several labels per node.
         splits: the splits to score on.
         probe: scores vectors on a split.
-        began: since when the time of the row counts, by `time.perf_counter`.
-        fixed: whether no encoder has made the vectors. Then there is one score for each
-            initialisation of the probe.
+        began: the time from which the seconds of the row count, by `time.perf_counter`.
+        is_fixed: whether no encoder made the vectors. The scores of the row then differ by the
+            initialisations of the probe; else the row has one score, of this encoder.
         metric: the name of the metric; by default that of the scores.
-        paper: the paper's figure.
-        device: where the probe runs.
+        paper: the score that the paper prints.
+        device: the device on which the probe runs.
         progress: is told the steps done.
     """
     if began is None:
         began = time.perf_counter()
     scores = score_splits(probe, vectors, codes, splits, device=device, progress=progress)
-    values: Sequence[float] | NDArray[np.float64] = [mean_over(scores)]
-    if fixed:
-        values = np.mean([score.values for score in scores], axis=0)
-    return _row(method, scores, began, values, metric or scores[0].metric, paper)
+    values_of_runs: Sequence[float] | NDArray[np.float64] = [mean_over(scores)]
+    if is_fixed:
+        values_of_runs = np.mean([score.values for score in scores], axis=0)
+    return _row(method, scores, began, values_of_runs, metric or scores[0].metric, paper)
 
 
 def majority(codes: NDArray[Any], splits: Sequence[Splits], method: str = GUESS) -> Row:
@@ -275,21 +275,21 @@ def _row(
     method: str,
     scores: Sequence[Score],
     began: float,
-    values: Sequence[float] | NDArray[np.float64],
+    values_of_runs: Sequence[float] | NDArray[np.float64],
     metric: str,
     paper: PrintedScore | None = None,
 ) -> Row:
-    """A row of results.
+    """A row of the table of scores.
 
     Args:
         method: the name of the row.
         scores: one for each split.
-        began: since when its time counts.
-        values: one for each run.
+        began: the time from which the seconds of the row count.
+        values_of_runs: for each run its mean over the splits.
         metric: the name of the metric.
-        paper: the paper's figure.
+        paper: the score that the paper prints.
     """
-    row = summarise(method, values, time.perf_counter() - began, paper, metric)
+    row = summarise(method, values_of_runs, time.perf_counter() - began, paper, metric)
     over_splits = summarise(method, [score.value for score in scores], 0, None, metric)
     other_metrics = {
         name: float(np.mean([score.other_metrics[name] for score in scores]))

@@ -479,26 +479,34 @@ def regularisation(
     edge_lists: Sequence[EdgeList],
     is_seen: NDArray[np.bool_],
     weight_sums: NDArray[np.float64],
-    columns: int,
+    column_count: int,
     device: torch.device = CPU,
     share: float = REGULARISATION_SHARE,
 ) -> float:
-    """What is added to all degrees, so that small parts of a graph do not take its columns.
+    """The number that is added to all degrees, so that small components do not take the columns.
 
-    Each connected part of a graph has a singular value of 1. Parts with fewer than a ``columns``-th
-    of the nodes would take columns that tell nothing of the other nodes. What is added makes their
-    values smaller, the more the fewer edges their nodes have: the ``share`` of the mean degree,
-    times the share of columns that small parts would take. A connected graph needs nothing.
-    Figures are in docs/explanation/evidence.md.
+    Each connected component of a graph has a singular value of 1. Components with fewer than
+    1 / column_count of the nodes would take columns that tell nothing of the other nodes. A number
+    added to the degrees makes their singular values smaller, the more the fewer edges their nodes
+    have. It is a share of the mean degree, times the share of the columns that small components
+    would take: 0 for a connected graph. Figures are in docs/explanation/evidence.md.
+
+    Args:
+        edge_lists: the edges, in both directions.
+        is_seen: ``[N]``, the nodes that training sees.
+        weight_sums: ``[N]``, the degrees.
+        column_count: the columns of the positions.
+        device: the device on which components are searched.
+        share: the share of the mean degree where small components would take all columns.
     """
     has_edges = weight_sums > 0
     if not has_edges.any():
-        return 1.0
+        return 1.0  # no degree may be 0, since it is divided by
     part_sizes = np.bincount(connected_parts(edge_lists, is_seen, device)[has_edges])
     part_sizes = part_sizes[part_sizes > 0]
-    small_part_count = int((part_sizes < has_edges.sum() / columns).sum())
+    small_part_count = int((part_sizes < has_edges.sum() / column_count).sum())
     mean_degree = weight_sums.sum() / is_seen.sum()
-    return float(share * min(1.0, small_part_count / columns) * mean_degree)
+    return float(share * min(1.0, small_part_count / column_count) * mean_degree)
 
 
 def connected_parts(

@@ -185,7 +185,11 @@ def neighbourhoods(
 ) -> Neighbourhoods:
     """Put the senders of each of N nodes on the device.
 
-    Senders are some of these nodes, or nodes of another type.
+    Args:
+        senders: the senders by receiver; they are nodes of the receivers' type, or of another.
+        rule: the normalisation of the messages.
+        backend: the kernels, and the device.
+        cap: how many neighbours of a node are drawn where it has more.
     """
     device = backend.device
     # `asanyarray`, so that a mapped array stays mapped.

@@ -357,10 +357,11 @@ class WholeView(AllNodes):
 
 
 class AllNodesWithoutEdges(WithoutEdges):
-    """All nodes of a whole view, as an encoder without ``needs_whole_graph`` reads them in training.
+    """All nodes of a whole view, as a training shows them to an encoder without
+    ``needs_whole_graph``.
 
-    Its layers have here what they have in a `BlockView`, and no more: an encoder that needs more is
-    refused at its first step, and not after the training.
+    It has what a `BlockView` has, and no more. So an encoder that reads more is refused at its
+    first step, and not after the training, when vectors are computed in blocks.
     """
 
     def __init__(self, view: WholeView) -> None:
@@ -449,6 +450,8 @@ def count_factors_before_weight(
     """
     feature_count, dim = weight.shape
 
+    # Work is counted in multiplications. One of vectors is done for two views, and in a step that
+    # needs a gradient forwards and backwards.
     def work(count: int) -> int:
         factors_after = len(factors) - count
         if count:
@@ -458,7 +461,8 @@ def count_factors_before_weight(
             product_work = 2 * dim * x.numel()
         else:
             product_work = 2 * dim * sparse_entry_cost * x.entry_count
-        # Factors after the weight multiply vectors, forwards and backwards; the others features.
+        # Factors after the weight multiply vectors. Those before it multiply features, of the
+        # shuffled view only, and without a gradient.
         widths = [4 * dim] * factors_after + [feature_count] * count
         factor_work = sum(
             factor.entry_count * width for factor, width in zip(factors, widths, strict=True)

@@ -22,7 +22,13 @@ from infomax.io.tables import Tables
 
 
 def tables_of_new_rows(frames: Mapping[str, Any], choices: UserChoices, known: Record) -> Tables:
-    """The tables of new rows of a known graph; those without new rows may be missing."""
+    """The tables of new rows, which are read as those of the known graph were.
+
+    Args:
+        frames: the new rows by table; a table without new rows may be missing.
+        choices: what the user says of columns.
+        known: the graph to which the rows are attached.
+    """
     schema = known.schema
     if schema is None or not schema.is_database:
         raise InputError("attach_to", "a graph of tables with keys, as the frames are", "another")
@@ -34,11 +40,11 @@ def tables_of_new_rows(frames: Mapping[str, Any], choices: UserChoices, known: R
             _add_empty_table(snapshot, name, known_table)
     take_schema(snapshot, schema)
 
-    # Numbers in place of ids go on after those of the known rows.
-    for number, (node_type, table) in enumerate(snapshot.node_tables.items()):
+    # Rows of a table without a primary key are numbered, on from the last known row.
+    for table_index, (node_type, table) in enumerate(snapshot.node_tables.items()):
         if not table.primary and table.row_count:
             last_id = int(known.nodes[node_type].ids[:].max())
-            snapshot.add_numbers(table, f"new{number}", f"row_number() OVER () + {last_id}")
+            snapshot.add_numbers(table, f"new{table_index}", f"row_number() OVER () + {last_id}")
     return graph_tables(snapshot, choices)
 
 
