@@ -56,11 +56,13 @@ def peak_bytes() -> int:
 
     Where the system does not know, it is what the process holds now.
     """
+    # VmHWM is the kernel's name for the peak resident set.
     for line in _lines(_STATUS):
         if line.startswith("VmHWM:"):
             return 1024 * int(line.split()[1])
 
-    # On Linux this is second choice: it begins with the peak of the process that started this one.
+    # Systems without /proc. On Linux the peak of getrusage is inherited from the process that started
+    # this one, so VmHWM is asked first.
     try:
         import resource
     except ImportError:
@@ -112,13 +114,14 @@ def _free_in_control_groups() -> Iterator[int]:
         else:
             continue
 
-        # A limit of a group holds for the groups in it. In a container the path may be the host's,
-        # and only the root is there.
+        # A parent's limit also bounds its children, so all parents count. In a container the path
+        # may be the host's, and only the root exists.
         group = root / path.lstrip("/")
         parents = [parent for parent in group.parents if parent.is_relative_to(root)]
         for folder in [group, *parents]:
             statistics = dict(entry.split(maxsplit=1) for entry in _lines(folder / "memory.stat"))
-            with suppress(ValueError):  # no such group, or no limit: "max"
+            # No such group; or no limit, which version 2 writes as "max".
+            with suppress(ValueError):
                 limit = int("".join(_lines(folder / limit_file)))
                 usage = int("".join(_lines(folder / usage_file)))
                 # Files in the cache do not count: the kernel drops them when memory is short.
@@ -137,7 +140,7 @@ def _lines(path: Path) -> list[str]:
 
 
 def training_bytes(graph: _Graph, dim: int, layers: int = 1, out_dim: int | None = None) -> int:
-    """Estimate the peak bytes of a training on the whole graph in float32.
+    """Estimate the peak bytes of a training on all nodes at once, in float32.
 
     Python, torch and the graph itself come on top.
 
@@ -147,10 +150,15 @@ def training_bytes(graph: _Graph, dim: int, layers: int = 1, out_dim: int | None
         layers: their number.
         out_dim: the width of the vectors. None: that of the layers.
     """
-    # Two views of four matrices per layer, less where the last one has a closed form.
-    activations = 4 * _count_nodes(graph) * (out_dim or dim) * (4 * layers + 2)
-    graph_bytes = features_bytes(graph) + edges_bytes(graph, 72)
-    return graph_bytes + activations + weights_bytes(graph, dim)
+    # Matrices [N, out_dim] that are held at once. Each layer keeps four for the backward pass: the
+    # input and the output of its activation, for the graph and for its corruption. Two more are
+    # gradients that come and go.
+    matrix_count = 4 * layers + 2
+    activations = 4 * _count_nodes(graph) * (out_dim or dim) * matrix_count
+    # About 72 bytes for an edge, or a self-loop, while edges are sorted into the matrix of the
+    # propagation: its keys, ends, order and weights, and sorted copies of these.
+    feature_and_edge_bytes = features_bytes(graph) + edges_bytes(graph, 72)
+    return feature_and_edge_bytes + activations + weights_bytes(graph, dim)
 
 
 def features_bytes(graph: _Graph, bytes_per_entry: int = 52) -> int:

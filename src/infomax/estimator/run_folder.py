@@ -100,9 +100,13 @@ def load(folder: Path, graph_folder: Path | None, custom_parts: Mapping[str, Par
 def _load(folder: Path, graph_folder: Path | None, custom_parts: Mapping[str, Part]) -> FittedModel:
     run = model_file.read(folder)
     preset = restore(run.config["settings"], dict(custom_parts))
+    # Any generator will do: the weights are overwritten below.
     model = build(preset, len(run.feature_names), torch.Generator()).eval()
     graph = runs.read_training_graph(folder, graph_folder)
+    # take_recipe removes its tensors from those of the run; what is left are weights.
     recipe, positions = model_file.take_recipe(run, model.encoder, graph)
+    if recipe is None:  # the paper's vectors
+        recipe = Recipe(model.encoder, run.scaler)
     _load_weights(model, run.tensors)
     return FittedModel(
         model,
@@ -111,7 +115,7 @@ def _load(folder: Path, graph_folder: Path | None, custom_parts: Mapping[str, Pa
         run.scaler,
         run.feature_names,
         graph,
-        recipe or Recipe(model.encoder, run.scaler),
+        recipe,
         positions,
         StoredRecord(run.health),
         run.config.get("trained_on"),

@@ -11,22 +11,24 @@ COSINES_AT_ONCE = 32
 
 
 @compiled
-def _replace_lowest(cosine, row, kept_cosines, kept_rows, lowest):
+def _replace_lowest(cosine, row, kept_cosines, kept_rows, position_of_lowest):
     """Keep a row in place of the least similar of the kept ones ``[s]``.
 
     Returns the position of the row that is the least similar then.
     """
-    kept_cosines[lowest] = cosine
-    kept_rows[lowest] = row
-    lowest = 0
+    kept_cosines[position_of_lowest] = cosine
+    kept_rows[position_of_lowest] = row
+    position_of_lowest = 0
     for position in range(1, len(kept_cosines)):
-        if kept_cosines[position] < kept_cosines[lowest]:
-            lowest = position
-    return lowest
+        if kept_cosines[position] < kept_cosines[position_of_lowest]:
+            position_of_lowest = position
+    return position_of_lowest
 
 
 @compiled
-def _any_may_be_kept(partial_cosines, tail_length, other_tail_lengths, level, other_levels):
+def _any_may_be_kept(
+    partial_cosines, tail_length, other_tail_lengths, lowest_cosine, other_lowest_cosines
+):
     """Whether a pair of a node and one of others ``[c]`` may be among the nearest of either.
 
     The tails of both can add no more to a cosine than the product of their lengths.
@@ -35,7 +37,7 @@ def _any_may_be_kept(partial_cosines, tail_length, other_tail_lengths, level, ot
     # Over all pairs, without an end at the first, so that it becomes vector instructions.
     for position in range(len(partial_cosines)):
         bound = partial_cosines[position] + tail_length * other_tail_lengths[position]
-        count += (bound > level) | (bound > other_levels[position])
+        count += (bound > lowest_cosine) | (bound > other_lowest_cosines[position])
     return count > 0
 
 
@@ -57,8 +59,8 @@ def keep_nearest(
     tail_lengths,
     kept_cosines,
     kept_rows,
-    lowest,
-    level,
+    positions_of_lowest,
+    lowest_cosines,
 ):
     """Keep the most similar nodes of each node, as far as a block of cosines tells.
 
@@ -74,8 +76,8 @@ def keep_nearest(
         tail_lengths: ``[N]``.
         kept_cosines: ``[N, s]``, the cosines that are kept of each node, in no order; changed.
         kept_rows: ``[N, s]``, the nodes that these belong to; changed.
-        lowest: ``[N]``, the position of the lowest of these cosines; changed.
-        level: ``[N]``, that cosine; changed.
+        positions_of_lowest: ``[N]``, the position of the lowest of these cosines; changed.
+        lowest_cosines: ``[N]``, the lowest of these cosines; changed.
     """
     height, width = partial_cosines.shape
     is_same_range = first == second
@@ -88,26 +90,40 @@ def keep_nearest(
             end = min(begin + COSINES_AT_ONCE, width)
             others = slice(second + begin, second + end)
             if not _any_may_be_kept(
-                row[begin:end], tail_lengths[node], tail_lengths[others], level[node], level[others]
+                row[begin:end],
+                tail_lengths[node],
+                tail_lengths[others],
+                lowest_cosines[node],
+                lowest_cosines[others],
             ):
                 continue
             for j in range(begin, end):
                 other = second + j
                 # In one range a pair comes twice, once for each of its nodes.
-                least = level[node] if is_same_range else min(level[node], level[other])
+                least = lowest_cosines[node]
+                if not is_same_range:
+                    least = min(least, lowest_cosines[other])
                 if row[j] + tail_lengths[node] * tail_lengths[other] <= least:
                     continue
                 cosine = row[j] + _inner_product(tails[node], tails[other])
-                if cosine > level[node]:
-                    lowest[node] = _replace_lowest(
-                        cosine, other, kept_cosines[node], kept_rows[node], lowest[node]
+                if cosine > lowest_cosines[node]:
+                    positions_of_lowest[node] = _replace_lowest(
+                        cosine,
+                        other,
+                        kept_cosines[node],
+                        kept_rows[node],
+                        positions_of_lowest[node],
                     )
-                    level[node] = kept_cosines[node, lowest[node]]
-                if not is_same_range and cosine > level[other]:
-                    lowest[other] = _replace_lowest(
-                        cosine, node, kept_cosines[other], kept_rows[other], lowest[other]
+                    lowest_cosines[node] = kept_cosines[node, positions_of_lowest[node]]
+                if not is_same_range and cosine > lowest_cosines[other]:
+                    positions_of_lowest[other] = _replace_lowest(
+                        cosine,
+                        node,
+                        kept_cosines[other],
+                        kept_rows[other],
+                        positions_of_lowest[other],
                     )
-                    level[other] = kept_cosines[other, lowest[other]]
+                    lowest_cosines[other] = kept_cosines[other, positions_of_lowest[other]]
 
 
 @compiled

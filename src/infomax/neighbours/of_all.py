@@ -38,8 +38,8 @@ def nearest(
     """The k nodes most similar to each node, without itself, the nearest first.
 
     All pairs are compared, each once, in blocks: float32 products select some candidates more than
-    needed, which are then ranked in float64; ties are in input order. `Embeddings.neighbours` gives
-    the same for one node.
+    needed. Their cosines are then computed in double precision and ranked as float32; equal ones
+    are in input order. `Embeddings.neighbours` gives the same for one node.
 
     Args:
         vectors: ``[N, d]``.
@@ -111,16 +111,16 @@ class _Candidates:
             self._keep(cosines, first, second)
 
     def _keep(self, cosines: Tensor, first: int, first_other: int) -> None:
-        """Keep the best of the candidates and of other nodes, by their cosines ``[b, m]``.
+        """Compare a block of b nodes with another block of m, and keep the best candidates.
 
         Args:
-            cosines: those of b nodes from ``first`` on, and of m others from ``first_other`` on.
-            first: the first of the nodes.
-            first_other: the first of the others.
+            cosines: ``[b, m]``, of each node of the block with each node of the other block.
+            first: the row of the first node of the block.
+            first_other: the row of the first node of the other block.
         """
         count = self.cosines.shape[1]
         nodes = slice(first, first + len(cosines))
-        # Only the best of the others can be among the best of all.
+        # Only the best of the other block can be among the best of all.
         best_others = cosines.topk(min(count, cosines.shape[1]), dim=1)
         all_cosines = torch.cat([self.cosines[nodes], best_others.values], dim=1)
         all_rows = torch.cat([self.rows[nodes], best_others.indices + first_other], dim=1)
@@ -128,13 +128,17 @@ class _Candidates:
         self.rows[nodes] = all_rows.gather(1, positions)
 
     def rank(self, k: int) -> tuple[Tensor, Tensor]:
-        """The rows and the cosines ``[N, k]`` of the nearest nodes, ranked in double precision."""
+        """The rows and the cosines ``[N, k]`` of the nearest nodes.
+
+        Cosines are computed in double precision and ranked as float32; equal ones are in input
+        order.
+        """
         rows, cosines = [], []
         blocks = zip(
             self.units.split(self.block_size), self.rows.split(self.block_size), strict=True
         )
         for units, candidates in blocks:
-            # In the order of rows, ties are in input order.
+            # Candidates are sorted by row, so that equal cosines are in input order.
             candidates = candidates.sort(dim=1).values
             candidate_units = self.units[candidates].double()
             exact = torch.einsum("bd,bcd->bc", units.double(), candidate_units).float()
@@ -145,40 +149,44 @@ class _Candidates:
 
 
 class _CompiledCandidates(_Candidates):
-    """The same in main memory, where most pairs are told by half of the entries of their vectors.
+    """The same in main memory, where half of the entries of two vectors mostly rule a pair out.
 
-    Vectors are turned so that their first entries, the head, vary most. The product of two tails is
-    at most that of their lengths, so that most pairs need no further look.
+    Vectors are rotated so that their first entries, the head, vary most. The product of two tails
+    is at most that of their lengths. Where heads and this bound stay below the lowest kept cosines
+    of both nodes, as in most pairs, tails are not multiplied.
 
     Attributes:
-        lowest: ``[N]``, the position of the lowest of the cosines of each node.
-        level: ``[N]``, that cosine.
+        positions_of_lowest: ``[N]``, the position of the lowest of the kept cosines of each node.
+        lowest_cosines: ``[N]``, that cosine.
     """
 
     def __init__(self, units: Tensor, count: int, block_size: int) -> None:
         super().__init__(units, count, block_size)
         n, width = units.shape
-        self.lowest = np.zeros(n, np.int64)
-        self.level = np.full(n, -np.inf, np.float32)
+        self.positions_of_lowest = np.zeros(n, np.int64)
+        self.lowest_cosines = np.full(n, -np.inf, np.float32)
 
-        # In the first round no cosine is known that a bound could be compared with.
+        # In the first round no cosine is known that a bound could be compared with, so whole
+        # vectors are heads.
         no_tails = np.zeros((n, 0), np.float32)
-        self._parts = units, no_tails, np.zeros(n, np.float32)
+        self._heads_and_tails = units, no_tails, np.zeros(n, np.float32)
         main_axes = leading_eigenvectors((units.T @ units).numpy(), width)
-        turned_units = units @ torch.from_numpy(main_axes)
+        rotated_units = units @ torch.from_numpy(main_axes)
         head_width = -(-width // 2)
-        heads = turned_units[:, :head_width].contiguous()
-        tails = turned_units[:, head_width:].contiguous()
-        self._parts_of_later_rounds = heads, tails.numpy(), tails.norm(dim=1).numpy()
+        heads = rotated_units[:, :head_width].contiguous()
+        tails = rotated_units[:, head_width:].contiguous()
+        tail_lengths = tails.norm(dim=1).numpy()
+        self._heads_and_tails_of_later_rounds = heads, tails.numpy(), tail_lengths
 
     def compare(self, pairs: list[tuple[int, int]]) -> None:
         run_on_threads(self._compare, pairs)
-        self._parts = self._parts_of_later_rounds
+        self._heads_and_tails = self._heads_and_tails_of_later_rounds
 
     def _compare(self, first: int, second: int) -> None:
+        """Compare two blocks by heads; tails only where the bound allows."""
         from infomax.neighbours.compiled import keep_nearest
 
-        heads, tails, tail_lengths = self._parts
+        heads, tails, tail_lengths = self._heads_and_tails
         block = heads[first : first + self.block_size]
         other_block = heads[second : second + self.block_size]
         keep_nearest(
@@ -189,8 +197,8 @@ class _CompiledCandidates(_Candidates):
             tail_lengths,
             self.cosines.numpy(),
             self.rows.numpy(),
-            self.lowest,
-            self.level,
+            self.positions_of_lowest,
+            self.lowest_cosines,
         )
 
     def rank(self, k: int) -> tuple[Tensor, Tensor]:
@@ -204,7 +212,10 @@ class _CompiledCandidates(_Candidates):
 
 
 def _best(candidates: Tensor, cosines: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """The k candidates ``[b, c]`` of the highest cosines, and these; ties in their order."""
+    """The k candidates ``[b, c]`` of the highest cosines, and these cosines.
+
+    Candidates of equal cosines keep their order.
+    """
     positions = cosines.argsort(dim=1, descending=True, stable=True)[:, :k]
     # Rounding may leave a cosine above 1.
     return candidates.gather(1, positions), cosines.gather(1, positions).clamp(-1, 1)

@@ -229,7 +229,7 @@ def score_vectors(
 
 
 def majority(codes: NDArray[Any], splits: Sequence[Splits], method: str = GUESS) -> Row:
-    """Score one guess for all nodes.
+    """Score the same guess for every node, as a baseline.
 
     The guess is the most frequent class, or all labels that more than half of the nodes have. It is
     counted on training and validation nodes, since among training nodes alone classes are often
@@ -238,7 +238,7 @@ def majority(codes: NDArray[Any], splits: Sequence[Splits], method: str = GUESS)
     began = time.perf_counter()
     scores = []
     for split in splits:
-        counted_masks = [split[name] for name in SPLIT_PARTS[:2] if name in split]
+        counted_masks = [split[name] for name in ("train", "validation") if name in split]
         counted_codes = codes[np.any(counted_masks, axis=0) & is_labelled(codes)]
         test_codes = codes[split["test"] & is_labelled(codes)]
 
@@ -247,7 +247,9 @@ def majority(codes: NDArray[Any], splits: Sequence[Splits], method: str = GUESS)
             guesses = np.full(len(test_codes), np.bincount(counted_codes).argmax())
         else:
             guesses = np.broadcast_to(counted_codes.mean(0) > 0.5, test_codes.shape)
-        score = Score.of(guesses[None], test_codes)
+        # Scores are means over initialisations of a probe; a guess has one initialisation.
+        guesses_of_one_initialisation = guesses[None]
+        score = Score.of(guesses_of_one_initialisation, test_codes)
         if has_one_label_per_node:
             score = dataclasses.replace(
                 score, other_metrics=score.other_metrics | {"AUC": GUESSED_AUC}
