@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
+import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -136,7 +140,9 @@ def test_a_number_leads_to_the_cells_it_is_made_of() -> None:
     assert columns_behind(names.index("city=Bern")) == ["city"]  # the node is not of Bern
     steps = model.explain("n5", number=names.index("city=Genf")).functions
     assert steps["cell of category to features"].endswith("CategoryColumn.encode")
-    assert steps["raw numbers of own"] == "infomax.training.own_features.own_projection"
+    assert steps["features to scaled features"] == "(none: encoded columns are scaled already)"
+    assert steps["projection of own parts, fitted"].endswith("own_features.own_projection")
+    assert steps["raw numbers of own"] == "infomax.training.own_features.project"
     assert columns_behind(embeddings.columns["encoder"].start) == ["age", "city", "born"]
     assert columns_behind(embeddings.columns["pooled"].start) == []
     last_position = embeddings.columns["positions"].stop - 1
@@ -146,6 +152,97 @@ def test_a_number_leads_to_the_cells_it_is_made_of() -> None:
     ]
     ((number,),) = (part.numbers for part in explanation.parts if part.numbers)
     assert (number.position, number.terms) == (last_position, [])
+
+
+class NamedFunctionCalledError(BaseException):
+    """Raised in place of a function that an explanation names; no reader of tables catches it."""
+
+
+def raise_in_place_of(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the function of a path, such as ``infomax.module.Class.method``, raise."""
+
+    def stand_in(*_: Any, **__: Any) -> None:
+        raise NamedFunctionCalledError(path)
+
+    module_name, _, name = path.rpartition(".")
+    if module_name not in sys.modules:
+        module_name, _, class_name = module_name.rpartition(".")
+        monkeypatch.setattr(getattr(sys.modules[module_name], class_name), name, stand_in)
+        return
+    # Other modules have imported the function by its name.
+    function = getattr(sys.modules[module_name], name)
+    for module in list(sys.modules.values()):
+        is_library = getattr(module, "__name__", "").startswith("infomax")
+        if is_library and vars(module).get(name) is function:
+            monkeypatch.setattr(module, name, stand_in)
+
+
+def graph_of_all_column_types() -> Graph:
+    rows = np.arange(NODES)
+    nodes = pd.DataFrame(
+        {
+            "id": [f"n{row}" for row in rows],
+            "age": [None if row == 3 else 20.0 + row % 7 for row in rows],
+            "city": [("Bern", "Chur", "Genf")[row % 3] for row in rows],
+            "born": [f"19{60 + row % 30}-0{1 + row % 9}-11" for row in rows],
+            "about": [f"likes {('tea', 'cups')[row % 2]} and other warm drinks" for row in rows],
+            "member": [("yes", "no")[row % 2] for row in rows],
+            "sizes": [[float(row % 5), float(row % 3)] for row in rows],
+        }
+    )
+    return Graph.from_frames(
+        pd.DataFrame({"source": rows, "target": np.roll(rows, 1)}).map("n{}".format), nodes
+    )
+
+
+def typed_graph() -> Graph:
+    authors = pd.DataFrame({"id": list("abcd"), "age": [1.0, 2.0, 4.0, 4.5]})
+    papers = pd.DataFrame({"id": [10, 11], "size": [3.0, 5.0]})
+    writes = pd.DataFrame({"author": list("aabcd"), "paper": [10, 11, 10, 11, 10]})
+    graph = Graph.from_frames(
+        {("author", "writes", "paper"): writes}, {"author": authors, "paper": papers}
+    )
+    return graph.target("author")
+
+
+@pytest.mark.parametrize("make_graph", [graph_of_all_column_types, typed_graph])
+def test_functions_that_are_named_make_the_vectors(
+    make_graph: Callable[[], Graph], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def make_vectors() -> DGI:
+        model = DGI(4, epochs=1, device="cpu").fit(make_graph())
+        model.transform(model.graph_)
+        return model
+
+    model = make_vectors()
+    functions: dict[str, str] = {}
+    for part, columns in model.transform(model.graph_).columns.items():
+        explanation = model.explain(model.graph_.ids[0], number=columns.start)
+        steps = explanation.functions
+        assert f"raw numbers of {part}" in steps
+        functions |= steps
+    column_types = {column.column_type for column in model.explain(model.graph_.ids[0]).columns}
+    for column_type in column_types - {""}:
+        assert f"cell of {column_type} to features" in functions
+
+    for path in set(functions.values()):
+        if path.startswith("(none"):
+            continue
+        with monkeypatch.context() as context:
+            raise_in_place_of(path, context)
+            with pytest.raises(NamedFunctionCalledError, match=re.escape(path)):
+                make_vectors()
+
+
+def test_the_resemblance_that_decides_the_length_of_the_own_part_is_shown(
+    model: DGI, tmp_path: Path
+) -> None:
+    resemblance = model.explain("n5").resemblance
+    assert resemblance is not None
+    assert resemblance == model.health_["resemblance"]
+    model.save(tmp_path / "run")
+    assert DGI.load(tmp_path / "run").explain("n5").resemblance == resemblance
+    assert "resemblance" in model.explain("n5").to_json()
 
 
 def test_a_number_outside_the_vector_is_refused(model: DGI) -> None:
@@ -199,6 +296,7 @@ def test_the_command_prints_one_screen_or_json(model: DGI, tmp_path: Path) -> No
     assert shown.exit_code == 0, shown.output
     assert len(shown.output.splitlines()) <= 40
     assert "city=Genf" in shown.output
+    assert "the mean length of own is 0.5, or up to 2 where" in shown.output
     command = ["explain", str(tmp_path / "run"), "n5"]
     one_number = CliRunner().invoke(app, [*command, "--number", "8"]).output
     assert "[8] own 1 of" in one_number

@@ -117,13 +117,22 @@ def _show_paths(explanation: Explanation) -> None:
 
 
 def _show_parts(explanation: Explanation) -> None:
-    show.out.print("parts of the vector: length -> centred -> times a factor; share of the vector")
+    from infomax.arrays.resemblance import in_words
+    from infomax.training.recipe import HALF_LENGTH, RAISED_LENGTH
+
+    show.out.print(
+        "parts of the vector: length -> after centring -> after the factor; share of the vector"
+    )
     rows = []
     for part in explanation.parts:
         lengths = (f"{part.raw_length:.4g}", f"{part.centred_length:.4g}", f"{part.length:.4g}")
         numbers = format_count(part.width, "number")
         rows.append((part.name, numbers, *lengths, f"{100 * part.share:.1f} %"))
     _print_rows(rows)
+    if explanation.resemblance is not None:
+        length_range = f"{HALF_LENGTH:g}, or up to {RAISED_LENGTH:g} where neighbours are not alike"
+        resemblance = in_words(explanation.resemblance)
+        show.out.print(f"  the mean length of own is {length_range}: {resemblance}")
 
     show.out.print("numbers of the vector: (raw - centre) x factor")
     for part in explanation.parts:

@@ -1,7 +1,7 @@
 """Trace the vector of a node back to cells, edges and parts, with the numbers at each step.
 
 Whoever looks for the cause of a wrong number follows that number: `explain_node` shows at which
-step it went wrong, and `functions_of_steps` names the function that makes each step.
+step it went wrong, and `functions_of_steps` names the functions that make each step.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from infomax.arrays.scaling import Scaler
 from infomax.arrays.sparsity import dense
 from infomax.embeddings import Embeddings, rows_of, slices
 from infomax.errors import InputError, check_whole_number, shorten, suggest
+from infomax.estimator.training_record import StoredRecord
 from infomax.training.embed import Embedder
 from infomax.training.half_lives import HalfLifeMeans
-from infomax.training.own_features import own_projection
-from infomax.training.recipe import Recipe, balance, part_family
+from infomax.training.own_features import own_projection, project
+from infomax.training.recipe import Recipe, balance, part_family, part_lengths
 from infomax.training.spectral_positions import fit_spectral_positions
 from infomax.training.vectors import embed
 from infomax.views.propagation import Normalisation
@@ -108,6 +109,7 @@ class ExplainedNumber:
 
     Attributes:
         position: the index of the number in the vector.
+        raw: the number before centre and factor.
         terms: the largest of the terms whose sum is ``raw``, where a column or a number is
             followed. Only numbers of the own and the pooled part are such sums.
         term_count: the number of all terms.
@@ -125,9 +127,12 @@ class ExplainedNumber:
 
 @dataclass(frozen=True)
 class ExplainedPart:
-    """A part of the vector: its length as it is computed, centred, and in the vector.
+    """A part of the vector, with its length before and after centre and factor.
 
     Attributes:
+        raw_length: the length as the part is computed.
+        centred_length: the length after centring.
+        length: the length after the factor, which is that in the vector.
         share: the share of the squared length of the vector.
         numbers: the largest, or those that are followed.
     """
@@ -146,6 +151,8 @@ class Explanation:
     """What `explain_node` returns; ``columns`` are in the order of the features.
 
     Attributes:
+        resemblance: how much more alike the features of neighbours are than those of other pairs,
+            which decides the mean length of the own part; None where it has not been computed.
         functions: the functions that make the steps, by step; see `functions_of_steps`.
     """
 
@@ -157,6 +164,7 @@ class Explanation:
     paths: list[ExplainedPath]
     parts: list[ExplainedPart]
     is_rotated: bool
+    resemblance: float | None
     length: float
     vector: list[float]
     functions: dict[str, str]
@@ -225,12 +233,12 @@ def explain_node(
     if column is not None:
         columns = [_column_named(columns, column)]
 
-    # The vector, and the same before its parts are centred and get their lengths.
+    # The vector, and the same before centre and factor.
     outside_parts = fitted.parts_outside_embedder(graph, recipe)
     unbalanced = replace(recipe, centre=None, factor=None, rotation=None)
     raw = embed(unbalanced, graph, device, rows=rows, outside_parts=outside_parts)[0]
     vector = embed(recipe, graph, device, rows=rows, outside_parts=outside_parts)[0]
-    parts = explain_parts(recipe, raw, vector, most_numbers, followed)
+    parts = explain_parts(recipe, raw, most_numbers, followed)
 
     # What a followed number is the sum of.
     if column is not None or number is not None:
@@ -247,6 +255,7 @@ def explain_node(
         paths=explain_paths(graph, recipe, row, most_senders),
         parts=parts,
         is_rotated=recipe.rotation is not None,
+        resemblance=_resemblance(fitted),
         length=float(np.linalg.norm(vector)),
         vector=vector.tolist(),
         functions=functions_of_steps(graph, recipe, columns, parts),
@@ -258,36 +267,74 @@ def functions_of_steps(
 ) -> dict[str, str]:
     """The function that makes each step, from the cells that are shown to the numbers.
 
-    A number is ``(raw - centre) * factor``, where the raw number is made by the function of its
-    part.
+    A number is ``(raw - centre) * factor``. What a training fits, such as the centre, has a step of
+    its own beside the step that uses it for a node.
     """
     functions: dict[str, str] = {}
     explained_names = {column.name for column in columns}
     if graph.encoding is not None:
         for column in graph.encoding.feature_columns:
             if column.name in explained_names:
-                step = f"cell of {column.column_type} to features"
-                functions[step] = f"{_path_of(type(column))}.encode"
-    functions["features to scaled features"] = _path_of(Scaler.transform)
+                for step, function in column.encoding_functions().items():
+                    functions[step] = _path_of(function)
 
+    families = {part_family(part.name) for part in parts if part.numbers}
+    if families != {"positions"}:  # positions are made of edges alone
+        # The own part is made of the features of the node, the others also of those of other types.
+        scalers = [recipe.scaler]
+        if families != {"own"}:
+            scalers += recipe.scaler.other_types.values()
+        functions["features to scaled features"] = _scaling_step(graph, scalers)
+
+    if families & {"own", "pooled"}:
+        functions["projection of own parts, fitted"] = _path_of(own_projection)
     pools_along_paths = isinstance(recipe.encoder.rule, tuple)
-    pooling = Embedder._along_paths if pools_along_paths else Embedder._over_two_hops
-    function_of_part = {
-        "encoder": _path_of(type(recipe.encoder).layer),
-        "own": _path_of(own_projection),
-        "pooled": _path_of(pooling),
-        "positions": _path_of(fit_spectral_positions),
-    }
     for part in parts:
         if not part.numbers:
             continue
-        if part_family(part.name) == "pooled":
-            functions["own parts that are pooled"] = function_of_part["own"]
-        # A part that is called after a half-life is pooled with decaying weights.
-        function = function_of_part.get(part.name, _path_of(HalfLifeMeans))
-        functions[f"raw numbers of {part.name}"] = function
-    functions["centre and factor"] = _path_of(balance)
+        raw_step = f"raw numbers of {part.name}"
+        if part.name == "encoder":
+            functions[raw_step] = _path_of(type(recipe.encoder).layer)
+        elif part.name == "own":
+            functions[raw_step] = _path_of(project)
+        elif part.name == "positions":
+            functions["positions, fitted"] = _path_of(fit_spectral_positions)
+            functions[raw_step] = _path_of(Embedder._join_parts)
+        elif part.name == "pooled" and pools_along_paths:
+            functions[raw_step] = _path_of(Embedder._along_paths)
+        else:
+            functions["own parts that are pooled"] = _path_of(project)
+            # A part that is called after a half-life is pooled with decaying weights.
+            has_half_life = part.name != "pooled"
+            pooling = HalfLifeMeans._means if has_half_life else Embedder._over_two_hops
+            functions[raw_step] = _path_of(pooling)
+
+    if recipe.centre is not None:  # the paper's vectors have none
+        functions["mean lengths of parts"] = _path_of(part_lengths)
+        functions["centre and factor, fitted"] = _path_of(balance)
+        functions["centre and factor, applied"] = _path_of(Embedder._balance)
     return functions
+
+
+def _scaling_step(graph: Graph, scalers: Sequence[Scaler]) -> str:
+    """The function that scales features, or why none does."""
+    if any(scaler.scale != "none" for scaler in scalers):
+        return _path_of(Scaler.transform)
+    if graph.encoding is not None:
+        return "(none: encoded columns are scaled already)"
+    return "(none: the encoder reads features as they are)"
+
+
+def _resemblance(fitted: FittedModel) -> float | None:
+    """The resemblance of neighbours in the graph of the training; None where it is not needed."""
+    if "own" not in fitted.recipe.parts or fitted.graph.has_named_types:
+        return None
+    # Only a report that is read from a run folder is there already: the one of a training in this
+    # process takes as long as its vectors.
+    if isinstance(fitted.record, StoredRecord):
+        resemblance: float | None = fitted.record.report.get("resemblance")
+        return resemblance
+    return fitted.record.resemblance
 
 
 def _path_of(function: Any) -> str:
@@ -463,11 +510,19 @@ def weights_along(path: Any, row: int) -> tuple[NDArray[np.int64], NDArray[np.fl
 def explain_parts(
     recipe: Recipe,
     raw: NDArray[np.float32],
-    vector: NDArray[np.float32],
     most_numbers: int,
     followed: Followed,
 ) -> list[ExplainedPart]:
-    """The parts of a vector, with their lengths and the numbers that are shown, without terms."""
+    """The parts of a vector, with their lengths and the numbers that are shown.
+
+    Numbers and lengths are those before a rotation. The terms of numbers are added later.
+
+    Args:
+        recipe: the centre and the factor.
+        raw: ``[D]``, the vector before centre and factor.
+        most_numbers: numbers that are shown of each part, where none are followed.
+        followed: the column or the number that is followed.
+    """
     width = len(raw)
     centre = np.zeros(width) if recipe.centre is None else recipe.centre.double().cpu().numpy()
     factor = np.ones(width) if recipe.factor is None else recipe.factor.double().cpu().numpy()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -109,6 +110,10 @@ class FeatureColumn(Column, ABC):
         Raises:
             UnreadableError: a cell is not of this column type.
         """
+
+    def encoding_functions(self) -> dict[str, Callable[..., Any]]:
+        """By step, the functions that make features of cells, for whoever looks for a wrong one."""
+        return {f"cell of {self.column_type} to features": type(self).encode}
 
     @abstractmethod
     def decode(self, features: NDArray[Any]) -> NDArray[Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -82,6 +82,13 @@ class ScaledColumn(FeatureColumn):
         """The name of the column."""
         return [self.name]
 
+    def encoding_functions(self) -> dict[str, Callable[..., Any]]:
+        """See `FeatureColumn`; `encode` reads the cells and calls `scale`."""
+        return {
+            f"cell of {self.column_type} to features": type(self).encode,
+            f"{self.column_type} less centre, by deviation": scale,
+        }
+
     def encode(self, values: Any) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
         """The scaled numbers ``[n, W]``, and which cells are missing."""
         plain = cells.plain(values)
@@ -111,6 +118,16 @@ class NumberColumn(ScaledColumn):
     """A column of numbers, or of durations in seconds: ``(x - centre) / deviation``."""
 
     types: ClassVar[tuple[str, ...]] = ("number",)
+
+    def encoding_functions(self) -> dict[str, Callable[..., Any]]:
+        """See `FeatureColumn`.
+
+        Neighbouring columns of numbers are encoded at once; `encode` makes the features of a column
+        whose cells are of several types, or are refused.
+        """
+        functions = super().encoding_functions()
+        functions[f"cell of {self.column_type} to features"] = encode_numbers
+        return functions
 
     def read_numbers(self, values: Any) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         """The numbers ``[n]`` of a plain column, and which of its cells are of another type."""
@@ -189,7 +206,10 @@ def scale(
 
 
 def encode_numbers(columns: Sequence[NumberColumn], table: Any) -> NDArray[np.float32]:
-    """The features ``[n, F]`` of columns of numbers, all at once, as `transform` makes each's."""
+    """The features ``[n, F]`` of columns of numbers, all at once.
+
+    They are those that `FeatureColumn.transform` makes of each column by itself.
+    """
     matrix = read_number_matrix(table, [column.name for column in columns])
     widths = [len(column.feature_names) for column in columns]
     ends = np.cumsum(widths)
