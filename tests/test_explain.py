@@ -75,6 +75,33 @@ def test_cells_are_those_of_the_table(model: DGI) -> None:
     assert missing.features[-1].name == "age: missing"
 
 
+def test_cells_are_what_was_typed_and_not_what_float32_makes_of_it() -> None:
+    rng = np.random.default_rng(0)
+    days = pd.Timestamp("2018-03-01") + pd.to_timedelta(rng.integers(0, 2500, NODES), unit="D")
+    minutes = days + pd.to_timedelta(rng.integers(0, 1440, NODES), unit="min")
+    nodes = pd.DataFrame(
+        {
+            "id": np.arange(NODES),
+            "opened": days.astype(str),
+            "seen": minutes.strftime("%Y-%m-%d %H:%M"),
+            "born": rng.integers(1950, 2005, NODES),
+            "price": np.round(rng.uniform(0.01, 90, NODES), 2),
+        }
+    )
+    edges = pd.DataFrame({"source": np.arange(NODES), "target": np.roll(np.arange(NODES), 1)})
+    graph = Graph.from_frames(edges, nodes)
+    decoded = graph.encoding.inverse_transform(graph.table.values)
+    np.testing.assert_array_equal(decoded["opened"].astype("datetime64[us]"), days.to_numpy())
+    np.testing.assert_array_equal(decoded["born"].astype(float), nodes["born"])
+    np.testing.assert_array_equal(decoded["price"].astype(float), nodes["price"])
+    np.testing.assert_array_equal(decoded["seen"].astype("datetime64[us]"), minutes.to_numpy())
+
+    explanation = DGI(8, epochs=1, seed=0, device="cpu").fit(graph).explain(5)
+    cells = {column["name"]: column["cell"] for column in explanation.to_json()["columns"]}
+    assert cells["opened"] == nodes["opened"][5]
+    assert cells["born"] == nodes["born"][5]
+
+
 def test_parts_make_the_vector(model: DGI) -> None:
     graph = model.graph_
     vectors = model.transform(graph)

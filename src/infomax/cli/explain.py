@@ -101,7 +101,10 @@ def _rows_of_column(column: ExplainedColumn, most_features: int) -> list[tuple[s
 
 
 def _cell_text(cell: Any) -> str:
-    return f"{cell:.6g}" if isinstance(cell, float) else str(cell)
+    from infomax.estimator.explaining import time_in_words
+
+    # Nine digits tell every float32.
+    return f"{cell:.9g}" if isinstance(cell, float) else time_in_words(cell)
 
 
 def _show_paths(explanation: Explanation) -> None:

@@ -175,8 +175,17 @@ class Explanation:
         for column in values["columns"]:
             if isinstance(column["cell"], np.generic):
                 cell = column["cell"].item()
-                column["cell"] = cell if isinstance(cell, int | float | bool) else str(cell)
+                is_plain = isinstance(cell, int | float | bool)
+                column["cell"] = cell if is_plain else time_in_words(column["cell"])
         return values
+
+
+def time_in_words(cell: Any) -> str:
+    """A time as text: ``2021-11-15`` for the beginning of a day; other cells as they are."""
+    text = str(cell)
+    if not isinstance(cell, np.datetime64):
+        return text
+    return text.removesuffix(".000000").removesuffix("T00:00:00")
 
 
 class Followed(NamedTuple):
@@ -395,7 +404,9 @@ def explain_columns(graph: Graph, recipe: Recipe, row: int) -> list[ExplainedCol
 
     encoding = graph.encoding
     if encoding is None:
-        cells: dict[str, Any] = dict(zip(graph.feature_names, encoded, strict=True))
+        # A float32 is shown by the fewest digits that tell it: 0.1 rather than 0.10000000149.
+        numbers = [float(str(number)) for number in encoded]
+        cells: dict[str, Any] = dict(zip(graph.feature_names, numbers, strict=True))
         column_types: dict[str, str] = {}
     else:
         decoded = encoding.inverse_transform(encoded[None])

@@ -12,6 +12,7 @@ from infomax.io.encoding import cells
 from infomax.io.encoding.column import FeatureColumn, common_fields
 from infomax.io.encoding.column_types import EXPECTED_CELLS
 from infomax.io.encoding.moments import Moments
+from infomax.io.encoding.numbers import rounding_errors
 from infomax.io.encoding.times import (
     DateOrder,
     days_since_2000,
@@ -26,6 +27,9 @@ ROWS_SAMPLED = 1 << 11
 """Rows that tell whether dates are repeated."""
 CIRCLES = {"season": ("day_of_year", 365.25), "weekday": ("day_of_week", 7), "hour": ("", 1)}
 """The parts of a date that come round again: the field of pyarrow, and the length of a round."""
+MICROSECONDS_PER_DAY = 86_400_000_000
+MICROSECONDS_OF_UNITS = (MICROSECONDS_PER_DAY, 3_600_000_000, 60_000_000, 1_000_000, 1_000)
+"""A day, an hour, a minute, a second and a millisecond: what a time is rounded to, in this order."""
 EPOCH = np.datetime64("2000-01-01", "us")
 
 
@@ -184,8 +188,22 @@ class DateColumn(FeatureColumn):
         return years
 
     def decode(self, features: NDArray[Any]) -> NDArray[Any]:
-        """The dates ``[n]``, to about the precision of float32: 1 in 10 million of their range."""
-        microseconds = np.round(self.days(features[:, 0]) * 86_400_000_000)
+        """The dates ``[n]``, to about the precision of float32: 1 in 10 million of their range.
+
+        Of the times that became the same feature, a whole day is taken, else a whole hour, minute
+        or second.
+        """
+        exact = self.days(features[:, 0]) * MICROSECONDS_PER_DAY
+        spread = self.deviation * len(self.parts) ** 0.5
+        tolerances = rounding_errors(features[:, 0]) * spread * MICROSECONDS_PER_DAY + 1
+
+        microseconds = np.round(exact)
+        is_open = np.isfinite(exact)
+        for unit in MICROSECONDS_OF_UNITS:
+            rounded = np.round(exact / unit) * unit
+            is_near = is_open & (np.abs(rounded - exact) <= tolerances)
+            microseconds[is_near] = rounded[is_near]
+            is_open &= ~is_near
         return np.asarray(EPOCH + microseconds.astype("timedelta64[us]"))
 
 

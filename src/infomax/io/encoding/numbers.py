@@ -22,6 +22,8 @@ COLUMNS_CAST_AT_ONCE = 64
 """Columns of text that are read as numbers in one call; a cell that is none slows all of them."""
 ROWS_CAST_AT_ONCE = 1 << 12
 """Rows up to which the call for a column takes longer than reading its cells."""
+MOST_DECIMALS = 12
+"""Decimals up to which a cell that is told from its feature is rounded."""
 NOT_A_NUMBER = ("NaN", "nan", "-nan")
 """Text that pyarrow reads as NaN, in columns that have no gap as well."""
 
@@ -107,10 +109,41 @@ class ScaledColumn(FeatureColumn):
         return features, ~cells.is_present(plain)
 
     def unscale(self, features: NDArray[Any]) -> NDArray[np.float64]:
-        """The numbers ``[n, W]`` that became features ``[n, W]``."""
+        """The numbers ``[n, W]`` that became features ``[n, W]``.
+
+        Of the numbers that became the same feature, the one of fewest decimals is taken.
+        """
         width = len(self.centre)
         factor = np.array(self.deviation) * np.sqrt(width)
-        return np.asarray(features * factor + np.array(self.centre), np.float64)
+        numbers = np.asarray(features * factor + np.array(self.centre), np.float64)
+        return with_fewest_decimals(numbers, rounding_errors(features) * factor)
+
+
+def rounding_errors(features: NDArray[Any]) -> NDArray[np.float64]:
+    """How far each feature may be from what was computed in float64, before it was stored."""
+    stored_type = features.dtype if features.dtype == np.float16 else np.dtype(np.float32)
+    return np.asarray(np.spacing(np.abs(features).astype(stored_type)), np.float64)
+
+
+def with_fewest_decimals(
+    numbers: NDArray[np.float64], errors: NDArray[np.float64], most_decimals: int = MOST_DECIMALS
+) -> NDArray[np.float64]:
+    """The number of fewest decimals that is as near to each number as its error.
+
+    2001.9999993 becomes 2002, where float32 cannot tell them apart.
+    """
+    # Beside the error of the feature there is that of the arithmetic, which is done in float64.
+    tolerances = errors + 4 * np.spacing(np.abs(numbers))
+    shortest = numbers.copy()
+    is_open = np.isfinite(numbers)
+    for decimals in range(most_decimals + 1):
+        rounded = np.round(numbers, decimals)
+        is_near = is_open & (np.abs(rounded - numbers) <= tolerances)
+        shortest[is_near] = rounded[is_near]
+        is_open &= ~is_near
+        if not is_open.any():
+            break
+    return shortest
 
 
 @dataclass(frozen=True, kw_only=True)
