@@ -42,7 +42,7 @@ class Ours:
         preset = dataclasses.replace(preset, encoder=partial(PathMean, paths=graph.paths(paths)))
         # As one of many trainings, which use compiled kernels.
         self.training, self.scaler = assembly.assemble(
-            graph, preset, 0, torch.device(device), Ranks.current(), numbers=math.inf
+            graph, preset, 0, torch.device(device), Ranks.current(), work=math.inf
         )
 
     def train(self, count: int) -> float:

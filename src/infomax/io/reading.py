@@ -31,7 +31,7 @@ from infomax.io.npz import read_npz
 from infomax.io.past import as_of
 from infomax.io.prepare.in_memory import read_node_table, read_tables
 from infomax.io.record import Record
-from infomax.io.schema.resolving import resolve_node_table
+from infomax.io.schema.resolving import resolve_edge_table, resolve_node_table
 from infomax.io.schema.schema import TableSchema
 from infomax.io.schema.tables_by_type import folder_tables, is_typed, two_tables
 from infomax.io.sources import EXTENSIONS, Source, existing
@@ -136,12 +136,13 @@ def _find_two_tables(edges: str | Path, nodes: str | Path | None, choices: UserC
     node_source = None
     if nodes is not None:
         node_source = Source(_files(str(nodes), text_format), text_format=text_format)
-    tables = two_tables(edge_source, node_source, choices, feature_file)
+    # The only table of a folder is one of edges if its columns say so; else the edges are missing.
     is_alone = nodes is None and Path(edges).is_dir() and len(edge_source.files) == 1
-    if is_alone and not next(iter(tables.edges.values())).are_ends_named:
-        # A table of something else, by its columns.
-        raise _no_edges(str(edges), f"only {edge_source.path.name}")
-    return tables
+    if is_alone:
+        edge_table = resolve_edge_table(edge_source, choices, warns_of_unused=False)
+        if not edge_table.are_ends_named:
+            raise _no_edges(str(edges), f"only {edge_source.path.name}")
+    return two_tables(edge_source, node_source, choices, feature_file)
 
 
 def pair_of_names(
