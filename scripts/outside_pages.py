@@ -10,6 +10,7 @@ ROOT = Path(__file__).parents[1]
 OUTSIDE = (
     "recipes/batches.md",
     "recipes/corruption.md",
+    "recipes/defaults.md",
     "recipes/depth.md",
     "recipes/schedules.md",
     "recipes/table.md",
