@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 import sample_shop
 from shell import infomax, refused
 
-from infomax import InputError, read_database, read_graph
+from infomax import Embeddings, InputError, read_database, read_graph
 from infomax.io.column_names import find_label, spelled_labels
 from infomax.io.reading import with_labels
 
@@ -146,3 +147,17 @@ def test_labels_of_a_run_are_found_in_any_case(tmp_path: Path) -> None:
     assert infomax("evaluate", run, "--labels", "SECTION").code == 0
     assert infomax("evaluate", run, "--labels", f"{tmp_path}/nodes.csv:section").code == 0
     refused(infomax("evaluate", run, "--labels", "sort"), "Section or nodes.csv:COLUMN", "sort")
+
+
+def test_labels_of_a_database_score_vectors_alone(tmp_path: Path) -> None:
+    database = sample_shop.sqlite_file(tmp_path / "shop.db")
+    path = tmp_path / "vectors.customers.parquet"
+    ids = np.arange(1, 21)
+    vectors = np.random.default_rng(0).normal(size=(20, 4)).astype(np.float32)
+    Embeddings(vectors, ids).save(path)
+    label = f"{database}:customers.city_id"
+    outcome = infomax("evaluate", path, "--labels", label, "--json", tmp_path / "s.json")
+    assert outcome.code == 0, outcome.err
+    assert "20 labelled nodes" in outcome.out
+    # Names of two types: which of them the vectors are of is for the person to say.
+    refused(infomax("evaluate", path, "--labels", f"{database}:name"), "products.name", "one type")

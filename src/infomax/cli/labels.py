@@ -16,7 +16,7 @@ from infomax.datasets import DATASETS, load_dataset
 from infomax.errors import InputError, format_count, shorten
 from infomax.evaluation.splits import Splits, check_classes, encode_flags, encode_labels
 from infomax.graphs.graph import Graph
-from infomax.io.column_names import find_label
+from infomax.io.column_names import find_label, format_list
 from infomax.io.reading import is_table, read_labels
 from infomax.io.schema.schema import Schema
 
@@ -186,9 +186,28 @@ def read_source(
         graph = open_graph(source, list(columns), None, table_choices, labels_like=graph)
         if node_type in graph.types:
             graph = graph.target(node_type)
+        elif graph.has_named_types:
+            graph = _seen_from_labels(graph, columns)
     if graph is None:
         raise InputError("--labels", labels_elsewhere(None), shorten(columns[0]))
     return LabelSource(graph.ids, _labels_of_graph(columns, graph), graph.splits)
+
+
+def _seen_from_labels(graph: Graph, names: Sequence[str]) -> Graph:
+    """A graph of several types as seen from the one type that has all labels of these names.
+
+    Vectors alone do not say of which type their nodes are.
+    """
+    types_with_labels = [
+        node_type
+        for node_type, of_type in graph.by_type().items()
+        if all(find_label(name, of_type.labels, node_type) for name in names)
+    ]
+    if len(types_with_labels) > 1:
+        labels = format_list([f"{node_type}.{names[0]}" for node_type in types_with_labels])
+        expected = f"a label of one type of nodes ({labels})"
+        raise InputError("--labels", expected, shorten(names[0]))
+    return graph.target(types_with_labels[0]) if types_with_labels else graph
 
 
 def labels_elsewhere(schema: Schema | None) -> str:
