@@ -73,6 +73,29 @@ def test_info_checks_an_edited_schema_without_training(tmp_path: Path) -> None:
     refused(infomax("info", tmp_path / "g", "--obey", path), "columns.age.column_type", "number")
 
 
+def test_runs_show_of_their_schemas_what_differs(tmp_path: Path) -> None:
+    two_files(tmp_path / "g")
+    path = tmp_path / "s.json"
+    infomax("info", tmp_path / "g", "--schema", path)
+    options = ("--schema", path, "--dim", 4, "--epochs", 1, "--out")
+    assert infomax("train", tmp_path / "g", *options, tmp_path / "run1").code == 0
+    values = json.loads(path.read_text())
+    values["tables"]["nodes"]["columns"]["about"] = {"role": "ignored"}
+    path.write_text(json.dumps(values))
+    assert infomax("train", tmp_path / "g", *options, tmp_path / "run2").code == 0
+
+    result = tmp_path / "c.json"
+    assert infomax("compare", tmp_path / "run1", tmp_path / "run2", "--json", result).code == 0
+    settings = json.loads(result.read_text())["settings"]
+    assert settings["schema.nodes.about"] == ["feature+text", "ignored"]
+    assert not any("age" in name or isinstance(settings[name][0], dict) for name in settings)
+
+    card = (tmp_path / "run2" / "README.md").read_text()
+    assert "| tables | nodes (nodes), edges (edges) |" in card
+    assert "nodes.about ignored" in card
+    assert "{" not in card
+
+
 def test_roles_times_names_and_keys_that_were_changed_are_said(tmp_path: Path) -> None:
     shop = sqlite_file(tmp_path / "shop.sqlite")
     path = tmp_path / "s.json"

@@ -18,6 +18,7 @@ from infomax.evaluation.probes import Probe, Score, score_splits
 from infomax.evaluation.results import PrintedScore, Row, score_text, summarise
 from infomax.evaluation.splits import SPLIT_PARTS, Splits, encode_labels, is_labelled
 from infomax.graphs.graph import Graph
+from infomax.io.schema.edits import choices_in_words
 from infomax.kernels.device import choose_device
 from infomax.progress import Progress, progress_of_part, silent
 from infomax.reports.compared_vectors import (
@@ -353,7 +354,19 @@ def _settings_of_run(folder: Path) -> dict[str, Any]:
     config = runs.check(folder)
     settings = {"seed": config["seed"], **flat(config["settings"])}
     for name, value in config["graph"].items():
-        settings[f"graph.{name}"] = value[:HASH_DIGITS] if name == "hash" else value
+        if name == "hash":
+            settings["graph.hash"] = value[:HASH_DIGITS]
+        elif name == "schema":
+            schema = runs.schema_of(config, folder)
+            choices = {} if schema is None else choices_in_words(schema)
+            # A schema has hundreds of lines, of which those that differ are shown.
+            for choice, content in choices.items():
+                settings[f"schema.{choice}"] = content
+        elif isinstance(value, dict):
+            for entry_name, entry in value.items():
+                settings[f"graph.{name}.{entry_name}"] = entry
+        else:
+            settings[f"graph.{name}"] = value
     return settings
 
 

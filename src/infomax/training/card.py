@@ -9,6 +9,8 @@ from typing import Any
 from infomax.errors import InputError
 from infomax.io.atomic import write_text
 from infomax.io.json import read_json, write_json
+from infomax.io.schema.edits import choices_of_person
+from infomax.io.schema.schema_file import from_json
 from infomax.training.health import figures, read_report
 from infomax.training.verdict import words
 
@@ -107,12 +109,25 @@ def _graph_rows(graph: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     for name, value in graph.items():
         if name == "hash":
             continue
+        if name == "schema":
+            yield from _schema_rows(value)
+            continue
         shown = value
         if isinstance(value, dict):
             shown = ", ".join(f"{key}: {entry}" for key, entry in value.items())
         elif isinstance(value, list):
             shown = ", ".join(map(str, value))
         yield HEADINGS.get(name, name), shown
+
+
+def _schema_rows(values: dict[str, Any] | None) -> Iterator[tuple[str, str]]:
+    """The rows about a schema: the role of each table, and the choices that the user made."""
+    if values is None:
+        return
+    schema = from_json(values)
+    roles = [f"{name} ({table.role})" for name, table in schema.tables.items()]
+    yield "tables", ", ".join(roles)
+    yield "chosen by the user", ", ".join(choices_of_person(schema))
 
 
 def _table(title: str, rows: Iterable[tuple[str, Any]]) -> str:

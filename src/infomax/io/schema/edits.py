@@ -50,17 +50,27 @@ def with_changes_said(schema: Schema, written_checksums: Mapping[str, Any]) -> S
 def choices_of_person(schema: Schema) -> list[str]:
     """The choices that a person made, as ``rentals.time ended_at`` and ``districts.role nodes``."""
     return [
-        f"{table_name}.{choice.removeprefix('columns.')} {content_text}".rstrip()
-        for table_name, table in schema.tables.items()
-        for choice, content_text in _said_choices(table)
+        f"{choice} {content_text}".rstrip()
+        for choice, content_text, origin in _choices_in_words(schema)
+        if origin == "said"
     ]
 
 
-def _said_choices(table: TableSchema) -> Iterator[tuple[str, str]]:
-    """The choices of a table that a person made, each with its content in words."""
-    for choice, (content, origin) in _choices(table).items():
-        if origin == "said":
-            yield choice, _in_words(content)
+def choices_in_words(schema: Schema) -> dict[str, str]:
+    """All choices, as ``{"rentals.time": "ended_at"}``; none of a use without columns."""
+    return {
+        choice: content_text
+        for choice, content_text, _ in _choices_in_words(schema)
+        if content_text
+    }
+
+
+def _choices_in_words(schema: Schema) -> Iterator[tuple[str, str, str]]:
+    """The name of each choice, its content in words, and its origin."""
+    for table_name, table in schema.tables.items():
+        for choice, (content, origin) in _choices(table).items():
+            name = f"{table_name}.{choice.removeprefix('columns.')}"
+            yield name, _in_words(content), origin
 
 
 def _in_words(content: Any) -> str:
