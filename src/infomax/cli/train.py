@@ -244,6 +244,7 @@ def _train_together(models: Mapping[Path, DGI], graph: Graph) -> None:
     """Train several encoders side by side on a GPU; write a run folder for each."""
     from infomax.estimator.together import fit_together
     from infomax.training.runs import refuse_model
+    from infomax.training.verdict import headline
 
     show.start_clock()
     for folder in models:
@@ -256,9 +257,9 @@ def _train_together(models: Mapping[Path, DGI], graph: Graph) -> None:
             if "loss" in model.health_:
                 note = f"loss {model.health_['loss']:.4f}"
             steps.update(done, note)
-    verdicts = {model.health_["verdict"]["verdict"] for model in models.values()}
+    verdicts = {headline(model.health_["verdict"]) for model in models.values()}
     show.wrote(
-        f"{len(models)} runs, {next(iter(models))}/ and on; verdicts: {', '.join(sorted(verdicts))}"
+        f"{len(models)} runs, {next(iter(models))}/ and on; verdicts: {'; '.join(sorted(verdicts))}"
     )
 
 

@@ -121,11 +121,15 @@ def words(verdict: dict[str, Any]) -> str:
     """A verdict as text: one line, and one for its reservation and for each of its causes."""
     pairs = zip(verdict["causes"], verdict["next"], strict=True)
     causes = [f"{cause} {remedy}" for cause, remedy in pairs]
-    headline = verdict["verdict"]
     if "but" in verdict:
-        headline += f", but {verdict['but']}"
         causes.insert(0, verdict["but_next"])
-    return "\n".join([f"Verdict: {headline}. {verdict['reason']}", *causes])
+    return "\n".join([f"Verdict: {headline(verdict)}. {verdict['reason']}", *causes])
+
+
+def headline(verdict: dict[str, Any]) -> str:
+    """A verdict in a few words, with its reservation."""
+    name: str = verdict["verdict"]
+    return f"{name}, but {verdict['but']}" if "but" in verdict else name
 
 
 def _verdict(verdict: str, reason: str, findings: list[Finding]) -> dict[str, Any]:
@@ -199,15 +203,15 @@ def _reservation(report: dict[str, Any]) -> dict[str, str]:
     if gain > luck:
         return {}
 
-    change = f"AUC {gain:+.3f}, where {luck:.3f} may be luck"
+    change = f"The AUC has changed by {gain:+.3f}, where {luck:.3f} may be luck."
     compared = "hardly better"
     if gain < -luck:
         compared = "worse"
     elif gain <= 0:
         compared = "no better"
     return {
-        "but": f"hidden links are told {compared} than before training ({change})",
-        "but_next": "See whether the first weights (Random-Init) do as well: infomax evaluate RUN.",
+        "but": f"hidden links are told {compared} than before training",
+        "but_next": f"{change} See whether Random-Init does as well: infomax evaluate RUN.",
     }
 
 
