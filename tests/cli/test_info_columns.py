@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -67,6 +68,47 @@ def test_how_to_write_a_number_is_told_with_the_first_cell_that_is_none(tmp_path
     message = infomax("info", tmp_path).err
     assert all(part in message for part in parts), message
     refused(infomax("info", tmp_path, "--column", "margin=number"), parts[0], "Correct it")
+
+
+def tables_with_prices(folder: Path, prices: Sequence[float]) -> str:
+    rows = [f"n{row},{price},{'xy'[row % 2]}" for row, price in enumerate(prices)]
+    (folder / "nodes.csv").write_text("\n".join(["id,price,colour", *rows]))
+    (folder / "edges.csv").write_text("source,target\nn0,n1\nn1,n2\nn2,n3\n")
+    return f"{folder / 'edges.csv'},{folder / 'nodes.csv'}"
+
+
+ORDINARY_PRICES = [15 + (row * 7 % 11) / 4 for row in range(40)]
+OUTLIER_NOTE = "one cell, 99999, is so far from all others that these become nearly the same"
+
+
+def test_a_cell_that_leaves_all_others_nearly_equal_is_named(tmp_path: Path) -> None:
+    tables = tables_with_prices(tmp_path, [99999, *ORDINARY_PRICES])
+    info = infomax("info", tables)
+    assert f'warning, column "price": {OUTLIER_NOTE}' in " ".join(info.out.split())
+    assert f'nodes.csv, column "price": {OUTLIER_NOTE}' in " ".join(info.err.split())
+
+
+def test_training_names_a_cell_that_leaves_all_others_nearly_equal(tmp_path: Path) -> None:
+    tables = tables_with_prices(tmp_path, [99999, *ORDINARY_PRICES])
+    training = infomax("train", tables, "--epochs", "1", "--out", tmp_path / "run")
+    assert OUTLIER_NOTE in " ".join(training.err.split())
+
+
+@pytest.mark.parametrize(
+    "prices",
+    [
+        [99999, 88888, *ORDINARY_PRICES],  # two cells share the deviation
+        [99999, *[15] * 40],  # all others are equal, whatever the one is
+        [99999, *ORDINARY_PRICES[:10]],  # few rows
+        [1.3**row for row in range(40)],  # amounts that grow by a factor
+        [1e20 + 16384 * row for row in range(40)],  # equal but for rounding
+    ],
+)
+def test_numbers_without_a_lone_outlier_are_not_warned_of(
+    prices: list[float], tmp_path: Path
+) -> None:
+    info = infomax("info", tables_with_prices(tmp_path, prices))
+    assert "one cell" not in info.out + info.err
 
 
 def test_a_table_of_which_nothing_becomes_features_is_told(tmp_path: Path) -> None:

@@ -37,6 +37,7 @@ from infomax.io.encoding.encoding import Encoding
 from infomax.io.encoding.guessing import (
     Fault,
     find_odd_cell_note,
+    find_outlier_note,
     holds_code_numbers,
     tells_label,
 )
@@ -490,6 +491,9 @@ class NodeTable:
             odd_cell_note = find_odd_cell_note(survey.columns[column.name], column.column_type)
             if odd_cell_note:
                 warn(f"{odd_cell_note}.")
+            outlier_note = find_outlier_note(survey.columns[column.name], column.column_type)
+            if outlier_note:
+                warn(f"{format_location(self.path, column=column.name)}: {outlier_note}.")
 
         schema = self.schema
         if schema.name.column is None and not self.choices.obeys_schema and survey.name_column:

@@ -39,6 +39,14 @@ CODE_NUMBERS_NOTE = (
     "it is called a code, and nearly all its numbers differ, so it is no feature; to make a feature "
     "of it: --column {}=number"
 )
+LARGEST_SHARE_OF_A_CELL = 0.99
+"""The share of a column's squared deviations from which one cell leaves all others nearly equal.
+
+The others then have a tenth of the deviation, or less, and become features within about 0.1."""
+OUTLIER_NOTE = (
+    "one cell, {}, is so far from all others that these become nearly the same feature; if it is "
+    "wrong, mend or empty it"
+)
 LEAST_GAP_OF_CODES = 100
 """Numbers that are codes are so far apart, in the mean."""
 OTHER_TYPES_OF_CODES = {"category": ("ignore",), "id": ("category", "text")}
@@ -199,6 +207,9 @@ def find_note(column: ColumnStatistics, column_type: str, labels: Sequence[str])
     odd_cell_note = find_odd_cell_note(column, column_type)
     if odd_cell_note:
         return odd_cell_note
+    outlier_note = find_outlier_note(column, column_type)
+    if outlier_note:
+        return outlier_note
 
     # Of a column whose use a person or its name decides, nothing is to be said but a label's name.
     if not column.requested_type and not column.is_key:
@@ -237,6 +248,30 @@ def find_odd_cell_note(column: ColumnStatistics, column_type: str) -> str:
                 f"--column {column.name}={other_type}"
             )
     return ""
+
+
+def find_outlier_note(column: ColumnStatistics, column_type: str) -> str:
+    """What to say of a column of numbers where one of them is far from all others; mostly nothing.
+
+    A cell deviates by at most ``sqrt(N - 1)`` deviations, when all others are equal. Few cells, or
+    others that are equal anyway, are no reason for a note.
+    """
+    row_count = int(column.numbers.count[0])
+    others_are_equal = column.distinct is not None and column.distinct <= 2
+    if column_type != "number" or row_count < LEAST_ROWS_TO_TELL or others_are_equal:
+        return ""
+    scale = column.numbers.scale()
+    centre, deviation = scale["centre"][0], scale["deviation"][0]
+    extremes = float(column.numbers.low[0]), float(column.numbers.high[0])
+    furthest = max(extremes, key=lambda number: abs(number - centre))
+    share = ((furthest - centre) / deviation) ** 2 / (row_count - 1)
+    # The deviation of a column that is constant to float64 precision is set to 1, so that a share
+    # may be of any size; no share of a true deviation is above 1 by more than a few in 100.
+    is_constant = share > 1.1
+    # No two cells can have so large a share, so the furthest number is that of one cell.
+    if is_constant or share < LARGEST_SHARE_OF_A_CELL:
+        return ""
+    return OUTLIER_NOTE.format(f"{furthest:.15g}")
 
 
 def _looks_like_code(column: ColumnStatistics, column_type: str) -> bool:
