@@ -157,9 +157,10 @@ class _Attachment(InMemory):
                 _refuse_unknown(str(table.path), "relation", name, known_names)
             is_weighted = self._known_relation(prepared).edges.weighted
             if is_weighted and not self._has_weights(prepared):
-                known_column = None if table.known is None else table.known.weight.column
-                column = shorten(known_column or "weight")
-                expected = f"a column {column}, as edges of the known graph have weights"
+                column = "weight"
+                if table.earlier_table is not None:
+                    column = table.earlier_table.weight.column or column
+                expected = f"a column {shorten(column)}, as edges of the known graph have weights"
                 raise InputError(str(table.path), expected, "none")
         return relations
 

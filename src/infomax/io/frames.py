@@ -107,9 +107,11 @@ def _node_source(nodes: Any, choices: UserChoices) -> Source | None:
     them."""
     if nodes is None:
         return None
-    known = None if choices.schema is None else choices.schema.of_type("")
-    known_column = known.id.column if known is not None and len(known.id.columns) == 1 else None
-    is_named = choices.id is not None or known_column in list(getattr(nodes, "columns", ()))
+    earlier_table = None if choices.schema is None else choices.schema.of_type("")
+    earlier_column = None
+    if earlier_table is not None and len(earlier_table.id.columns) == 1:
+        earlier_column = earlier_table.id.column
+    is_named = choices.id is not None or earlier_column in list(getattr(nodes, "columns", ()))
     if not is_named and _has_ids_as_index(nodes):
         nodes = nodes.reset_index(names="id")
     return frame_source(nodes, "nodes")

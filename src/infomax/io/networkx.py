@@ -112,10 +112,10 @@ def _node_table(graph: Any, ids: Any, choices: UserChoices, path: Path) -> NodeT
         id_column += "_"
     arrays = {name: _arrow(name, values, choices) for name, values in columns.items()}
     frame = pa.table({id_column: pa.array(ids), **arrays})
-    known = None if choices.schema is None else choices.schema.of_type("")
+    earlier_table = None if choices.schema is None else choices.schema.of_type("")
     source = Source([path], frame)
     return resolve_node_table(
-        source, replace(choices, id=id_column), known, features=choices.learnt_features("")
+        source, replace(choices, id=id_column), earlier_table, features=choices.learnt_features("")
     )
 
 

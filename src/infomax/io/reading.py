@@ -322,16 +322,16 @@ def _bytes(source: Source) -> int:
 
 
 def read_labels(
-    path: str | Path, names: Sequence[str], id: str | None, known_table: TableSchema | None
+    path: str | Path, names: Sequence[str], id: str | None, earlier_table: TableSchema | None
 ) -> tuple[list[Any], dict[str, NDArray[Any]]]:
     """The ids ``[N]`` of a node table, and its labels of these names.
 
-    The ids are in the column ``id``, else in that which the ``known_table`` of a graph has for
+    The ids are in the column ``id``, else in that which the ``earlier_table`` of a graph has for
     them, if it is there.
     """
     source = Source([table_file(existing(Path(path)))])
     choices = UserChoices(id=id, labels=tuple(names), features=())
-    columns = read_node_table(resolve_node_table(source, choices, known_table))
+    columns = read_node_table(resolve_node_table(source, choices, earlier_table))
     return columns["ids"], columns["labels"]
 
 

@@ -110,7 +110,8 @@ class EdgeTable:
     Attributes:
         source: its rows.
         schema: what its columns are.
-        known: the table in the schema that it was read by, if any.
+        earlier_table: the table in the schema that it is read by, if any: the schema of an earlier
+            graph, or one that a person gave.
         are_ends_named: whether the columns of both ends were found by their names, rather than by
             their places.
         has_two_types: whether the ends are of two types: their ids may be integers and text.
@@ -119,7 +120,7 @@ class EdgeTable:
 
     source: Source
     schema: TableSchema
-    known: TableSchema | None = None
+    earlier_table: TableSchema | None = None
     are_ends_named: bool = True
     has_two_types: bool = False
     row_type: str = ""
@@ -237,7 +238,8 @@ class NodeTable:
         schema: what its columns are. A feature has no column type before its values have been
             looked at.
         choices: what a person says of this table.
-        known: the table in the schema that it was read by, if any.
+        earlier_table: the table in the schema that it is read by, if any: the schema of an earlier
+            graph, or one that a person gave.
         labels: the columns of labels by the names of the labels; those that a person named are
             first.
         features: how the features of an earlier graph were made of the columns; None: that is to be
@@ -251,7 +253,7 @@ class NodeTable:
     source: Source
     schema: TableSchema
     choices: UserChoices
-    known: TableSchema | None = None
+    earlier_table: TableSchema | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
     features: LearntFeatures | None = None
     feature_file: Path | None = None
@@ -285,8 +287,8 @@ class NodeTable:
     def is_id_named(self) -> bool:
         """Whether the column of ids was found by its name, rather than by its place."""
         column = self.schema.id.column or "id"
-        known_column = None if self.known is None else self.known.id.column
-        return column.lower() == "id" or column in (self.choices.id, known_column)
+        earlier_column = None if self.earlier_table is None else self.earlier_table.id.column
+        return column.lower() == "id" or column in (self.choices.id, earlier_column)
 
     @property
     def splits(self) -> dict[str, str]:
@@ -553,7 +555,7 @@ class NodeTable:
     def _with_type_in_notes(self, encoding: Encoding) -> Encoding:
         """The same encoding; where there are several types of nodes, notes name an option with its
         type."""
-        node_type = "" if self.known is None else self.known.node_type
+        node_type = "" if self.earlier_table is None else self.earlier_table.node_type
         if not node_type:
             return encoding
         noted = tuple(
@@ -574,10 +576,12 @@ class NodeTable:
                 "Turn it into one of these, or leave it out: "
                 "--column NAME=ignore (in Python: ignore=NAME)."
             )
-        if self.choices.obeys_schema and self.known is not None:
+        if self.choices.obeys_schema and self.earlier_table is not None:
             # A fault names its column in its place, in quotes.
-            wrong = [name for name in self.known.columns if f'column "{name}"' in faults[0][0]]
-            location = schema_location(self.choices, self.known, "columns", *wrong[:1])
+            wrong = [
+                name for name in self.earlier_table.columns if f'column "{name}"' in faults[0][0]
+            ]
+            location = schema_location(self.choices, self.earlier_table, "columns", *wrong[:1])
             remedy = f"Correct it, or change what the schema says of it: {location}."
         if len(faults) == 1:
             raise InputError(*faults[0], remedy)
@@ -611,8 +615,8 @@ class NodeTable:
                 reason = REASON_OF_TYPE[column_type]
                 columns[name] = replace(column, column_type=column_type, reason=reason)
         for name, column in columns.items():
-            if self.known is not None and name in self.known.columns:
-                columns[name] = _as_known(column, self.known.columns[name])
+            if self.earlier_table is not None and name in self.earlier_table.columns:
+                columns[name] = _with_earlier_origin(column, self.earlier_table.columns[name])
             elif self.choices.obeys_schema and column.role == "ignored":
                 columns[name] = ColumnSchema("ignored", reason="the schema does not name it")
         return replace(self.schema, columns=columns)
@@ -683,24 +687,27 @@ def with_learnt_types(schema: TableSchema, encoding: Encoding) -> TableSchema:
     return replace(schema, columns=columns)
 
 
-def _as_known(column: ColumnSchema, known: ColumnSchema) -> ColumnSchema:
+def _with_earlier_origin(column: ColumnSchema, earlier_column: ColumnSchema) -> ColumnSchema:
     """What a column is, with the origin that is known of it, unless a person has now said something
     else."""
-    is_same = column.role == known.role and known.column_type in ("", column.column_type)
+    is_same = column.role == earlier_column.role and earlier_column.column_type in (
+        "",
+        column.column_type,
+    )
     if column.origin == "said" and not is_same:
         return column
-    return replace(known, column_type=known.column_type or column.column_type)
+    return replace(earlier_column, column_type=earlier_column.column_type or column.column_type)
 
 
-def schema_location(choices: UserChoices, known: TableSchema | None, *keys: str) -> str:
+def schema_location(choices: UserChoices, earlier_table: TableSchema | None, *keys: str) -> str:
     """Where the schema that a person gave says something of a table: the file, the line and the
     keys."""
     schema = choices.given_schema or Schema()
     name = None
-    if known is not None and known.has_nodes:
-        name = schema.table_name(known.node_type)
-    elif known is not None:
-        name = next(name for name, table in schema.tables.items() if table is known)
+    if earlier_table is not None and earlier_table.has_nodes:
+        name = schema.table_name(earlier_table.node_type)
+    elif earlier_table is not None:
+        name = next(name for name, table in schema.tables.items() if table is earlier_table)
     table_keys = () if name is None else (name,)
     return location_in(choices.schema_path, ("tables", *table_keys, *keys))
 

@@ -24,8 +24,7 @@ def graph_tables(snapshot: Snapshot, choices: UserChoices) -> Tables:
     Args:
         snapshot: the tables of the database, about which all was decided.
         choices: what a person says. Of new rows of a known graph, tables may be empty, and rows may
-            refer to known
-            ones.
+            refer to known rows.
     """
     choices = with_spelled_labels(snapshot, choices)
     if choices.features != ():  # else labels are read to score vectors that are there already
@@ -33,7 +32,7 @@ def graph_tables(snapshot: Snapshot, choices: UserChoices) -> Tables:
 
     nodes: dict[str, Source] = {}
     column_types: dict[str, str] = {}
-    known_schema = choices.schema or Schema()
+    earlier_schema = choices.schema or Schema()
     schemas_by_type: dict[str, TableSchema] = {}
     for node_type, table in snapshot.node_tables.items():
         if choices.attaches and not table.row_count:
@@ -52,7 +51,7 @@ def graph_tables(snapshot: Snapshot, choices: UserChoices) -> Tables:
         # Ids, names and times are put together by the query, whatever columns the table has for
         # them.
         schemas_by_type[node_type] = replace(
-            known_schema.of_type(node_type) or TableSchema(columns=category_schema),
+            earlier_schema.of_type(node_type) or TableSchema(columns=category_schema),
             node_type=node_type,
             id=Use((next(iter(query.columns)),)),
             name=Use(),
@@ -77,7 +76,7 @@ def graph_tables(snapshot: Snapshot, choices: UserChoices) -> Tables:
     )
     tables = typed_tables(nodes, edges, column_choices, made_schema=Schema(schemas_by_type))
     directed = frozenset(ends for ends in edges if ends[0] == ends[2])
-    database_schema = snapshot.schema(known_schema)
+    database_schema = snapshot.schema(earlier_schema)
     return replace(tables, directed=directed, database_schema=database_schema)
 
 

@@ -52,7 +52,7 @@ _USES = ("id", "name", "source", "target", "weight", "group", "relation")
 def resolve_node_table(
     source: Source,
     choices: UserChoices,
-    known: TableSchema | None = None,
+    earlier_table: TableSchema | None = None,
     *,
     node_type: str = "",
     all_types: Sequence[str] = (),
@@ -67,7 +67,7 @@ def resolve_node_table(
     Args:
         source: the table.
         choices: what a person says of it.
-        known: the table in the schema that it is read by, if any.
+        earlier_table: the table in the schema that it is read by, if any.
         node_type: the type; empty where a graph has one.
         all_types: all types of nodes of the graph: a column that is called after one holds its ids.
         feature_file: a file that holds the features, in place of columns.
@@ -79,7 +79,7 @@ def resolve_node_table(
     """
     path = source.path
     names = source.names
-    decided = _Decided(choices, known, path, names, unread)
+    decided = _Decided(choices, earlier_table, path, names, unread)
     require(
         path, names, [name for name in choices.ignore if name not in unread], "column to ignore"
     )
@@ -89,20 +89,24 @@ def resolve_node_table(
     kept = [name for name in names if name not in decided.ignored]
     id_column: str | None = None
     if has_ids:
-        id_column = _id_column(path, kept, choices, known)
-    others = [name for name in kept if name != id_column]
-    groups = GROUPS if GROUPS in others else None
-    labels = _labels(path, others, decided.labels)
+        id_column = _id_column(path, kept, choices, earlier_table)
+    other_columns = [name for name in kept if name != id_column]
+    groups = GROUPS if GROUPS in other_columns else None
+    labels = _labels(path, other_columns, decided.labels)
     if decided.groups is not None:
-        groups = _prefixed(path, others, decided.groups, "column of groups")
-    name_column = choices.name or _first_among((NAME, _known_column(known, "name")), others)
+        groups = _prefixed(path, other_columns, decided.groups, "column of groups")
+    name_column = choices.name or _first_among(
+        (NAME, _earlier_column(earlier_table, "name")), other_columns
+    )
     if name_column is not None:
-        name_column = _prefixed(path, others, name_column, "column of names")
-    time_column = choices.time or _first_among((TIME, _known_column(known, "time")), others)
+        name_column = _prefixed(path, other_columns, name_column, "column of names")
+    time_column = choices.time or _first_among(
+        (TIME, _earlier_column(earlier_table, "time")), other_columns
+    )
     if time_column is not None:
-        time_column = _prefixed(path, others, time_column, "column of times")
+        time_column = _prefixed(path, other_columns, time_column, "column of times")
 
-    splits = [name for name in others if name.startswith(SPLIT)]
+    splits = [name for name in other_columns if name.startswith(SPLIT)]
     annotations = {*labels.values(), *splits, groups, name_column, time_column}
     if feature_file is not None:
         feature_columns: set[str] = set()
@@ -111,10 +115,10 @@ def resolve_node_table(
         _refuse_two_uses(path, decided.column_types, other_uses)
         wanted = choices.features if features is None else features.columns
         if wanted is None:  # a column whose type was said may be the name, too
-            feature_columns = {name for name in others if name not in annotations}
+            feature_columns = {name for name in other_columns if name not in annotations}
             feature_columns |= decided.column_types.keys()
         else:
-            feature_columns = _named_features(source, others, wanted, features)
+            feature_columns = _named_features(source, other_columns, wanted, features)
             if features is None:
                 _refuse_two_uses(path, dict.fromkeys(feature_columns, "a feature"), other_uses)
             elif not feature_columns:
@@ -145,18 +149,22 @@ def resolve_node_table(
     time = None
     if time_column is not None:
         time = TimeUse(time_column, origin="said" if choices.time else "found")
-        if known is not None and known.time is not None and known.time.column == time_column:
-            time = known.time
+        if (
+            earlier_table is not None
+            and earlier_table.time is not None
+            and earlier_table.time.column == time_column
+        ):
+            time = earlier_table.time
     schema = TableSchema(
-        role="nodes" if known is None else known.role,
+        role="nodes" if earlier_table is None else earlier_table.role,
         node_type=node_type,
-        id=_use(known, "id", id_column, choices.id),
-        name=_use(known, "name", name_column, choices.name),
+        id=_use(earlier_table, "id", id_column, choices.id),
+        name=_use(earlier_table, "name", name_column, choices.name),
         time=time,
-        group=_use(known, "group", groups, decided.groups),
+        group=_use(earlier_table, "group", groups, decided.groups),
         columns=columns,
-        origin="found" if known is None else known.origin,
-        reason="" if known is None else known.reason,
+        origin="found" if earlier_table is None else earlier_table.origin,
+        reason="" if earlier_table is None else earlier_table.reason,
     )
     if features is not None and features.encoding is not None:
         schema = with_learnt_types(schema, features.encoding)
@@ -169,7 +177,7 @@ def resolve_node_table(
         source,
         schema,
         choices,
-        known,
+        earlier_table,
         labels=labels,
         features=features,
         feature_file=feature_file,
@@ -179,13 +187,12 @@ def resolve_node_table(
 
 
 class _Decided:
-    """What is decided of the columns of a node table by what a person says, in words or by a
-    schema."""
+    """What a person decided about the columns of a node table, by options or by a schema."""
 
     def __init__(
         self,
         choices: UserChoices,
-        known: TableSchema | None,
+        earlier_table: TableSchema | None,
         path: Path,
         header: Sequence[str],
         unread: Collection[str],
@@ -196,40 +203,39 @@ class _Decided:
         self.groups = choices.groups
         if not choices.obeys_schema:
             return
-        known = _known_to_schema(choices, known, path)
-        _refuse_missing_columns(choices, known, path, header)
-        used = {*choices.labels, *choices.column_types, *known.with_role("split")}
-        if known.time is not None:
-            used.add(known.time.column)
+        earlier_table = _table_in_schema(choices, earlier_table, path)
+        _refuse_missing_columns(choices, earlier_table, path, header)
+        used = {*choices.labels, *choices.column_types, *earlier_table.with_role("split")}
+        if earlier_table.time is not None:
+            used.add(earlier_table.time.column)
         for purpose in _USES:
-            used.update(getattr(known, purpose).columns)
-        for name in known.with_role("label"):
+            used.update(getattr(earlier_table, purpose).columns)
+        for name in earlier_table.with_role("label"):
             used.add(name)
             if name not in self.labels:
                 self.labels.append(name)
-        for name in known.with_role("feature"):
+        for name in earlier_table.with_role("feature"):
             used.add(name)
-            column_type = known.columns[name].column_type
-            is_type_known = column_type not in ("", "numbers")
-            if name in header and is_type_known and name not in choices.labels:
+            column_type = earlier_table.columns[name].column_type
+            is_type_decided = column_type not in ("", "numbers")
+            if name in header and is_type_decided and name not in choices.labels:
                 self.column_types.setdefault(name, column_type)
         # Names and times that a database puts together are no columns of a table, and lookups stand
         # for keys.
-        used |= _names_of_lookups(known)
+        used |= _names_of_lookups(earlier_table)
         self.ignored |= {
             name for name in header if name not in used and not name.startswith("node:")
         }
-        self.groups = self.groups or known.group.column
+        self.groups = self.groups or earlier_table.group.column
 
 
 def _id_column(
-    path: Path, kept: Sequence[str], choices: UserChoices, known: TableSchema | None
+    path: Path, kept: Sequence[str], choices: UserChoices, earlier_table: TableSchema | None
 ) -> str:
-    """The column of ids: as named, else as it was called earlier, else "id" in any case, else the
-    first."""
+    """The column of ids, see `find_column`; without one of these, the first column."""
     if not kept:
         raise InputError(str(path), "a column of ids", "none that is not ignored")
-    id_column = find_column(path, kept, "id", choices.id, known)
+    id_column = find_column(path, kept, "id", choices.id, earlier_table)
     if id_column is None:
         _refuse_row_numbers(path, kept[0], "--id COLUMN (in Python: id=)")
         return kept[0]
@@ -237,8 +243,10 @@ def _id_column(
 
 
 def _labels(path: Path, names: Sequence[str], label_names: Sequence[str]) -> dict[str, str]:
-    """The columns of labels by the names of the labels: those that were named, and those that are
-    called so."""
+    """The columns of labels by the names of the labels.
+
+    They are those that were named, then those whose names begin with the prefix of labels.
+    """
     # One table is called as its file is: people.country.
     table_name = path.name.partition(".")[0]
     labels: dict[str, str] = {}
@@ -257,9 +265,11 @@ def _labels(path: Path, names: Sequence[str], label_names: Sequence[str]) -> dic
 
 def _prefixed(path: Path, names: Collection[str], name: str, what: str = "label column") -> str:
     """The column of a label by its name, with or without the prefix."""
-    column = name if name in names else LABEL + name
-    require(path, names, () if column in names else [name], what)
-    return column
+    if name in names:
+        return name
+    if LABEL + name not in names:
+        require(path, names, [name], what)
+    return LABEL + name
 
 
 def _refuse_two_uses(
@@ -280,8 +290,7 @@ def _named_features(
     wanted: Sequence[str],
     features: LearntFeatures | None,
 ) -> set[str]:
-    """The columns of the features that were named; none of them where they are made of the
-    edges."""
+    """The columns of the features that were named; empty where these are structural features."""
     columns = source.columns_of_features(wanted)
     missing = [name for name in columns if name not in names]
     if missing and requested_structural_features(wanted):
@@ -322,30 +331,34 @@ def resolve_edge_table(
     """
     path = source.path
     names = source.names
-    known = None
+    earlier_table = None
     if choices.schema is not None and not is_database:
-        known = choices.schema.of_relation(ends) or choices.schema.of_relation(ONLY_RELATION)
+        earlier_table = choices.schema.of_relation(ends) or choices.schema.of_relation(
+            ONLY_RELATION
+        )
     if choices.obeys_schema and not is_database:
-        _refuse_missing_columns(choices, _known_to_schema(choices, known, path), path, names)
+        _refuse_missing_columns(
+            choices, _table_in_schema(choices, earlier_table, path), path, names
+        )
 
-    weight_choice = choices.weight or _known_column(known, "weight")
+    weight_choice = choices.weight or _earlier_column(earlier_table, "weight")
     counts_rows = weight_choice == COUNT and COUNT not in names
     weight_column: str | None = COUNT
     if not counts_rows:
-        weight_column = find_column(path, names, "weight", choices.weight, known)
+        weight_column = find_column(path, names, "weight", choices.weight, earlier_table)
     if relation_column:
         require(path, names, [relation_column], "column for edge_type")
 
-    ends_by_type = _ends_by_type(source, choices, known, end_types)
+    ends_by_type = _ends_by_type(source, choices, earlier_table, end_types)
     if ends_by_type is not None:
         first, last = ends_by_type
         is_named = True
     else:
         first, last = _ends_by_name_or_place(
-            source, choices, known, {weight_column, relation_column}, has_ids=bool(row_type)
+            source, choices, earlier_table, {weight_column, relation_column}, has_ids=bool(row_type)
         )
-        is_named = _is_end_named(first, "source", choices.source, known)
-        is_named = is_named and _is_end_named(last, "target", choices.target, known)
+        is_named = _is_end_named(first, "source", choices.source, earlier_table)
+        is_named = is_named and _is_end_named(last, "target", choices.target, earlier_table)
         if not is_named:
             _refuse_other_ends(source, end_types, (first, last), is_strict=are_types_required)
 
@@ -360,36 +373,40 @@ def resolve_edge_table(
     schema = TableSchema(
         "edges",
         ends=ends,
-        source=_use(known, "source", first, choices.source, is_named=is_named),
-        target=_use(known, "target", last, choices.target, is_named=is_named),
-        weight=_use(known, "weight", weight_column, choices.weight),
-        relation=_use(known, "relation", relation_column or None, choices.edge_type),
+        source=_use(earlier_table, "source", first, choices.source, is_named=is_named),
+        target=_use(earlier_table, "target", last, choices.target, is_named=is_named),
+        weight=_use(earlier_table, "weight", weight_column, choices.weight),
+        relation=_use(earlier_table, "relation", relation_column or None, choices.edge_type),
         columns=unused,
     )
     has_two_types = ends is None or ends[0] != ends[2]
-    return EdgeTable(source, schema, known, is_named, has_two_types, row_type)
+    return EdgeTable(source, schema, earlier_table, is_named, has_two_types, row_type)
 
 
 def _ends_by_name_or_place(
     source: Source,
     choices: UserChoices,
-    known: TableSchema | None,
+    earlier_table: TableSchema | None,
     used: Collection[str | None],
     *,
     has_ids: bool,
 ) -> tuple[str, str]:
-    """The columns of both ends of edges: as named, else those of these names, else the first two
-    that are left."""
+    """The columns of both ends of edges.
+
+    They are those that were named, else those called source and target, else the first two columns
+    without another use.
+    """
     path = source.path
     names = source.names
-    first = find_column(path, names, "source", choices.source, known)
-    last = find_column(path, names, "target", choices.target, known)
+    first = find_column(path, names, "source", choices.source, earlier_table)
+    last = find_column(path, names, "target", choices.target, earlier_table)
     if choices.source is None and choices.target is None and (first is None or last is None):
         first = last = None
-    ids = None
+    id_column = None
     if has_ids:
-        ids = find_column(path, names, "id", choices.id if choices.id in names else None, known)
-    remaining = [name for name in names if name not in (*used, first, last, ids)]
+        named_id_column = choices.id if choices.id in names else None
+        id_column = find_column(path, names, "id", named_id_column, earlier_table)
+    remaining = [name for name in names if name not in (*used, first, last, id_column)]
     is_first_found_by_place = first is None
     if first is None and remaining:
         first = remaining.pop(0)
@@ -404,17 +421,22 @@ def _ends_by_name_or_place(
 
 
 def _ends_by_type(
-    source: Source, choices: UserChoices, known: TableSchema | None, end_types: Sequence[str]
+    source: Source,
+    choices: UserChoices,
+    earlier_table: TableSchema | None,
+    end_types: Sequence[str],
 ) -> tuple[str, str] | None:
-    """The columns that are called as the types of the nodes at both ends are, where those are
-    two."""
+    """The columns of both ends, where they are called after the types of the nodes.
+
+    None: the ends are not of two types, or no two columns are called after them.
+    """
     if len({*end_types}) != 2:
         return None
     names = source.names
     by_type = [called_after(node_type, names) for node_type in end_types]
     ends = list(by_type)
-    for position, word in enumerate(("source", "target")):
-        column = getattr(choices, word) or _known_column(known, word)
+    for position, purpose in enumerate(("source", "target")):
+        column = getattr(choices, purpose) or _earlier_column(earlier_table, purpose)
         if column in names:
             ends[position] = column
     if len({*ends}) != 2:
@@ -466,33 +488,42 @@ def called_after(node_type: str, names: Sequence[str]) -> str | None:
 def find_column(
     path: Path,
     names: Sequence[str],
-    word: str,
-    chosen: str | None,
-    known: TableSchema | None,
+    purpose: str,
+    chosen_column: str | None,
+    earlier_table: TableSchema | None,
 ) -> str | None:
-    """The column that was named for a purpose, else the earlier one, else that called so; None:
-    there is none."""
-    if chosen is not None:
-        require(path, names, [chosen], f"column for {word}")
-        return chosen
-    earlier = _known_column(known, word)
-    if earlier in names:
-        return earlier
-    return next((name for name in names if name.lower() == word), None)
+    """The column for a purpose; None: the table has none.
+
+    What a person named comes first, then the column of the earlier table, then a column that is
+    called as the purpose is, in any case.
+    """
+    if chosen_column is not None:
+        require(path, names, [chosen_column], f"column for {purpose}")
+        return chosen_column
+    earlier_column = _earlier_column(earlier_table, purpose)
+    if earlier_column in names:
+        return earlier_column
+    return next((name for name in names if name.lower() == purpose), None)
 
 
-def _is_end_named(column: str, word: str, chosen: str | None, known: TableSchema | None) -> bool:
+def _is_end_named(
+    column: str, purpose: str, chosen_column: str | None, earlier_table: TableSchema | None
+) -> bool:
     """Whether the column of an end was found by its name, rather than by its place."""
-    return column in (chosen, _known_column(known, word)) or column.lower() == word
+    earlier_column = _earlier_column(earlier_table, purpose)
+    return column in (chosen_column, earlier_column) or column.lower() == purpose
 
 
-def _known_column(known: TableSchema | None, purpose: str) -> str | None:
-    """The column that a known table uses for a purpose, by "id", "source" and so on."""
-    if known is None:
+def _earlier_column(earlier_table: TableSchema | None, purpose: str) -> str | None:
+    """The column that an earlier table used for a purpose, by "id", "source" and so on."""
+    if earlier_table is None:
         return None
     if purpose == "time":
-        return known.time.column or None if known.time is not None else None
-    use: Use = getattr(known, purpose)
+        if earlier_table.time is None:
+            return None
+        # A time that a database puts together of several columns has no column.
+        return earlier_table.time.column or None
+    use: Use = getattr(earlier_table, purpose)
     return use.column if len(use.columns) == 1 else None
 
 
@@ -502,21 +533,21 @@ def _first_among(candidates: Iterable[str | None], names: Collection[str]) -> st
 
 
 def _use(
-    known: TableSchema | None,
+    earlier_table: TableSchema | None,
     purpose: str,
     column: str | None,
-    chosen: str | None,
+    chosen_column: str | None,
     *,
     is_named: bool = False,
 ) -> Use:
     """The column that is used for a purpose, with where the choice comes from."""
     if column is None:
         return Use()
-    if known is not None:
-        earlier: Use = getattr(known, purpose)
-        if earlier.columns == (column,):
-            return earlier
-    if column == chosen:
+    if earlier_table is not None:
+        earlier_use: Use = getattr(earlier_table, purpose)
+        if earlier_use.columns == (column,):
+            return earlier_use
+    if column == chosen_column:
         return Use((column,), "said")
     if is_named or column.lower() == purpose:
         return Use((column,), reason=f"called {column}")
@@ -539,21 +570,22 @@ def require(
 
 
 def _refuse_row_numbers(path: Path, name: str, options: str) -> None:
-    """Refuse row numbers that pandas has written to a table, and read as its first column, where
-    ids should be."""
+    """Refuse a first column of row numbers, as pandas writes them, where ids should be."""
     if re.fullmatch(r"Unnamed: \d+", name):
         found = f"{shorten(name)}, row numbers of pandas"
         remedy = "Leave it out (pandas: read_csv(NAME, index_col=0)), or name the columns: "
         raise InputError(str(path), "ids in the first column", found, f"{remedy}{options}.")
 
 
-def _known_to_schema(choices: UserChoices, known: TableSchema | None, path: Path) -> TableSchema:
+def _table_in_schema(
+    choices: UserChoices, earlier_table: TableSchema | None, path: Path
+) -> TableSchema:
     """The table in the schema that a person gave; refused where there is none."""
-    if known is None:
+    if earlier_table is None:
         location = location_in(choices.schema_path, ("tables",))
         remedy = "infomax info --schema writes it."
         raise InputError(location, f"the table {path}", "none for it", remedy)
-    return known
+    return earlier_table
 
 
 def _names_of_lookups(table: TableSchema) -> set[str]:
@@ -562,27 +594,27 @@ def _names_of_lookups(table: TableSchema) -> set[str]:
 
 
 def _refuse_missing_columns(
-    choices: UserChoices, known: TableSchema, path: Path, header: Sequence[str]
+    choices: UserChoices, earlier_table: TableSchema, path: Path, header: Sequence[str]
 ) -> None:
     """Refuse a schema that names columns which the table does not have."""
     wanted: list[tuple[JsonPath, str]] = []
     for purpose in _USES:
-        for name in getattr(known, purpose).columns:
+        for name in getattr(earlier_table, purpose).columns:
             if (purpose, name) != ("weight", COUNT):
                 wanted.append(((purpose,), name))
-    if known.time is not None and known.time.column:
-        wanted.append((("time",), known.time.column))
-    for name, column in known.columns.items():
-        is_lookup = name in _names_of_lookups(known)
+    if earlier_table.time is not None and earlier_table.time.column:
+        wanted.append((("time",), earlier_table.time.column))
+    for name, column in earlier_table.columns.items():
+        is_lookup = name in _names_of_lookups(earlier_table)
         if column.role in ("feature", "label", "split") and not is_lookup:
             wanted.append((("columns", name), name))
     for location_keys, name in wanted:
         if name not in header:
             found = f"none among {format_list(list(header))}"
             expected = f"a column {shorten(name)} of {path}"
-            location = schema_location(choices, known, *location_keys)
+            location = schema_location(choices, earlier_table, *location_keys)
             raise InputError(location, expected, found, suggest(name, header))
-    for name in known.with_role("split"):
+    for name in earlier_table.with_role("split"):
         if not name.startswith(SPLIT):
-            location = schema_location(choices, known, "columns", name)
+            location = schema_location(choices, earlier_table, "columns", name)
             raise InputError(location, "a split to be called split:NAME", shorten(name))

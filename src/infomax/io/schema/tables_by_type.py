@@ -77,7 +77,7 @@ def two_tables(
         node_tables[""] = resolve_node_table(
             nodes,
             choices,
-            _known_nodes(choices.schema, ""),
+            _earlier_nodes(choices.schema, ""),
             feature_file=choices.feature_file or feature_file,
             features=choices.learnt_features(""),
         )
@@ -90,9 +90,9 @@ def _with_events(
     """The columns of types; the rows of an edge table that has the column of times, and no node
     table has, are events."""
     time_column = choices.time
-    known = _known_nodes(choices.schema, EVENT)
-    if time_column is None and known is not None and known.time is not None:
-        time_column = known.time.column or None
+    earlier_table = _earlier_nodes(choices.schema, EVENT)
+    if time_column is None and earlier_table is not None and earlier_table.time is not None:
+        time_column = earlier_table.time.column or None
     is_time_of_edges = time_column in edges.names and (
         nodes is None or time_column not in nodes.names
     )
@@ -101,7 +101,7 @@ def _with_events(
     return type_columns
 
 
-def _known_nodes(schema: Schema | None, node_type: str) -> TableSchema | None:
+def _earlier_nodes(schema: Schema | None, node_type: str) -> TableSchema | None:
     return None if schema is None else schema.of_type(node_type)
 
 
@@ -131,7 +131,7 @@ def _tables_of_types(
             node_tables[node_type] = resolve_node_table(
                 rows_of_type,
                 choices.of_table(node_type, filled_columns),
-                _known_nodes(choices.schema, node_type),
+                _earlier_nodes(choices.schema, node_type),
                 node_type=node_type,
                 all_types=all_types,
                 feature_file=choices.feature_file,
@@ -147,7 +147,7 @@ def _tables_of_types(
         node_tables[node_type] = resolve_node_table(
             nodes,
             choices.of_table(node_type, nodes.names),
-            _known_nodes(choices.schema, node_type),
+            _earlier_nodes(choices.schema, node_type),
             node_type=node_type,
             all_types=all_types,
             feature_file=choices.feature_file,
@@ -283,7 +283,7 @@ def typed_tables(
         node_type: resolve_node_table(
             source,
             choices.of_table(node_type, source.names),
-            _known_nodes(schema, node_type),
+            _earlier_nodes(schema, node_type),
             node_type=node_type,
             all_types=list(all_types),
             feature_file=(feature_files or {}).get(node_type),
@@ -351,16 +351,16 @@ def _add_rows(
     if node_type in nodes:
         raise refuse_known_type(node_type)
     source = edges.source
-    known = _known_nodes(schema, node_type)
+    earlier_table = _earlier_nodes(schema, node_type)
     table_choices = choices.of_table(node_type, source.names)
-    id_column = find_column(source.path, source.names, "id", table_choices.id, known)
+    id_column = find_column(source.path, source.names, "id", table_choices.id, earlier_table)
     unread = {*edges.ends}
     if edges.schema.relation.column is not None:
         unread.add(edges.schema.relation.column)
     nodes[node_type] = resolve_node_table(
         replace(source),
         table_choices,
-        known,
+        earlier_table,
         node_type=node_type,
         all_types=all_types,
         unread=unread,
