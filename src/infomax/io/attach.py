@@ -1,6 +1,6 @@
 """A graph with new nodes from tables.
 
-The tables go through the stages of `prepare`, with the nodes of the known graph beside the new ones.
+The tables go through the stages of `prepare`; nodes of the known graph stand beside the new ones.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""Tables as rows: of text files, parquet files, frames and queries, read in blocks of a bounded
-size.
+"""Tables as rows: text files, parquet files, frames and queries, read in blocks of a bounded size.
 
 A `Source` is one table, and a `Block` some of its rows. What a column is used for is not known
 here; a block is asked for a column as ids, numbers, labels, times and so on, and refuses cells that
@@ -282,26 +281,32 @@ class KeptBatches:
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Some rows of a file: columns of pyarrow, as a parquet file or a frame has them, or of text,
-    "" for nothing."""
+    """Some rows of a file.
+
+    Attributes:
+        path: the file.
+        data: a record batch of pyarrow. Cells of text files are text, "" where there is nothing;
+            others have the types that the parquet file or the frame has.
+        names: the columns of features.
+        numbers: the numbers ``[n]`` of the rows, see `FILE`.
+        share: how much of all files has been read once this block has.
+        text_format: how text files are written.
+    """
 
     path: Path
     data: Any
     names: Sequence[str]
-    """The columns of features."""
     numbers: NDArray[np.int64]
-    """The numbers ``[n]`` of the rows, see `FILE`."""
     share: float = 1.0
-    """How much of all files has been read with it."""
     text_format: TextFormat = AS_THE_EXTENSION_SAYS
 
     @property
     def is_text(self) -> bool:
-        """Whether it is of a file of text, whose cells have no types."""
+        """Whether the rows are of a text file, whose cells have no types."""
         return text.is_text(self.path, self.text_format)
 
     def location(self, row: int, column: str) -> str:
-        """See `row_place`."""
+        """Where a cell is, in a message; ``row`` counts from 0 within the block."""
         return text.row_place(self.path, int(self.numbers[row]) % FILE, column, self.text_format)
 
     def part(self, kept: NDArray[np.bool_]) -> Block:
@@ -335,9 +340,8 @@ class Block:
             found = " and ".join(
                 f'{end.type} in "{name}"' for end, name in zip(ends, columns, strict=True)
             )
-            raise InputError(
-                str(self.path), "ids of one type", found, "Give both columns one type."
-            )
+            remedy = "Give both columns one type."
+            raise InputError(str(self.path), "ids of one type", found, remedy)
         return ends
 
     def filled_in(self, column: str) -> NDArray[np.bool_]:
@@ -372,8 +376,8 @@ class Block:
             note_unlike: is told of text in place of numbers, where there are ``gaps``.
         """
         fills_gaps = len(gaps) == len(self.names)  # else they are lists, or gaps are refused
-        # The first row alone often shows that they are no numbers, and a block of words takes long
-        # to look through.
+        # The first row alone often shows that cells are no numbers, and looking through a block of
+        # words takes long.
         row_counts = (len(self.numbers),) if fills_gaps else (1, len(self.numbers))
         for row_count in row_counts:
             columns = [
@@ -414,18 +418,24 @@ class Block:
         remedy: str,
         names: Sequence[str] = (),
     ) -> NotNumbersError:
-        """The error for the first feature that is not good ``[n, F]``, of all columns or those of
-        these names."""
+        """The error for the first feature that is no finite number.
+
+        Args:
+            is_good: whether each feature ``[n, F]`` is a finite number.
+            widths: the number of features of each column of lists.
+            remedy: for the message.
+            names: the columns of the F features; by default all columns of features.
+        """
         row, position = divmod(int(np.argmin(is_good)), is_good.shape[1])
         entries = [
             (name, entry) for name in names or self.names for entry in range(widths.get(name, 1))
         ]
-        owner, entry = entries[position]
-        value = self.data[owner][row].as_py()
-        if owner in widths:
+        column, entry = entries[position]
+        value = self.data[column][row].as_py()
+        if column in widths:
             value = value[entry]
         expected = "a finite number (32-bit float)"
-        return NotNumbersError(self.location(row, owner), expected, written(value), remedy)
+        return NotNumbersError(self.location(row, column), expected, written(value), remedy)
 
     def _numbers(
         self,
@@ -436,11 +446,16 @@ class Block:
         *,
         reads_text: bool = False,
     ) -> NDArray[Any]:
-        """The first rows of a column of numbers as ``[n]``, NaN where there is none; lists of W
-        numbers as ``[n, W]``.
+        """A column of numbers as ``[n]``, or of lists of W numbers as ``[n, W]``.
 
-        Float32 stays as it is; all others are float64. Of files whose columns have types text is
-        refused, unless it ``reads_text``, too.
+        A cell without a number is NaN. Float32 stays as it is; all others are float64.
+
+        Args:
+            column: the column.
+            rows: how many of the first rows to read.
+            widths: the W of each column of lists; learns that of this column.
+            remedy: for messages.
+            reads_text: whether text is read as numbers in files whose columns have types.
         """
         import pyarrow as pa
         from pyarrow import compute
@@ -449,101 +464,96 @@ class Block:
         if self.is_text:
             try:
                 return numpy_of(values.cast("double"), np.float64)
-            except (
-                pa.ArrowInvalid
-            ):  # some are no numbers, or not as pyarrow reads them, such as " +1"
+            except pa.ArrowInvalid:
+                # Some cells are no numbers, or not as pyarrow reads them, such as " +1".
                 return cells.numbers(cells.plain(values))[0]
-        lists = cells.is_list(values.type)
+        has_lists = cells.is_list(values.type)
         if reads_text and _is_text(values.type):
             return cells.numbers(cells.plain(values))[0]
-        if not _numeric(values.type.value_type if lists else values.type):
-            where = format_location(self.path, column=column)
-            raise NotNumbersError(
-                where, "numbers", f"type {values.type}", remedy and "Store it as numbers."
-            )
-        if lists:
-            lengths = compute.fill_null(compute.list_value_length(values), 0).to_numpy(
-                zero_copy_only=False
-            )
+        if not _numeric(values.type.value_type if has_lists else values.type):
+            location = format_location(self.path, column=column)
+            remedy_of_type = "Store it as numbers." if remedy else ""
+            raise NotNumbersError(location, "numbers", f"type {values.type}", remedy_of_type)
+        if has_lists:
+            list_lengths = compute.fill_null(compute.list_value_length(values), 0)
+            lengths = list_lengths.to_numpy(zero_copy_only=False)
             if not lengths.all():
-                where = self.location(int(np.argmin(lengths)), column)
-                raise NotNumbersError(where, "a list of numbers", "null, or an empty one", remedy)
+                location = self.location(int(np.argmin(lengths)), column)
+                found = "null, or an empty one"
+                raise NotNumbersError(location, "a list of numbers", found, remedy)
             width = widths.setdefault(column, int(lengths[0]) if len(lengths) else 0)
             if (lengths != width).any():
                 row = int(np.argmax(lengths != width))
                 expected = f"a list of {format_count(width, 'number')}, as in the rows before"
-                raise InputError(
-                    self.location(row, column), expected, format_count(int(lengths[row]), "number")
-                )
+                found = format_count(int(lengths[row]), "number")
+                raise InputError(self.location(row, column), expected, found)
             values = values.flatten()
         numbers = np.asarray(values.to_numpy(zero_copy_only=False))
         if numbers.dtype != np.float32:
             numbers = numbers.astype(np.float64)
-        return numbers.reshape(-1, widths[column]) if lists else numbers
+        return numbers.reshape(-1, widths[column]) if has_lists else numbers
 
     def arrow(self) -> Any:
         """The columns of features as a pyarrow table."""
         return self.data.select(self.names)
 
     def words(self, column: str, widths: dict[str, int]) -> NDArray[Any]:
-        """A column ``[n]`` as str objects, "" where there is nothing; lists of C values 0 and 1 as
-        ``[n, C]``."""
+        """A column ``[n]`` as str objects, "" where a cell is missing.
+
+        Lists of C values 0 and 1 are ``[n, C]``; ``widths`` learns their C.
+        """
         from pyarrow import compute
 
         values = self.data[column]
         if cells.is_list(values.type):
-            where = format_location(self.path, column=column)
+            location = format_location(self.path, column=column)
             if not _numeric(values.type.value_type):
-                remedy = 'Give each label a column of 0 and 1 (pandas: column.str.join("|").str.get_dummies()).'
-                raise InputError(
-                    where, "one label per node, or lists of 0 and 1", f"type {values.type}", remedy
+                expected = "one label per node, or lists of 0 and 1"
+                remedy = (
+                    "Give each label a column of 0 and 1 "
+                    '(pandas: column.str.join("|").str.get_dummies()).'
                 )
+                raise InputError(location, expected, f"type {values.type}", remedy)
             flags = self._numbers(column, len(values), widths)
             if not np.isin(flags, (0, 1)).all():
-                raise InputError(where, "lists of 0 and 1, one per label", "other numbers")
+                raise InputError(location, "lists of 0 and 1, one per label", "other numbers")
             return flags.astype(np.uint8)
         is_missing = compute.is_null(values, nan_is_null=True)
-        words = compute.if_else(is_missing, "", values.cast("large_string"))
-        return np.array(words.to_pylist(), dtype=object)
+        texts = compute.if_else(is_missing, "", values.cast("large_string"))
+        return np.array(texts.to_pylist(), dtype=object)
 
     def weight(self, column: str) -> NDArray[np.float32]:
         """The weights ``[n]`` of a column, each from zero to `MOST_WEIGHT`."""
         with np.errstate(over="ignore"):
-            weight = self._numbers(column, len(self.numbers), {}).astype(np.float32)
-        good = (weight >= 0) & (weight <= MOST_WEIGHT)
-        if not good.all():
-            row = int(np.argmin(good))
+            weights = self._numbers(column, len(self.numbers), {}).astype(np.float32)
+        is_good = (weights >= 0) & (weights <= MOST_WEIGHT)
+        if not is_good.all():
+            row = int(np.argmin(is_good))
             found = written(self.data[column][row].as_py())
-            raise InputError(
-                self.location(row, column), WEIGHT, found, "Correct it or remove the edge."
-            )
-        return weight
+            remedy = "Correct it or remove the edge."
+            raise InputError(self.location(row, column), WEIGHT, found, remedy)
+        return weights
 
     def split(self, column: str) -> NDArray[np.bool_]:
         """The split ``[n]`` of a column: 1 or true, and 0, false or nothing."""
-        written_cells = self.words(column, {})
-        words = [cell.strip().lower() for cell in written_cells]
-        for row, word in enumerate(words):
-            if word not in _TRUE and word not in _FALSE:
-                found = shorten(written_cells[row])
+        texts = self.words(column, {})
+        values = [cell.strip().lower() for cell in texts]
+        for row, value in enumerate(values):
+            if value not in _TRUE and value not in _FALSE:
+                found = shorten(texts[row])
                 raise InputError(self.location(row, column), "1 or 0, true or false", found)
-        return np.array([word in _TRUE for word in words], dtype=bool)
+        return np.array([value in _TRUE for value in values], dtype=bool)
 
     def groups(self, column: str) -> list[str]:
         """The names ``[n]`` of the graphs that nodes belong to."""
-        words: list[str] = self.words(column, {}).tolist()
-        if "" in words:
-            raise InputError(
-                self.location(words.index(""), column),
-                "the name of a graph",
-                "an empty cell",
-                FILL_IN,
-            )
-        return words
+        names: list[str] = self.words(column, {}).tolist()
+        if "" in names:
+            location = self.location(names.index(""), column)
+            raise InputError(location, "the name of a graph", "an empty cell", FILL_IN)
+        return names
 
     def times(self, column: str) -> NDArray[np.int64]:
-        """The times ``[n]`` of a column, see `infomax.arrays.times`; `UNKNOWN` where there is
-        none."""
+        """The times ``[n]`` of a column, see `infomax.arrays.times`; `UNKNOWN` where none is."""
         values = cells.plain(self.data[column])
         times, is_unreadable = read_instants(values)
         if is_unreadable.any():
@@ -553,12 +563,11 @@ class Block:
 
     def node_names(self, column: str) -> NDArray[Any]:
         """The names ``[n]`` of nodes, "" where there is none."""
-        words = self.words(column, {})
-        if words.ndim > 1:
-            raise InputError(
-                format_location(self.path, column=column), "one name per node", "lists"
-            )
-        return words
+        names = self.words(column, {})
+        if names.ndim > 1:
+            location = format_location(self.path, column=column)
+            raise InputError(location, "one name per node", "lists")
+        return names
 
 
 def written(cell: Any) -> str:
@@ -585,13 +594,12 @@ def _is_text(arrow_type: Any) -> bool:
 
 
 def typed(ids: Any) -> Any:
-    """Integers if every id is written as Python writes an int64 (not "007", "+1" or "1.0"), else
-    the text as it is.
+    """Ids as integers, if every one is written as Python writes an int64; else the text as it is.
 
-    Ids are a pyarrow array of text.
+    Not so written are "007", "+1" and "1.0". Ids are a pyarrow array of text.
     """
     try:
-        ids[:1].cast("int64")  # of text, all fail one by one, which takes long
+        ids[:1].cast("int64")  # where the first fails, the others need not fail one by one
         integers = ids.cast("int64")
     except ValueError:
         return ids
@@ -599,25 +607,31 @@ def typed(ids: Any) -> Any:
 
 
 def are_integers(ids: Any, *, is_text: bool) -> bool:
-    """Whether all ids of a block are integers or, in text, whose cells have no types, written as
-    such."""
+    """Whether all ids of a block are integers; in text, whether they are written as integers."""
     return typed(ids) is not ids if is_text else str(ids.type) == "int64"
 
 
 def numpy_of(array: Any, dtype: Any) -> NDArray[Any]:
-    """A pyarrow array ``[n]`` of numbers without gaps; its own method would load pandas, where it
-    is installed."""
+    """A pyarrow array ``[n]`` of numbers without gaps, as a NumPy array.
+
+    The method of pyarrow would load pandas, where that is installed.
+    """
     if not len(array):
         return np.empty(0, dtype)
     return np.frombuffer(array.buffers()[1], dtype)[array.offset : array.offset + len(array)]
 
 
-def number_groups(words: list[str]) -> NDArray[np.int64]:
-    """A number for each name ``[N]`` of a graph: the name itself if all are integers, else by first
-    appearance."""
+def number_groups(names_of_nodes: list[str]) -> NDArray[np.int64]:
+    """A number for each name ``[N]`` of a graph.
+
+    Where all names are integers, they are the numbers; else graphs are numbered in the order in
+    which they appear first.
+    """
     import pyarrow as pa
 
-    names = list(dict.fromkeys(words))
+    names = list(dict.fromkeys(names_of_nodes))
     numbers = typed(pa.array(names, pa.large_string())).to_pylist()
-    number = dict(zip(names, range(len(names)) if numbers == names else numbers, strict=True))
-    return np.array([number[word] for word in words], dtype=np.int64)
+    if numbers == names:  # they are text
+        numbers = list(range(len(names)))
+    number_of_name = dict(zip(names, numbers, strict=True))
+    return np.array([number_of_name[name] for name in names_of_nodes], dtype=np.int64)

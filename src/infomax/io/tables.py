@@ -605,8 +605,8 @@ class NodeTable:
     def described(self) -> TableSchema:
         """The schema with the types of all columns, once all rows were read.
 
-        Features are numbers where nothing had to be learnt. What was known of a column before goes
-        on being known, unless a person says something else.
+        Features are numbers where nothing had to be learnt. Origins and reasons of an earlier
+        schema stay, unless a person says something else.
         """
         columns = dict(self.schema.columns)
         for name, column in columns.items():
@@ -688,12 +688,12 @@ def with_learnt_types(schema: TableSchema, encoding: Encoding) -> TableSchema:
 
 
 def _with_earlier_origin(column: ColumnSchema, earlier_column: ColumnSchema) -> ColumnSchema:
-    """What a column is, with the origin that is known of it, unless a person has now said something
-    else."""
-    is_same = column.role == earlier_column.role and earlier_column.column_type in (
-        "",
-        column.column_type,
-    )
+    """A column with the origin and the reason that it had in an earlier schema.
+
+    A column of which a person says something else stays as it is.
+    """
+    is_same_type = earlier_column.column_type in ("", column.column_type)
+    is_same = column.role == earlier_column.role and is_same_type
     if column.origin == "said" and not is_same:
         return column
     return replace(earlier_column, column_type=earlier_column.column_type or column.column_type)

@@ -161,7 +161,10 @@ def _refuse_unowned(
     number, end, *ids = row
     column = edges.ends[end]
     identifier = ids[end]
-    query = f"SELECT DISTINCT type_number FROM ({_ids_of_all_types(tables)}) WHERE id = ? ORDER BY type_number"
+    query = (
+        f"SELECT DISTINCT type_number FROM ({_ids_of_all_types(tables)}) WHERE id = ? "
+        "ORDER BY type_number"
+    )
     node_types = [
         tables.types_with_tables[type_number]
         for (type_number,) in database.rows(query, [identifier])

@@ -29,16 +29,16 @@ from infomax.progress import Progress, silent
 Result = TypeVar("Result")
 
 MOST_NODES = 1 << 31
-"""A type has fewer nodes than this, since the edges of a graph hold the numbers of nodes as int32."""
+"""A type has fewer nodes than this, since edges hold the numbers of nodes as int32."""
 NEVER = int(np.iinfo(np.int64).max)
 """A time after all others."""
 LATER = -1
 """The number of a node whose row is later than ``as_of``."""
 
 _WORD_OF_SIDE = re.compile(
-    "[a-z]|source|target|src|dst|dest|destination|origin|from|to|head|tail|start|end|begin|first|second|one|two|left|right"
-    "|parent|child|in|out|sender|receiver|recipient|follower|followee|followed|citing|cited|caller|callee|subject|object"
-    "|other|friend|neighbou?r"
+    "[a-z]|source|target|src|dst|dest|destination|origin|from|to|head|tail|start|end|begin|first"
+    "|second|one|two|left|right|parent|child|in|out|sender|receiver|recipient|follower|followee"
+    "|followed|citing|cited|caller|callee|subject|object|other|friend|neighbou?r"
 )
 """What a column may be called that is one end of an edge within one type of nodes."""
 _WORDS_OF_NO_TYPE = {

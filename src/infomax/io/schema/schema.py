@@ -1,7 +1,8 @@
-"""Schema: what the tables of a graph and their columns are, decided once, as plain values that a person can change.
+"""Schema: what the tables of a graph and their columns are, as plain values that a person can change.
 
-A schema is written when tables are read first. It is stored with the graph and with each run, so later tables are read
-by it and nothing is guessed again. ``infomax info GRAPH --schema FILE`` writes it, ``--schema FILE`` reads it.
+A schema is decided when tables are first read. It is stored with the graph and with each run, so
+that later tables are read by it and nothing is guessed again. ``infomax info GRAPH --schema FILE``
+writes it, ``--schema FILE`` reads it.
 """
 
 from __future__ import annotations
@@ -17,12 +18,15 @@ if TYPE_CHECKING:
     from infomax.io.encoding.encoding import Encoding
 
 Origin = Literal["declared", "said", "found"]
-"""Where a choice comes from: the database declares it, a person said it, or it was found from names and values."""
+"""Where a choice comes from: a database declares it, a person said it, or names or values told it."""
 ORIGINS = ("declared", "said", "found")
 TableRole = Literal["nodes", "facts", "edges", "lookup", "ignored"]
 TABLE_ROLES = ("nodes", "facts", "edges", "lookup", "ignored")
-"""Facts are nodes that ``train`` leaves out unless it is told their type. The rows of a lookup are values of the rows
-that refer to them."""
+"""What the rows of a table are.
+
+Facts are nodes of types that ``train`` leaves out, unless a person names their type. The rows of a
+lookup are values of the rows that refer to them.
+"""
 ColumnRole = Literal["feature", "label", "split", "key", "ignored"]
 COLUMN_ROLES = ("feature", "label", "split", "key", "ignored")
 
@@ -41,7 +45,7 @@ REASON_OF_TYPE = {
 Ends = tuple[str, str, str]
 """The type of nodes where the edges of a relation begin, its name, and the type where they end."""
 COUNT = "count"
-"""In place of a column of weights: every row of an edge table counts, and the weight of an edge is their number."""
+"""In place of a column of weights: the weight of an edge is the number of its rows."""
 EVENT = "event"
 """The type of the rows of an edge table that have times."""
 ONLY_RELATION: Ends = ("", RELATION, "")
@@ -50,7 +54,7 @@ ONLY_RELATION: Ends = ("", RELATION, "")
 
 @dataclass(frozen=True)
 class Use:
-    """The columns that a table uses for one purpose: as ids, as names, as the ends or the weights of edges."""
+    """The columns that a table uses for one purpose, such as ids, names or the weights of edges."""
 
     columns: tuple[str, ...] = ()
     origin: Origin = "found"
@@ -64,11 +68,14 @@ class Use:
 
 @dataclass(frozen=True)
 class TimeUse:
-    """Since when a row is there: by a column of dates, or by the latest of the rows that some keys refer to."""
+    """Since when a row is there.
+
+    A column of dates tells it, or the latest of the rows that some keys refer to.
+    """
 
     column: str = ""
     keys: tuple[tuple[str, ...], ...] = ()
-    """The columns of the keys to the rows that have a time, where the row has no column of its own."""
+    """The columns of the keys to the rows that have a time, where the row itself has none."""
     unit: str = ""
     """What a number counts since 1970: s, ms, us or ns; or year. Empty for columns of dates."""
     candidates: tuple[str, ...] = ()
@@ -85,14 +92,17 @@ class KeySchema:
     table: str
     target: tuple[str, ...]
     is_float: bool = False
-    """Whether its values are text such as 12.0, as pandas writes integers some of which are missing."""
+    """Whether its values are text such as 12.0, as pandas writes integers with gaps."""
     origin: Origin = "found"
     reason: str = ""
 
 
 @dataclass(frozen=True)
 class ColumnSchema:
-    """What a column of a table becomes; ``column_type`` is that of a feature, such as number or category."""
+    """What a column of a table becomes.
+
+    The ``column_type`` is that of a feature, such as number or category.
+    """
 
     role: ColumnRole = "feature"
     column_type: str = ""
@@ -114,18 +124,22 @@ class TableSchema:
     Attributes:
         role: one of `TABLE_ROLES`.
         node_type: of nodes and facts, their type; empty in a graph of one type.
-        ends: of a table of edges, its relation; None where its cells, or its keys, tell the relation.
+        ends: of a table of edges, its relation; None where its cells, or its keys, tell the
+            relation.
         id: the columns of ids, in order: the primary key. No columns: the numbers of the rows.
-        id_types: the types of these columns in words that all databases know; none of tables in files.
+        id_types: the types of these columns in words that all databases know; tables in files have
+            none.
         name: the columns that make the names of nodes, which are shown beside ids.
         time: since when rows are there; None: always.
         source: the column where edges begin.
         target: the column where edges end.
-        weight: the column of the weights of edges; "count", where no column is called so: the number of rows.
+        weight: the column of the weights of edges; `COUNT`, where no column is called so, for the
+            number of rows.
         group: the column that names the graph of a node, of several graphs.
         relation: the column that names the relation of an edge.
         keys: the keys to other tables.
-        columns: the other columns by their names. A column that is not here is new, and is not read.
+        columns: the other columns by their names. Columns that are not among them are new, and are
+            not read.
         origin: where the role comes from.
         reason: why it was found.
     """
@@ -164,7 +178,7 @@ class TableSchema:
 
 @dataclass(frozen=True)
 class TypeColumns:
-    """What tells types of nodes apart in one edge table and one node table, before they are split by type."""
+    """What tells types of nodes apart in one edge table and one node table, before both are split."""
 
     ends: tuple[str, str] | None = None
     """The types of the nodes where edges begin and end."""
@@ -187,10 +201,11 @@ ONE_TYPE = TypeColumns()
 
 @dataclass(frozen=True)
 class Schema:
-    """The tables of a graph, by name: those of a database as they are called there, others by type and relation.
+    """The tables of a graph, by name.
 
-    A graph of one type of nodes has the tables "nodes" and "edges". One of several types has a table for each type, and
-    for each relation one such as "author.writes.paper".
+    Tables of a database have the names that they have there. Otherwise a graph of one type of nodes
+    has the tables "nodes" and "edges"; one of several types has a table for each type, and for each
+    relation one such as "author.writes.paper".
     """
 
     tables: Mapping[str, TableSchema] = field(default_factory=dict)
@@ -211,7 +226,10 @@ class Schema:
         return None
 
     def of_relation(self, ends: Ends | None) -> TableSchema | None:
-        """The table of the edges of a relation; of None that of all edges, whose cells tell their relation."""
+        """The table of the edges of a relation, if there is one.
+
+        None stands for the table of all edges, whose cells tell their relation.
+        """
         for table in self.tables.values():
             if table.role == "edges" and table.ends == ends:
                 return table
@@ -223,17 +241,20 @@ class Schema:
         return [table.node_type for table in self.tables.values() if table.role == "facts"]
 
     def with_encodings(self, encoding_of_type: Mapping[str, Encoding | None]) -> Schema:
-        """The same schema with what was learnt of the columns of nodes, by the type of the nodes."""
+        """The same schema with the encodings that were learnt of columns of nodes, by node type."""
         tables = dict(self.tables)
         for table_name, table in self.tables.items():
             if not table.has_nodes or table.node_type not in encoding_of_type:
                 continue
             encoding = encoding_of_type[table.node_type]
-            learnt = {} if encoding is None else {one.name: one for one in encoding.columns}
+            learnt_columns: dict[str, Column] = {}
+            if encoding is not None:
+                learnt_columns = {column.name: column for column in encoding.columns}
             columns = dict(table.columns)
             for column_name, column in table.columns.items():
-                if column.encoding is not learnt.get(column_name):
-                    columns[column_name] = replace(column, encoding=learnt.get(column_name))
+                learnt_column = learnt_columns.get(column_name)
+                if column.encoding is not learnt_column:
+                    columns[column_name] = replace(column, encoding=learnt_column)
             tables[table_name] = replace(table, columns=columns)
         return replace(self, tables=tables)
 

@@ -38,7 +38,7 @@ JsonPath = tuple[str, ...]
 
 
 def to_json(schema: Schema) -> dict[str, Any]:
-    """A schema as plain JSON; what is as it is by default is left out."""
+    """A schema as plain JSON; fields that equal their default are not written."""
     plain: dict[str, Any] = {"format": FORMAT}
     if schema.is_database:
         plain["is_database"] = True
@@ -55,31 +55,35 @@ def table_to_json(table: TableSchema) -> dict[str, Any]:
     return {**_to_plain(table, "role"), "columns": columns}
 
 
-def _to_plain(value: Any, *always: str) -> dict[str, Any]:
-    """The fields of a plain object that differ from their defaults, and those that are always told."""
+def _to_plain(value: Any, *required_names: str) -> dict[str, Any]:
+    """The fields of a plain object as JSON.
+
+    Fields that equal their default are not written, except ``origin`` and the required ones.
+    """
     plain: dict[str, Any] = {}
-    for one in _stored_fields(type(value)):
-        content = getattr(value, one.name)
-        is_default = one.default is not MISSING and content == one.default
-        if one.name == "columns" and isinstance(content, Mapping):
-            continue
-        if is_default and one.name not in always and one.name != "origin":
+    for field in _stored_fields(type(value)):
+        content = getattr(value, field.name)
+        if field.name == "columns" and isinstance(content, Mapping):
+            continue  # `table_to_json` writes the columns of a table, after its other fields
+        is_default = field.default is not MISSING and content == field.default
+        if is_default and field.name not in ("origin", *required_names):
             continue
         if isinstance(content, Use | TimeUse):
             content = _to_plain(content)
-        elif one.name == "keys":
+        elif field.name == "keys":
             content = [
                 _to_plain(key) if isinstance(key, KeySchema) else list(key) for key in content
             ]
         elif isinstance(content, tuple):
             content = list(content)
-        plain["from" if one.name == "origin" else one.name] = content
+        plain["from" if field.name == "origin" else field.name] = content
     return plain
 
 
 def _stored_fields(plain_class: Any) -> tuple[Field[Any], ...]:
     """The fields of a plain class that JSON holds."""
-    return tuple(one for one in fields(plain_class) if one.metadata.get("is_stored", True))
+    stored = [field for field in fields(plain_class) if field.metadata.get("is_stored", True)]
+    return tuple(stored)
 
 
 def to_text(schema: Schema) -> str:
@@ -134,9 +138,10 @@ _REASON_OF_CATEGORIES = re.compile(
 
 
 def with_edits_said(schema: Schema) -> Schema:
-    """A schema that a person gave: what was found, and then edited, is said by the person, and its reason is gone.
+    """A schema that a person gave, in which the person said what differs from what was found.
 
-    An edit shows where a choice is not the one that its reason is about.
+    An edited choice loses its reason. An edit shows where a choice is not the one that its reason
+    is about.
     """
     tables: dict[str, TableSchema] = {}
     for table_name, table in schema.tables.items():
@@ -172,21 +177,22 @@ def _is_edited_column(column: ColumnSchema) -> bool:
 
 
 def location_in(path: Path | None, keys: JsonPath) -> str:
-    """Where a value is in the file of a schema, by the keys that lead to it; without a file in the schema."""
-    if path is None:
-        return f"schema, {dotted(keys)}" if keys else "schema"
-    lines = JsonLines(path.read_text(encoding="utf-8"))
-    return f"{path}, line {lines.of(keys)}" + (f", {dotted(keys)}" if keys else "")
+    """Where a value is in a schema, by the keys that lead to it; in its file also the line."""
+    location = "schema"
+    if path is not None:
+        lines = JsonLines(path.read_text(encoding="utf-8"))
+        location = f"{path}, line {lines.of(keys)}"
+    return f"{location}, {dotted(keys)}" if keys else location
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """The object of some keys and values, each key once."""
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for key, value in pairs:
-        if key in found:
+        if key in values:
             raise ValueError(f"the key {shorten(key)} twice")
-        found[key] = value
-    return found
+        values[key] = value
+    return values
 
 
 def dotted(keys: Sequence[str]) -> str:
@@ -200,7 +206,7 @@ class JsonLines:
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._line_ends = [found.end() for found in re.finditer("\n", text)]
+        self._line_ends = [match.end() for match in re.finditer("\n", text)]
         self._lines: dict[JsonPath, int] = {(): 1}
         self._decoder = json.JSONDecoder()
         self._scan(self._next(0), ())
@@ -272,101 +278,107 @@ def table_from_json(values: Any) -> TableSchema:
 
 
 class _Reader:
-    """Makes plain objects of JSON, and refuses what they cannot hold."""
+    """Makes plain objects of JSON, and refuses what they cannot hold.
+
+    Each method takes a value and the keys that lead to it, by which a message says where it is.
+    """
 
     def __init__(self, location: Callable[[JsonPath], str]) -> None:
         self.location = location
 
-    def object(self, value: Any, keys: JsonPath, known: set[str] | None = None) -> dict[str, Any]:
-        """A JSON object, with no other keys than those that are known."""
-        values: dict[str, Any] = self.checked(value, dict, keys)
-        for key in values:
-            if known is not None and key not in known:
-                expected = f"one of {', '.join(sorted(known))}"
-                raise InputError(
-                    self.location((*keys, key)), expected, shorten(key), suggest(key, known)
-                )
-        return values
-
-    def checked(self, value: Any, json_type: type[T], keys: JsonPath) -> T:
-        """A JSON value of a type."""
-        if not isinstance(value, json_type):
-            names = {dict: "an object", list: "a list", str: "text", bool: "true or false"}
-            raise InputError(self.location(keys), names[json_type], shorten(json.dumps(value)))
-        return value
-
-    def words(self, value: Any, keys: JsonPath) -> tuple[str, ...]:
-        """A list of names; one name stands for a list of one."""
-        names = [value] if isinstance(value, str) else self.checked(value, list, keys)
-        return tuple(self.checked(name, str, (*keys, str(at))) for at, name in enumerate(names))
-
     def table(self, values: Any, keys: JsonPath) -> TableSchema:
-        """One table."""
+        """A table, with the roles and the types of its columns."""
         table = self.plain(TableSchema, values, keys)
-        self.one_of(table.role, TABLE_ROLES, (*keys, "role"))
+        self.require_one_of(TABLE_ROLES, table.role, (*keys, "role"))
         ends: tuple[str, ...] = table.ends or ("", "", "")
         if len(ends) != 3:
             expected = "a type, the name of a relation, and a type"
             raise InputError(self.location((*keys, "ends")), expected, f"{len(ends)} words")
-        for column_name, column in table.columns.items():
-            at = (*keys, "columns", column_name)
-            self.one_of(column.role, COLUMN_ROLES, (*at, "role"))
+        for name, column in table.columns.items():
+            column_keys = (*keys, "columns", name)
+            self.require_one_of(COLUMN_ROLES, column.role, (*column_keys, "role"))
             if column.role == "feature" and column.column_type:
-                self.one_of(column.column_type, FEATURE_TYPES, (*at, "column_type"))
+                type_keys = (*column_keys, "column_type")
+                self.require_one_of(FEATURE_TYPES, column.column_type, type_keys)
         return table
-
-    def one_of(self, value: str, known: Sequence[str], keys: JsonPath) -> None:
-        """Refuse a word that is none of those that are known."""
-        if value not in known:
-            raise InputError(
-                self.location(keys),
-                f"one of {', '.join(known)}",
-                shorten(value),
-                suggest(value, known),
-            )
 
     def plain(self, plain_class: Callable[..., T], values: Any, keys: JsonPath) -> T:
         """An object of a class of `infomax.io.schema.schema`, field by field."""
-        of_fields = {one.name: one for one in _stored_fields(plain_class)}
-        names = {"from" if name == "origin" else name for name in of_fields}
-        found: dict[str, Any] = {}
-        for key, value in self.object(values, keys, names).items():
-            at = (*keys, key)
-            name = "origin" if key == "from" else key
-            default = of_fields[name].default
-            if key == "from":
-                self.one_of(self.checked(value, str, at), ORIGINS, at)
-                found[name] = value
-            elif name == "columns" and plain_class is TableSchema:
-                columns = self.object(value, at)
-                found[name] = {
-                    column: self.plain(ColumnSchema, about, (*at, column))
-                    for column, about in columns.items()
-                }
-            elif name == "keys" and plain_class is TableSchema:
-                found[name] = tuple(
-                    self.plain(KeySchema, about, (*at, str(number)))
-                    for number, about in enumerate(self.checked(value, list, at))
-                )
-            elif name == "keys":
-                found[name] = tuple(
-                    self.words(columns, (*at, str(number)))
-                    for number, columns in enumerate(self.checked(value, list, at))
-                )
-            elif name == "time":
-                found[name] = None if value is None else self.plain(TimeUse, value, at)
-            elif isinstance(default, Use):
-                found[name] = self.plain(Use, value, at)
-            elif isinstance(default, bool):
-                found[name] = self.checked(value, bool, at)
-            elif str(of_fields[name].type).startswith(("tuple", "Ends")):
-                found[name] = self.words(value, at)
-            else:
-                found[name] = self.checked(value, str, at)
-        if missing := [
-            name
-            for name, one in of_fields.items()
-            if name not in found and one.default is MISSING and one.default_factory is MISSING
-        ]:
-            raise InputError(self.location(keys), f"a value for {missing[0]}", "none")
-        return plain_class(**found)
+        # A field cannot be called "from", which reads better in a file.
+        field_of_key = {
+            "from" if field.name == "origin" else field.name: field
+            for field in _stored_fields(plain_class)
+        }
+        arguments: dict[str, Any] = {}
+        for key, value in self.object(values, keys, {*field_of_key}).items():
+            field = field_of_key[key]
+            arguments[field.name] = self.field(plain_class, field, value, (*keys, key))
+        for field in field_of_key.values():
+            has_default = field.default is not MISSING or field.default_factory is not MISSING
+            if field.name not in arguments and not has_default:
+                raise InputError(self.location(keys), f"a value for {field.name}", "none")
+        return plain_class(**arguments)
+
+    def field(
+        self, plain_class: Callable[..., Any], field: Field[Any], value: Any, keys: JsonPath
+    ) -> Any:
+        """The value of a field of a plain class."""
+        if field.name == "origin":
+            origin = self.checked(value, str, keys)
+            self.require_one_of(ORIGINS, origin, keys)
+            return origin
+        if field.name == "columns" and plain_class is TableSchema:
+            return {
+                column: self.plain(ColumnSchema, column_values, (*keys, column))
+                for column, column_values in self.object(value, keys).items()
+            }
+        if field.name == "keys":
+            # The keys of a table are objects; those of a time are lists of columns.
+            items = enumerate(self.checked(value, list, keys))
+            if plain_class is TableSchema:
+                return tuple(self.plain(KeySchema, key, (*keys, str(n))) for n, key in items)
+            return tuple(self.names(columns, (*keys, str(n))) for n, columns in items)
+        if field.name == "time":
+            return None if value is None else self.plain(TimeUse, value, keys)
+        if isinstance(field.default, Use):
+            return self.plain(Use, value, keys)
+        if isinstance(field.default, bool):
+            return self.checked(value, bool, keys)
+        # The types of fields are text, since annotations are not evaluated.
+        if str(field.type).startswith(("tuple", "Ends")):
+            return self.names(value, keys)
+        return self.checked(value, str, keys)
+
+    def object(
+        self, value: Any, keys: JsonPath, allowed_keys: set[str] | None = None
+    ) -> dict[str, Any]:
+        """A JSON object, with no other keys than the allowed ones; None: with any keys."""
+        values: dict[str, Any] = self.checked(value, dict, keys)
+        for key in values:
+            if allowed_keys is not None and key not in allowed_keys:
+                expected = f"one of {', '.join(sorted(allowed_keys))}"
+                location = self.location((*keys, key))
+                raise InputError(location, expected, shorten(key), suggest(key, allowed_keys))
+        return values
+
+    def names(self, value: Any, keys: JsonPath) -> tuple[str, ...]:
+        """A list of names; one name stands for a list of one."""
+        names = [value] if isinstance(value, str) else self.checked(value, list, keys)
+        return tuple(
+            self.checked(name, str, (*keys, str(number))) for number, name in enumerate(names)
+        )
+
+    def checked(self, value: Any, json_type: type[T], keys: JsonPath) -> T:
+        """A JSON value of a type."""
+        if not isinstance(value, json_type):
+            type_names = {dict: "an object", list: "a list", str: "text", bool: "true or false"}
+            found = shorten(json.dumps(value))
+            raise InputError(self.location(keys), type_names[json_type], found)
+        return value
+
+    def require_one_of(self, allowed: Sequence[str], value: str, keys: JsonPath) -> None:
+        """Refuse a value that is none of the allowed ones."""
+        if value not in allowed:
+            expected = f"one of {', '.join(allowed)}"
+            remedy = suggest(value, allowed)
+            raise InputError(self.location(keys), expected, shorten(value), remedy)
