@@ -60,7 +60,7 @@ def main(arguments: list[str] | None = None) -> None:
     settings.steps = settings.steps or STEPS[settings.device]
     torch.set_num_threads(settings.threads)
     stages = Stages(settings.device)
-    scale, nodes = settings.nodes / generated.NODES, round(settings.nodes)
+    scale, nodes = settings.nodes / generated.REDDIT_NODES, round(settings.nodes)
     graph = stages.run(
         "generate", nodes, lambda: generated.read(scale, 0, settings.features, settings.degree)
     )

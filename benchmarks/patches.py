@@ -52,7 +52,10 @@ def main(arguments: list[str] | None = None) -> None:
     problem = PatchProblem.of(graph, settings.dim, settings.device, settings.fan_out)
     problem.tables  # noqa: B018 - on the device before memory is measured
     tiny = PatchProblem.of(
-        generated.read(1000 / generated.NODES, features=8, degree=2), 8, settings.device, [2, 2]
+        generated.read(1000 / generated.REDDIT_NODES, features=8, degree=2),
+        8,
+        settings.device,
+        [2, 2],
     )
     makers = contenders_of(settings.steps, settings.device, settings.peers)
     peaks: dict[str, float | None] = {}

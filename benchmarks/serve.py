@@ -23,7 +23,7 @@ import numpy as np
 import psutil
 
 from infomax import DGI
-from infomax.datasets.generated import NODES, read
+from infomax.datasets.generated import REDDIT_NODES, read
 
 WRONG = (
     ("GET", "/nodes/nobody", b""),
@@ -77,7 +77,7 @@ def main() -> None:
     options.add_argument("--threads", type=int, default=4)
     given, rng = options.parse_args(), np.random.default_rng(0)
     n = given.nodes
-    graph = read(n / NODES, features=64, degree=10).replace(splits={}, labels={})
+    graph = read(n / REDDIT_NODES, features=64, degree=10).replace(splits={}, labels={})
     with tempfile.TemporaryDirectory() as folder, socket.socket() as free:
         DGI(given.dim, epochs=0, preset="whole-graph").fit(graph).save(Path(folder) / "run")
         free.bind(("127.0.0.1", 0))

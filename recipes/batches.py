@@ -99,7 +99,7 @@ def growth(sizes: list[float], device: str) -> None:
     256."""
     for size in sizes:
         began = time.perf_counter()
-        graph = generated.read(scale=size / generated.NODES, features=300, degree=20)
+        graph = generated.read(scale=size / generated.REDDIT_NODES, features=300, degree=20)
         graph = graph.replace(splits={k: mask for k, mask in graph.splits.items() if k != "seen"})
         codes, splits = labelled(graph)
         splits = {

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pyarrow import csv, parquet
 
 from infomax import DGI, Graph
-from infomax.arrays.times import DAY, UNKNOWN, parse_half_lives, parse_time
+from infomax.arrays.times import DAY_IN_MICROSECONDS, UNKNOWN_TIME, parse_half_lives, parse_time
 from infomax.errors import InputError
 from infomax.estimator.questions import answer_in_blocks
 from infomax.io.questions import read_questions, save_answers
@@ -31,7 +31,7 @@ def _shop(
     draws, n = np.random.default_rng(seed), len(days)
     who, what = draws.integers(0, customers, n), draws.integers(0, products, n)
     price = draws.standard_normal(n)
-    times = (START + days * DAY).astype("datetime64[us]")
+    times = (START + days * DAY_IN_MICROSECONDS).astype("datetime64[us]")
     born = (np.arange(customers) * 400).astype("datetime64[D]")
     nodes = {
         "customer": pa.table({"id": np.arange(customers), "born": pa.array(born)}),
@@ -79,8 +79,11 @@ def test_a_vector_at_a_time_is_that_of_the_graph_cut_there_to_the_byte(
     model: DGI, days: list[float], day: int
 ) -> None:
     full = _later(model, np.array([0.0, *days]))
-    at = {"id": np.arange(5), "time": np.full(5, START + day * DAY).astype("datetime64[us]")}
-    cut = full.as_of(START + day * DAY)
+    at = {
+        "id": np.arange(5),
+        "time": np.full(5, START + day * DAY_IN_MICROSECONDS).astype("datetime64[us]"),
+    }
+    cut = full.as_of(START + day * DAY_IN_MICROSECONDS)
     assert (
         model.at(pa.table(at), full).vectors.tobytes()
         == model.at(pa.table(at), cut).vectors.tobytes()
@@ -95,7 +98,9 @@ def test_the_order_of_rows_changes_no_byte_though_many_have_one_time(text: bool)
     at = pa.table(
         {
             "id": ids.repeat(20),
-            "time": (START + np.tile(np.arange(20), 5) * DAY).astype("datetime64[us]"),
+            "time": (START + np.tile(np.arange(20), 5) * DAY_IN_MICROSECONDS).astype(
+                "datetime64[us]"
+            ),
         }
     )
     one, other = (
@@ -107,7 +112,10 @@ def test_the_order_of_rows_changes_no_byte_though_many_have_one_time(text: bool)
 def test_the_means_are_those_that_a_plain_loop_finds(model: DGI) -> None:
     days = np.random.default_rng(3).uniform(0, 700, 50)
     graph, draws = _later(model, days), np.random.default_rng(4)
-    who, moments = draws.integers(0, 5, 30), START + draws.integers(-10, 800, 30) * DAY
+    who, moments = (
+        draws.integers(0, 5, 30),
+        START + draws.integers(-10, 800, 30) * DAY_IN_MICROSECONDS,
+    )
     found = model.at(pa.table({"customerId": who, "when": moments.astype("datetime64[us]")}), graph)
     names, orders = list(found.names), graph.nodes["order"]
     column = orders.table.scaled(model.scaler_.other_types["order"])[:, [0]][:, 0].astype(float)
@@ -120,7 +128,7 @@ def test_the_means_are_those_that_a_plain_loop_finds(model: DGI) -> None:
     for name, life in parse_half_lives("60d,365d,forever").items():
         for row, (customer, moment) in enumerate(zip(who, moments, strict=True)):
             is_of_customer = (owner == customer) & (orders.times <= moment)
-            weight = 0.5 ** ((moment - orders.times[is_of_customer]) / DAY / life)
+            weight = 0.5 ** ((moment - orders.times[is_of_customer]) / DAY_IN_MICROSECONDS / life)
             mean = (
                 (weight * column[is_of_customer]).sum() / weight.sum()
                 if is_of_customer.any()
@@ -136,12 +144,12 @@ def test_the_means_are_those_that_a_plain_loop_finds(model: DGI) -> None:
                     np.flatnonzero(is_of_customer)[np.argmax(orders.times[is_of_customer])]
                 ]
                 same = (product == last) & (orders.times <= moment)
-                weight = 0.5 ** ((moment - orders.times[same]) / DAY / life)
+                weight = 0.5 ** ((moment - orders.times[same]) / DAY_IN_MICROSECONDS / life)
                 told = found.vectors[
                     row, names.index(f"latest product: mean of price over order, {name}")
                 ]
                 assert told == pytest.approx((weight * column[same]).sum() / weight.sum(), abs=1e-5)
-    years = (moments - (who * 400) * DAY) / DAY / 365.25
+    years = (moments - (who * 400) * DAY_IN_MICROSECONDS) / DAY_IN_MICROSECONDS / 365.25
     assert np.allclose(found.vectors[:, names.index("age: born")], years, atol=1e-3)
 
 
@@ -154,10 +162,12 @@ def test_a_question_before_the_first_event_has_own_columns_alone(model: DGI) -> 
 
 
 def test_events_of_one_time_count_together_and_of_unknown_time_only_for_ever() -> None:
-    times = np.array([UNKNOWN, START, START, START + DAY])
+    times = np.array([UNKNOWN_TIME, START, START, START + DAY_IN_MICROSECONDS])
     table, lives = np.array([[1.0], [2.0], [4.0], [6.0]], np.float32), np.array([0.0, 1.0, np.inf])
     rows = np.zeros(4, np.int64)
-    moments = np.array([START + 2 * DAY, START, START - 1, START + DAY])
+    moments = np.array(
+        [START + 2 * DAY_IN_MICROSECONDS, START, START - 1, START + DAY_IN_MICROSECONDS]
+    )
     ask = (np.array([0, 4]), times, np.arange(4), table, (rows, moments), lives)
     means, weights, latest = pool_events(*ask)
     assert np.allclose(means[:, :, 0], [[6, 4.5, 3.25], [3, 3, 7 / 3], [0, 0, 1], [6, 4.5, 3.25]])
@@ -191,7 +201,7 @@ def test_of_what_an_event_refers_to_counts_what_was_there_when_it_came() -> None
 
 
 def _dates(days: np.ndarray) -> pa.Array:
-    return pa.array((START + days * DAY).astype("datetime64[us]"))
+    return pa.array((START + days * DAY_IN_MICROSECONDS).astype("datetime64[us]"))
 
 
 def test_of_several_kinds_of_events_the_latest_references_says_what_was_last() -> None:
@@ -200,8 +210,8 @@ def test_of_several_kinds_of_events_the_latest_references_says_what_was_last() -
     def events(times: list[int]) -> SimpleNamespace:
         return SimpleNamespace(rows=np.arange(len(times)), times=np.array(times))
 
-    first = (0, events([5, 5, 7, UNKNOWN]), np.array([10, 11, -1, 13]))
-    second = (1, events([5, 6, 3, UNKNOWN]), np.array([20, 21, 22, 23]))
+    first = (0, events([5, 5, 7, UNKNOWN_TIME]), np.array([10, 11, -1, 13]))
+    second = (1, events([5, 6, 3, UNKNOWN_TIME]), np.array([20, 21, 22, 23]))
     latest = [np.array([0, 1, 2, 3, -1]), np.array([0, 1, 2, 3, 1])]
     assert _latest_references([first, second], latest, 5).tolist() == [10, 21, 22, 13, 21]
     assert _latest_references([second, first], latest, 5)[0] == 20

@@ -61,7 +61,7 @@ def train(tables: Path, out: Path) -> None:
 
 def embed(tables: Path, out: Path) -> None:
     """Embed the graph folder to parts, on the CPU; there are files of passes too."""
-    embedding.NODES_PER_PART, engine.BLOCK_ON_DISK = 300, {"cpu": 100}
+    embedding.NODES_PER_PART, engine.NODES_PER_BLOCK_ON_DISK = 300, {"cpu": 100}
     model = DGI.load(tables / "run", device="cpu")
     model.write_vectors(model.graph_, out / "vectors")
 

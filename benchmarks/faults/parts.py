@@ -30,7 +30,7 @@ _NODE = 7
 
 def write(folder: Path, nodes: int = 120) -> DGI:
     """Write a graph folder, and the vectors of a model in three parts."""
-    embedding.NODES_PER_PART, engine.BLOCK_ON_DISK = 50, {"cpu": 20}
+    embedding.NODES_PER_PART, engine.NODES_PER_BLOCK_ON_DISK = 50, {"cpu": 20}
     rng = np.random.default_rng(0)
     features = rng.normal(size=(nodes, 6)).astype(np.float32)
     Graph.from_scipy(sparse.random_array((nodes, nodes), density=0.05, rng=rng), features).save(

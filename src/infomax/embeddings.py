@@ -26,7 +26,7 @@ from infomax.errors import InputError, SeveralNodesError, format_count, shorten,
 from infomax.io import parquet
 from infomax.io import vectors as vector_files
 from infomax.io.parts import checked_part_files, stored_model_hash
-from infomax.neighbours.of_some import BLOCK, cosines, nearest_to
+from infomax.neighbours.of_some import VECTORS_PER_BLOCK, cosines, nearest_to
 from infomax.progress import Progress, silent
 
 NearestNodes: TypeAlias = tuple[NDArray[np.int64], NDArray[np.float32]]
@@ -210,8 +210,8 @@ class SearchableVectors:
         queries, own_rows = self.queries(nodes)
         rows = []
         similarity = []
-        for first in range(0, len(own_rows), BLOCK):
-            block = slice(first, first + BLOCK)
+        for first in range(0, len(own_rows), VECTORS_PER_BLOCK):
+            block = slice(first, first + VECTORS_PER_BLOCK)
             all_vectors = row_blocks(self.vectors)
             for near, near_cosines in nearest_to(queries[block], own_rows[block], all_vectors, k):
                 rows.append(near)
@@ -279,7 +279,7 @@ class Embeddings(SearchableVectors):
 
     def __post_init__(self) -> None:
         vectors = checks.check_array(
-            "vectors", self.vectors, checks.NUMBERS, "numbers [N, d]", np.float32
+            "vectors", self.vectors, checks.NUMBER_DTYPES, "numbers [N, d]", np.float32
         )
         if vectors.ndim != 2:
             raise InputError("vectors", "an array of shape [N, d]", f"shape {list(vectors.shape)}")

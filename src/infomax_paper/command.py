@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 import typer
 
 from infomax.cli import show
-from infomax.cli.analyse import FILES, classes
+from infomax.cli.analyse import REPORT_FILES, classes
 from infomax.cli.options import Device, Json, ProbeName, option
 from infomax.cli.runs import read_into_memory
 from infomax.cli.settings import split_list
@@ -283,7 +283,7 @@ def figures(
             numbers = write_analysis(
                 model, out, chapters, title=f"The paper's figures: {run.resolve().name}"
             )
-    show.wrote(f"{out}/{FILES}")
+    show.wrote(f"{out}/{REPORT_FILES}")
     show.write_result(json, numbers)
 
 

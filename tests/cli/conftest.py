@@ -36,7 +36,7 @@ def vectors(folder, run):
 
 @pytest.fixture
 def quick_probe(monkeypatch):
-    monkeypatch.setattr("infomax.evaluation.probes.COSTS", (1.0,))
+    monkeypatch.setattr("infomax.evaluation.probes.PROBE_COSTS", (1.0,))
 
 
 @pytest.fixture(scope="module")

@@ -73,7 +73,7 @@ def test_analyse_gives_the_number_that_evaluate_gives(split, tmp_path, monkeypat
         graph.adjacency, graph.features, labels={"class": labels}, splits=splits
     )
     DGI(4, epochs=3, vectors="paper").fit(graph).save(tmp_path / "run")
-    monkeypatch.setattr("infomax.evaluation.probes.COSTS", (1.0, 10.0))
+    monkeypatch.setattr("infomax.evaluation.probes.PROBE_COSTS", (1.0, 10.0))
     monkeypatch.setattr(
         analysis, "tsne", lambda vectors, seed, progress: np.zeros((vectors.shape[0], 2))
     )
@@ -156,7 +156,7 @@ def test_classes_come_from_a_table_a_column_or_nowhere(run, tmp_path):
 
 def test_a_column_may_have_a_colon_in_its_name(run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("infomax.evaluation.probes.COSTS", (1.0,))
+    monkeypatch.setattr("infomax.evaluation.probes.PROBE_COSTS", (1.0,))
     graph = DGI.load(run).graph_
     own = Graph.from_scipy(
         graph.adjacency, ids=graph.ids, labels={"rdf:type": graph.labels["kind"]}

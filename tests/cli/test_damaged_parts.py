@@ -27,7 +27,7 @@ DAMAGED = "part-00001.parquet"
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three parts of some row groups each."""
     monkeypatch.setattr(embedding, "NODES_PER_PART", 25)
-    monkeypatch.setattr(engine, "BLOCK_ON_DISK", {"cpu": 10})
+    monkeypatch.setattr(engine, "NODES_PER_BLOCK_ON_DISK", {"cpu": 10})
 
 
 @pytest.fixture(scope="module")

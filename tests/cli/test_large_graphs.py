@@ -136,7 +136,7 @@ def test_vectors_are_written_a_block_at_a_time(
     place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, vectors: str
 ) -> None:
     monkeypatch.setattr(embedding, "NODES_PER_PART", 25)
-    monkeypatch.setattr(engine, "BLOCK_ON_DISK", {"cpu": 10})
+    monkeypatch.setattr(engine, "NODES_PER_BLOCK_ON_DISK", {"cpu": 10})
     outcome = infomax("embed", place / "run", "--out", tmp_path / name, "--vectors", vectors)
     assert outcome.code == 0, outcome.err
     model = DGI.load(place / "run")
@@ -148,7 +148,7 @@ def test_vectors_are_written_a_block_at_a_time(
     assert {path.name for path in tmp_path.iterdir()} == {name}
     if name == "parts":
         assert len(list((tmp_path / name).glob("part-*.parquet"))) == 3
-        assert not (tmp_path / name / embedding.LAYERS).exists()
+        assert not (tmp_path / name / embedding.PASSES_FOLDER).exists()
 
 
 def test_half_precision(place: Path, tmp_path: Path) -> None:
@@ -338,11 +338,11 @@ def test_embedding_that_is_killed_ends_in_the_same_bytes(
     place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(embedding, "NODES_PER_PART", 8)
-    monkeypatch.setattr(engine, "BLOCK_ON_DISK", {"cpu": 4})
+    monkeypatch.setattr(engine, "NODES_PER_BLOCK_ON_DISK", {"cpu": 4})
     code = (
         "import sys, time; from infomax import DGI\n"
         "from infomax.training import vectors as embedding, embed as engine\n"
-        "embedding.NODES_PER_PART, engine.BLOCK_ON_DISK = 8, {'cpu': 4}\n"
+        "embedding.NODES_PER_PART, engine.NODES_PER_BLOCK_ON_DISK = 8, {'cpu': 4}\n"
         "model = DGI.load(sys.argv[1]); print(flush=True)\n"
         "hold = lambda done, note='', total=None: time.sleep(600 if done > 24 else 0)\n"
         "model.write_vectors(model.graph_, sys.argv[2], progress=hold)\n"

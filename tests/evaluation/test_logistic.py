@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 from infomax.evaluation.logistic import RegressionSettings, logistic_path
-from infomax.evaluation.probes import COSTS, validated_probe
+from infomax.evaluation.probes import PROBE_COSTS, validated_probe
 
 WITHOUT_AXES = RegressionSettings(largest_sparse_basis=0)
 """Of sparse vectors, whose columns are fitted as they are."""
@@ -220,5 +220,5 @@ def test_the_search_goes_on_while_nothing_is_learnt():
 
 
 def test_the_range_is_wide():
-    assert COSTS[0] <= 1e-3
-    assert COSTS[-1] >= 1e6
+    assert PROBE_COSTS[0] <= 1e-3
+    assert PROBE_COSTS[-1] >= 1e6

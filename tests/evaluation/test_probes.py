@@ -143,7 +143,7 @@ def test_validation_chooses_even_where_the_test_nodes_prefer_another(chosen, bet
         ("test", better),
     ):  # labelled as a regression of that cost predicts
         with monkeypatch.context() as patch:
-            patch.setattr("infomax.evaluation.probes.COSTS", (cost,))
+            patch.setattr("infomax.evaluation.probes.PROBE_COSTS", (cost,))
             codes[splits[part]] = validated_probe(
                 vectors, codes, {**splits, "test": splits[part]}
             ).predictions[0]

@@ -24,7 +24,7 @@ import sample_shop
 
 from infomax import DGI, Graph, read_database
 from infomax.arrays.sparsity import dense
-from infomax.arrays.times import DAY, parse_time
+from infomax.arrays.times import DAY_IN_MICROSECONDS, parse_time
 from infomax.errors import InputError, InputWarning
 
 TABLE_NAMES = ("artist", "album", "track", "genre", "client", "invoice")
@@ -239,7 +239,7 @@ def compare_questions(draw: random.Random, model: DGI, graph: Graph) -> None:
     since = graph.nodes[graph.node_type].times
     count = graph.num_nodes
     for offset in (0, draw.randint(1, 40), 100):
-        moment = parse_time(FIRST_DAY) + offset * DAY + draw.choice([0, 0, 1, -1])
+        moment = parse_time(FIRST_DAY) + offset * DAY_IN_MICROSECONDS + draw.choice([0, 0, 1, -1])
         there = np.arange(count) if since is None else np.flatnonzero(since[:] <= moment)
         try:
             cut = graph.as_of(moment)

@@ -15,7 +15,7 @@ from sample_shop import TABLES, duckdb_file, folder, sqlite_file
 
 from infomax import DGI, Graph, read_database, read_graph
 from infomax.arrays.sparsity import dense
-from infomax.arrays.times import UNKNOWN
+from infomax.arrays.times import UNKNOWN_TIME
 from infomax.errors import InputError, InputWarning
 from infomax.io.choices import UserChoices
 from infomax.io.column_names import matching_type
@@ -326,7 +326,7 @@ def test_times_of_a_type_with_a_zone_are_read_and_infinite_ones_are_none(tmp_pat
     path = shop(tmp_path, "parquet", tables=with_times(cells))
     with pytest.warns(InputWarning, match=r"no time in 2 cells of 12, such as \"infinity\""):
         graph = read_database(path)
-    assert graph.nodes["orders"].times.tolist() == [MOMENT] * 10 + [UNKNOWN] * 2
+    assert graph.nodes["orders"].times.tolist() == [MOMENT] * 10 + [UNKNOWN_TIME] * 2
     assert np.isfinite(dense(graph.target("orders").features)).all()
 
 

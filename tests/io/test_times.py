@@ -10,13 +10,19 @@ import pytest
 
 from infomax import Graph, read_graph
 from infomax.arrays.sparsity import dense
-from infomax.arrays.times import DAY, UNKNOWN, format_time, parse_half_lives, parse_time
+from infomax.arrays.times import (
+    DAY_IN_MICROSECONDS,
+    UNKNOWN_TIME,
+    format_time,
+    parse_half_lives,
+    parse_time,
+)
 from infomax.errors import InputError
 from infomax.io.prepare import prepare
 from infomax.training.resuming import graph_fingerprint
 
 DAYS = ["2009-03-01", "2009-06-01 12:30", "", "2010-05-01"]
-MOMENTS = [parse_time(day) if day else UNKNOWN for day in DAYS]
+MOMENTS = [parse_time(day) if day else UNKNOWN_TIME for day in DAYS]
 
 
 def _orders() -> Graph:
@@ -80,11 +86,11 @@ def test_what_is_made_of_edges_is_made_of_those_up_to_the_day(features: str) -> 
     def graph(count: int) -> Graph:
         kept = (ends < count).all(axis=0)
         edges = pa.table({"source": ends[0, kept], "target": ends[1, kept]})
-        times = pa.array((days[:count] * DAY).astype("datetime64[us]"))
+        times = pa.array((days[:count] * DAY_IN_MICROSECONDS).astype("datetime64[us]"))
         nodes = pa.table({"id": days[:count], "day": times})
         return Graph.from_frames(edges, nodes, time="day", features=features)
 
-    cut = graph(30).as_of(int(19 * DAY))
+    cut = graph(30).as_of(int(19 * DAY_IN_MICROSECONDS))
     assert cut.feature_names == graph(20).feature_names
     np.testing.assert_allclose(dense(cut.features), dense(graph(20).features), atol=1e-6)
 

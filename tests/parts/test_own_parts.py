@@ -335,7 +335,9 @@ class Deep(Attention):
 @pytest.mark.parametrize("encoder", [Attention, Deep], ids=lambda encoder: encoder.__name__)
 @pytest.mark.parametrize("directed", [False, True], ids=["undirected", "directed"])
 def test_an_encoder_may_read_the_edges_of_a_whole_graph(encoder, directed, tmp_path, monkeypatch):
-    monkeypatch.setitem(embed.BLOCK, "cpu", 7)  # vectors of other encoders are computed in blocks
+    monkeypatch.setitem(
+        embed.NODES_PER_BLOCK, "cpu", 7
+    )  # vectors of other encoders are computed in blocks
     graph = random_graph(directed=directed)
     model = DGI(4, encoder=encoder, epochs=3).fit(graph, run=tmp_path / "run")
     vectors = model.transform(graph).vectors

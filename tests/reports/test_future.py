@@ -8,13 +8,13 @@ import pytest
 
 from infomax import DGI, Graph
 from infomax.arrays.links import Links
-from infomax.arrays.times import DAY
+from infomax.arrays.times import DAY_IN_MICROSECONDS
 from infomax.errors import InputError
 from infomax.reports.future import Events, ranking_scores, remembered, score_future
 
 
 def days(numbers: np.ndarray) -> pa.Array:
-    return pa.array((np.asarray(numbers) * DAY).astype("datetime64[us]"))
+    return pa.array((np.asarray(numbers) * DAY_IN_MICROSECONDS).astype("datetime64[us]"))
 
 
 def calls(count: int = 1200, random_from: int | None = None) -> Graph:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from infomax import DGI, Embeddings, Graph, InputError
-from infomax.arrays.times import DAY, UNKNOWN, parse_time
+from infomax.arrays.times import DAY_IN_MICROSECONDS, UNKNOWN_TIME, parse_time
 from infomax.parts.encoders import PathMean
 from infomax.training.runs import vectors_of_run
 
@@ -34,7 +34,7 @@ def _shop(orders: int = 60, seed: int = 0, **options: object) -> Graph:
                 "id": np.arange(orders),
                 "price": price[:orders],
                 "count": price[:orders] ** 2,
-                "date": pa.array((START + days * DAY).astype("datetime64[us]")),
+                "date": pa.array((START + days * DAY_IN_MICROSECONDS).astype("datetime64[us]")),
             }
         ),
     }
@@ -186,7 +186,7 @@ def _baskets(order_days: list[int], product_days: list[int]) -> Graph:
 
 
 def _days(days: list[float]) -> pa.Array:
-    return pa.array((START + np.array(days) * DAY).astype("datetime64[us]"))
+    return pa.array((START + np.array(days) * DAY_IN_MICROSECONDS).astype("datetime64[us]"))
 
 
 def test_an_edge_is_as_old_as_the_later_of_its_rows() -> None:
@@ -250,7 +250,7 @@ def _ends_of_orders(plain: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarra
 def test_update_computes_what_a_later_or_redated_order_reaches(model: DGI) -> None:
     before = model.transform(model.graph_)
     later = _shop(like=model.graph_).target("customer")
-    later.nodes["order"].times[3] += 400 * DAY
+    later.nodes["order"].times[3] += 400 * DAY_IN_MICROSECONDS
     found = model.update(later, before)
     assert found.computed > 0
     np.testing.assert_allclose(found.embeddings.vectors, model.transform(later).vectors, atol=1e-5)
@@ -258,7 +258,7 @@ def test_update_computes_what_a_later_or_redated_order_reaches(model: DGI) -> No
 
 def test_rows_without_times_count_for_ever_alone() -> None:
     graph = _shop().target("customer")
-    graph.nodes["order"].times[::2] = UNKNOWN
+    graph.nodes["order"].times[::2] = UNKNOWN_TIME
     model = DGI(4, epochs=0, half_life="latest,365d,forever").fit(graph)
     assert np.isfinite(model.transform(graph).vectors).all()
     some = graph.target("order").part(np.arange(60) % 2 == 1).target("customer")

@@ -47,7 +47,7 @@ def graph():
 @pytest.mark.parametrize("block", [64, 3])
 @pytest.mark.parametrize("features", [12, 150])
 def test_vectors_are_what_the_definition_says(features, block, monkeypatch):
-    monkeypatch.setattr(engine, "BLOCK", {"cpu": block})
+    monkeypatch.setattr(engine, "NODES_PER_BLOCK", {"cpu": block})
     graph = random_graph(40, f=features, dense=True)
     model = DGI(7, epochs=2, device="cpu").fit(graph)
     embeddings = model.transform(graph)
@@ -203,7 +203,7 @@ def test_unseen_nodes_decide_nothing():
 
 def test_a_graph_folder_has_the_vectors_of_the_graph_in_memory(tmp_path, monkeypatch):
     monkeypatch.setattr("infomax.training.spectral_positions.ROWS_PER_BLOCK", 7)
-    monkeypatch.setattr(engine, "BLOCK_ON_DISK", {"cpu": 7})
+    monkeypatch.setattr(engine, "NODES_PER_BLOCK_ON_DISK", {"cpu": 7})
     graph = random_graph(50, dense=True)
     graph.save(tmp_path / "g.graph")
     folder = Graph.open(tmp_path / "g.graph")

@@ -74,7 +74,7 @@ def a_graph(*, sparse: bool = False, **changes: bool) -> Graph:
 def test_vectors_are_those_of_the_graph_in_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, encoder: str, changes: dict[str, bool]
 ) -> None:
-    monkeypatch.setattr(engine, "BLOCK_ON_DISK", {"cpu": 50})
+    monkeypatch.setattr(engine, "NODES_PER_BLOCK_ON_DISK", {"cpu": 50})
     monkeypatch.setattr(tables, "BYTES_PER_BLOCK", 20_000)  # several parts per block
     graph = a_graph(**changes)
     disk = folder(tmp_path / "g.graph", graph)
@@ -259,7 +259,7 @@ def test_a_file_is_read_in_blocks_and_scaled_as_in_memory(
 def test_a_gpu_computes_the_same_vectors(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, encoder: str, sparse: bool
 ) -> None:
-    monkeypatch.setattr(engine, "BLOCK_ON_DISK", {"cpu": 50, "cuda": 50})
+    monkeypatch.setattr(engine, "NODES_PER_BLOCK_ON_DISK", {"cpu": 50, "cuda": 50})
     monkeypatch.setattr(embedding, "NODES_PER_PART", 40)
     disk = folder(tmp_path / "g.graph", a_graph(sparse=sparse))
     model = DGI(8, preset="batches", encoder=ENCODERS[encoder], epochs=3).fit(disk)

@@ -83,7 +83,7 @@ class Counted:
 @pytest.fixture
 def pooled(monkeypatch: pytest.MonkeyPatch) -> Counted:
     """Three blocks in each pass."""
-    monkeypatch.setattr(engine, "BLOCK_ON_DISK", {"cpu": NODES // 3})
+    monkeypatch.setattr(engine, "NODES_PER_BLOCK_ON_DISK", {"cpu": NODES // 3})
     counted = Counted()
     monkeypatch.setattr(StoredTable, "pool", lambda *arguments: counted(*arguments))
     return counted

@@ -12,7 +12,7 @@ from scipy import sparse
 
 from infomax.errors import InputError, check_whole_number, format_count, shorten
 
-NUMBERS = "biufO"
+NUMBER_DTYPES = "biufO"
 """NumPy's letters for the dtypes that hold real numbers, or objects that may be numbers."""
 
 MOST_NODES = 2**31 - 1
@@ -160,7 +160,7 @@ def matrix_of_edges(
     if weight is None:
         values = np.ones(num_edges, dtype=bool)
     else:
-        values = check_array("weight", weight, NUMBERS, "numbers", np.float32)
+        values = check_array("weight", weight, NUMBER_DTYPES, "numbers", np.float32)
     if values.shape != (num_edges,):
         expected = f"{format_count(num_edges, 'number')}, one per edge"
         raise InputError("weight", expected, f"shape {list(values.shape)}")
@@ -190,10 +190,10 @@ def clean_matrix(
         The matrix; and how many ``self_loops``, ``duplicates`` and ``zero_weights`` it left out.
     """
     if not sparse.issparse(adjacency):
-        adjacency = check_array("adjacency", adjacency, NUMBERS, "numbers", np.float32)
+        adjacency = check_array("adjacency", adjacency, NUMBER_DTYPES, "numbers", np.float32)
     entries = sparse.coo_array(adjacency)
     dtype = bool if entries.dtype == bool else np.float32
-    weights = check_array("adjacency", entries.data, NUMBERS, "numbers", dtype)
+    weights = check_array("adjacency", entries.data, NUMBER_DTYPES, "numbers", dtype)
     rows, columns = entries.row, entries.col
     if weights.dtype != bool:
         is_weight = (weights >= 0) & (weights <= MOST_WEIGHT)
@@ -235,12 +235,12 @@ def check_features(features: Any, n: int) -> Any:
     if sparse.issparse(features):
         # Copied, since the next lines work in place.
         values = sparse.csr_array(features, copy=True)
-        values.data = check_array("features", values.data, NUMBERS, "numbers", np.float32)
+        values.data = check_array("features", values.data, NUMBER_DTYPES, "numbers", np.float32)
         values.sum_duplicates()
         values.eliminate_zeros()
         numbers = values.data
     else:
-        array = check_array("features", features, NUMBERS, "numbers", np.float32)
+        array = check_array("features", features, NUMBER_DTYPES, "numbers", np.float32)
         values = numbers = np.ascontiguousarray(array)
     if values.ndim != 2 or values.shape[0] != n:
         raise InputError("features", f"an array of shape [{n}, F]", f"shape {list(values.shape)}")

@@ -36,7 +36,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from infomax.arrays.hashes import file_hash
-from infomax.arrays.integrity import AGAIN
+from infomax.arrays.integrity import PREPARE_AGAIN
 from infomax.arrays.table import SparseRows
 from infomax.errors import InputError, readable
 
@@ -74,7 +74,7 @@ def folder_hash(path: Path) -> str:
 def description_of(path: Path) -> Iterator[dict[str, Any]]:
     """The content of graph.json; any error while it is used is a fault of the description."""
     file = path / DESCRIPTION
-    with readable(file, "the description of a graph folder", AGAIN):
+    with readable(file, "the description of a graph folder", PREPARE_AGAIN):
         yield json.loads(file.read_text(encoding="utf-8"))
 
 
@@ -110,7 +110,7 @@ def compare_hashes(path: Path, files: FileDescriptions) -> None:
         for name, content_hash in zip(files, hashes, strict=True):
             if content_hash != files[name].get("sha256"):
                 expected = "the file that graph.json describes"
-                raise InputError(str(path / name), expected, "another", AGAIN)
+                raise InputError(str(path / name), expected, "another", PREPARE_AGAIN)
 
 
 def senders_layout(num_receivers: int, num_entries: int) -> dict[str, tuple[list[int], list[str]]]:
@@ -146,12 +146,12 @@ def map_files(
         if not is_as_laid_out or not is_as_described or not array.flags.c_contiguous:
             expected = f"{' or '.join(dtypes)} of shape {shape}, and the same told in {DESCRIPTION}"
             found = f"{array_dtype} of shape {array_shape}"
-            raise InputError(str(path / name), expected, found, AGAIN)
+            raise InputError(str(path / name), expected, found, PREPARE_AGAIN)
         arrays[name] = array
     return arrays
 
 
-def map_array(path: Path, remedy: str = AGAIN) -> NDArray[Any]:
+def map_array(path: Path, remedy: str = PREPARE_AGAIN) -> NDArray[Any]:
     """The array of an .npy file, mapped; writing to it would change memory only."""
     with readable(path, "an .npy file of one plain array", remedy):
         # Mapped: a header that claims more than the file holds is refused before memory is taken.

@@ -25,7 +25,7 @@ from infomax.errors import InputError
 
 CHECKED = ".checked.json"
 """The file that holds the state in which a graph folder was checked."""
-AGAIN = "Restore a copy, or make it again: infomax prepare."
+PREPARE_AGAIN = "Restore a copy, or make it again: infomax prepare."
 VALUES_PER_PIECE = 1 << 20
 """Values that one thread checks at a time."""
 NOT_FINITE_BITS = 0x7F800000
@@ -100,7 +100,7 @@ def check_values(
         first_rows = range(0, num_rows, values_per_piece)
         if has_wrong_ends or any(pool.map(falls, first_rows)):
             expected = f"numbers that ascend from 0 to {num_entries}, the number of entries"
-            raise InputError(str(folder / starts_name), expected, "others", AGAIN)
+            raise InputError(str(folder / starts_name), expected, "others", PREPARE_AGAIN)
 
         first_entries = range(0, num_entries, values_per_piece)
         for name, array in entry_arrays:
@@ -111,7 +111,7 @@ def check_values(
                     piece = array[first : first + values_per_piece].view(np.uint32)
                     entry = first + int(np.argmax(piece >= limit))
                     location = f"{folder / name}, entry {entry + 1}"
-                    raise InputError(location, expected, str(array[entry]), AGAIN)
+                    raise InputError(location, expected, str(array[entry]), PREPARE_AGAIN)
 
 
 def _piece(array: NDArray[Any], first: int, count: int) -> NDArray[Any]:
@@ -135,4 +135,4 @@ def refuse_not_finite(rows: Any) -> None:
     numbers = array.reshape(-1)
     for first in range(0, len(numbers), VALUES_PER_PIECE):
         if not np.isfinite(numbers[first : first + VALUES_PER_PIECE]).all():
-            raise InputError(str(array.filename), "finite numbers", "others", AGAIN)
+            raise InputError(str(array.filename), "finite numbers", "others", PREPARE_AGAIN)

@@ -19,10 +19,10 @@ EDGES_IN_SAMPLE = 50_000
 The standard error is then at most about 0.003, and usually below 0.001.
 """
 EDGES_IN_FIRST_SAMPLE = 5_000
-"""They are enough where neighbours are clearly alike: above twice `ALIKE`."""
-ALIKE = 0.03
+"""They are enough where neighbours are clearly alike: above twice `ALIKE_ABOVE`."""
+ALIKE_ABOVE = 0.03
 """Above it averaging over neighbours helped on sixteen public graphs."""
-DIFFERENT = 0.01
+DIFFERENT_BELOW = 0.01
 """Below it raw features mostly won on these graphs."""
 CELLS_PER_BLOCK = 1 << 20
 """Numbers of dense features that are read at a time."""
@@ -59,7 +59,7 @@ def resemblance(
     """
     first_size, second_size = sample_sizes
     first_estimate = _resemblance_in_sample(first_size, table, edges, scaler, seed, cells_per_block)
-    is_clear = first_estimate is None or first_estimate > 2 * ALIKE
+    is_clear = first_estimate is None or first_estimate > 2 * ALIKE_ABOVE
     if is_clear or edges.nnz <= first_size:
         return first_estimate
     return _resemblance_in_sample(second_size, table, edges, scaler, seed, cells_per_block)
@@ -113,9 +113,9 @@ def in_words(value: float | None) -> str:
     """A resemblance as people read it."""
     if value is None:
         return "there are no edges between nodes with features"
-    if value >= ALIKE:
+    if value >= ALIKE_ABOVE:
         return f"neighbours resemble each other ({value:.3f})"
-    if value >= DIFFERENT:
+    if value >= DIFFERENT_BELOW:
         return f"neighbours hardly resemble each other ({value:.3f})"
     return f"neighbours do not resemble each other ({value:.3f})"
 

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from infomax.errors import InputError, format_count, shorten
 
-UNKNOWN = int(np.iinfo(np.int64).min)
+UNKNOWN_TIME = int(np.iinfo(np.int64).min)
 """The time of a row that has none: it is always there. numpy's NaT is the same number."""
-DAY = 86_400_000_000
+DAY_IN_MICROSECONDS = 86_400_000_000
 WRITTEN = "a day or a time such as 2010-12-31 or 2010-12-31 18:30"
 FOREVER = "forever"
 HALF_LIVES = ("60d", "365d", FOREVER)
@@ -65,7 +65,7 @@ def format_time(time: int) -> str:
 def iso_times(times: NDArray[np.int64]) -> NDArray[Any]:
     """Times ``[N]`` as text ``[N]`` of ISO 8601, "" where they are unknown."""
     texts = times.astype("datetime64[us]").astype(str).astype(object)
-    texts[times == UNKNOWN] = ""
+    texts[times == UNKNOWN_TIME] = ""
     return texts
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 MOST_SAMPLED_NODES = 10_000
 """Nodes of a graph folder that are analysed."""
 SAMPLE_SEED = 0
-FILES = "report.html, with all figures as .png and .svg and their numbers as .json"
+REPORT_FILES = "report.html, with all figures as .png and .svg and their numbers as .json"
 
 
 @app.command()
@@ -77,7 +77,7 @@ def analyse(
         analysis.write_analysis(
             model, out, chapters, title=title, sample_note=sample_note, progress=steps.update
         )
-    show.wrote(f"{out}/{FILES}")
+    show.wrote(f"{out}/{REPORT_FILES}")
 
 
 def _sample(model: DGI, labels: str | None) -> tuple[NDArray[np.int64] | None, str]:

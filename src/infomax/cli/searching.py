@@ -25,7 +25,7 @@ from infomax.io.parts import has_parts
 from infomax.io.prepare.in_memory import read_node_table
 from infomax.io.schema.resolving import resolve_node_table
 from infomax.io.sources import Source
-from infomax.neighbours.of_some import BLOCK
+from infomax.neighbours.of_some import VECTORS_PER_BLOCK
 from infomax.progress import Progress, silent
 from infomax.training import runs
 
@@ -139,8 +139,8 @@ class Search:
 
         There are fewer than k where fewer remain.
         """
-        for first in range(0, len(self.queries), BLOCK):
-            rows = np.arange(first, min(first + BLOCK, len(self.queries)))
+        for first in range(0, len(self.queries), VECTORS_PER_BLOCK):
+            rows = np.arange(first, min(first + VECTORS_PER_BLOCK, len(self.queries)))
             # So many that k remain without the linked ones; popularity may raise any node.
             count = k
             if self.linked is not None:

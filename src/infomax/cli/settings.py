@@ -186,7 +186,7 @@ def split_list(text: str | None) -> list[str]:
 
 def _parts(preset: str, user_choices: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments of `DGI` for the parts that the options name."""
-    from infomax.training.part_names import PARTS
+    from infomax.training.part_names import PARTS_BY_NAME
     from infomax.training.presets import PRESETS
 
     for name, presets in PRESETS_WITH_OPTION.items():
@@ -197,7 +197,7 @@ def _parts(preset: str, user_choices: Mapping[str, Any]) -> dict[str, Any]:
     parts: dict[str, Any] = {}
     for name, part_names in PART_NAMES.items():
         if user_choices[name] is not None:
-            parts[name] = PARTS[part_names[user_choices[name]]]
+            parts[name] = PARTS_BY_NAME[part_names[user_choices[name]]]
     if user_choices["batch"] is not None:
         parts["views"] = partial(PRESETS[preset].views, batch=user_choices["batch"])
     if user_choices["layers"] is not None:

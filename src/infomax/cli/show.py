@@ -222,13 +222,13 @@ def health(report: dict[str, Any]) -> None:
 
 def scores(title: str, rows: Sequence[dict[str, Any]]) -> None:
     """Rows of a results table with one metric, as `evaluation.results.Row.to_dict` gives them."""
-    from infomax.evaluation.probes import COSTS
+    from infomax.evaluation.probes import PROBE_COSTS
 
     # A column may be empty in all rows: the paper has figures of few data sets.
     columns = {name: cells for name, cells in _score_columns(rows).items() if any(cells)}
     table(title, columns, zip(*columns.values(), strict=True))
 
-    ends_of_range = {COSTS[0], COSTS[-1]}
+    ends_of_range = {PROBE_COSTS[0], PROBE_COSTS[-1]}
     methods_at_end = [row["method"] for row in rows if ends_of_range & {*row.get("costs", ())}]
     if methods_at_end:
         log.print(

@@ -12,10 +12,10 @@ from infomax.errors import InputError
 from infomax.graphs.graph import Graph
 
 # The values of Reddit
-NODES = 232_965
-DEGREE = 99.6
-FEATURES = 602
-COMMUNITIES = 41
+REDDIT_NODES = 232_965
+REDDIT_DEGREE = 99.6
+REDDIT_FEATURES = 602
+REDDIT_COMMUNITIES = 41
 SHARE_OF_SPLIT = {"train": 0.655, "validation": 0.102, "test": 0.243}
 
 # At Reddit's size a linear classifier scores 64 % on the test nodes from their own features and
@@ -26,18 +26,21 @@ DEGREE_SPREAD = 1.2
 """Standard deviation of the logarithm of the degrees."""
 SHARE_INSIDE = 0.5
 """Share of the edges that are drawn inside a community."""
-SIGNAL = 2.5
+COMMUNITY_MEAN_LENGTH = 2.5
 """Length of the mean features of a community, beside noise of standard deviation 1 everywhere."""
-DUPLICATES = 1.031
+DRAWN_PER_EDGE = 1.031
 """Edges that are drawn for one that is left: at Reddit's size, 3 % are drawn twice."""
 
-LEAST_NODES = 1_000
-MOST_NODES = 10_000_000
-CELLS_AT_ONCE = 1 << 20
+LEAST_GENERATED_NODES = 1_000
+MOST_GENERATED_NODES = 10_000_000
+CELLS_PER_BLOCK = 1 << 20
 
 
 def read(
-    scale: float = 1.0, seed: int = 0, features: int = FEATURES, degree: float = DEGREE
+    scale: float = 1.0,
+    seed: int = 0,
+    features: int = REDDIT_FEATURES,
+    degree: float = REDDIT_DEGREE,
 ) -> Graph:
     """A graph like Reddit, in random order of nodes; same arguments, same graph.
 
@@ -45,20 +48,22 @@ def read(
     nodes only.
 
     Args:
-        scale: its nodes, in multiples of Reddit's; there are 1,000 to 10 million.
-        seed: of the random numbers.
+        scale: the number of nodes, in multiples of Reddit's; there are 1,000 to 10 million nodes.
+        seed: the seed of all random numbers.
         features: the number of features.
         degree: the average degree. A graph much smaller than Reddit falls short of it, since hubs
             run out of nodes to be joined to (74 of 99.6 at scale 0.02).
     """
-    n = round(NODES * scale)
-    if not LEAST_NODES <= n <= MOST_NODES:
-        expected = f"{LEAST_NODES / NODES:.4f} to {MOST_NODES / NODES:.1f}"
+    n = round(REDDIT_NODES * scale)
+    if not LEAST_GENERATED_NODES <= n <= MOST_GENERATED_NODES:
+        smallest_scale = LEAST_GENERATED_NODES / REDDIT_NODES
+        largest_scale = MOST_GENERATED_NODES / REDDIT_NODES
+        expected = f"{smallest_scale:.4f} to {largest_scale:.1f}"
         raise InputError("scale", expected, f"{scale}, which is {n:,} nodes")
 
     rng = np.random.default_rng(seed)
-    community_size = 1 / np.arange(5, 5 + COMMUNITIES)
-    community = rng.choice(COMMUNITIES, n, p=community_size / community_size.sum())
+    community_size = 1 / np.arange(5, 5 + REDDIT_COMMUNITIES)
+    community = rng.choice(REDDIT_COMMUNITIES, n, p=community_size / community_size.sum())
     edges = _draw_edges(rng, community, degree)
     split_of_node = rng.choice(len(SHARE_OF_SPLIT), n, p=list(SHARE_OF_SPLIT.values()))
     splits = {name: split_of_node == number for number, name in enumerate(SHARE_OF_SPLIT)}
@@ -80,19 +85,21 @@ def _draw_edges(
     """
     n = len(community)
     wanted_tickets = rng.lognormal(sigma=DEGREE_SPREAD, size=n)
-    wanted_tickets *= DUPLICATES * degree / 2 / wanted_tickets.mean()
+    wanted_tickets *= DRAWN_PER_EDGE * degree / 2 / wanted_tickets.mean()
     # Rounded up or down at random, so that the mean is kept.
     tickets = (wanted_tickets + rng.random(n)).astype(np.int64)
 
     # The tickets of a community follow each other, so that one of them is drawn by its number.
     nodes_by_community = np.argsort(community, kind="stable").astype(np.int32)
     owner = np.repeat(nodes_by_community, tickets[nodes_by_community])
-    ticket_count = np.bincount(community, weights=tickets, minlength=COMMUNITIES).astype(np.int64)
+    ticket_count = np.bincount(community, weights=tickets, minlength=REDDIT_COMMUNITIES).astype(
+        np.int64
+    )
     first_ticket = np.cumsum(ticket_count) - ticket_count
 
     edges = np.stack([owner, owner])
-    for start in range(0, len(owner), CELLS_AT_ONCE):
-        block = edges[1, start : start + CELLS_AT_ONCE]
+    for start in range(0, len(owner), CELLS_PER_BLOCK):
+        block = edges[1, start : start + CELLS_PER_BLOCK]
         home = community[block]
         is_inside = rng.random(len(block)) < SHARE_INSIDE
         choices = np.where(is_inside, ticket_count[home], len(owner))
@@ -105,11 +112,11 @@ def _draw_features(
     rng: np.random.Generator, community: NDArray[np.int64], width: int
 ) -> NDArray[np.float32]:
     """Features ``[N, width]``: the mean of the community plus noise."""
-    means = rng.standard_normal((COMMUNITIES, width), dtype=np.float32)
-    means *= np.float32(SIGNAL / width**0.5)
+    means = rng.standard_normal((REDDIT_COMMUNITIES, width), dtype=np.float32)
+    means *= np.float32(COMMUNITY_MEAN_LENGTH / width**0.5)
     features = rng.standard_normal((len(community), width), dtype=np.float32)
     # The means of all nodes at once would take as much memory as the features.
-    row_count = max(CELLS_AT_ONCE // width, 1)
+    row_count = max(CELLS_PER_BLOCK // width, 1)
     for start in range(0, len(features), row_count):
         rows = slice(start, start + row_count)
         features[rows] += means[community[rows]]

@@ -201,7 +201,7 @@ class KnownGraph:
             new_numbers += [new_number] * len(joined_ids)
 
         known_rows = self._rows_of_ids(location, node_type, ids)
-        checked = checks.check_array(location, weights, checks.NUMBERS, "numbers", np.float32)
+        checked = checks.check_array(location, weights, checks.NUMBER_DTYPES, "numbers", np.float32)
         expected = "finite weights of zero or more"
         if checked.ndim != 1:
             raise InputError(location, expected, "lists")

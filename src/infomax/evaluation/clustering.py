@@ -42,7 +42,7 @@ FULL_BATCH_VECTORS = 10_000
 """Vectors up to which a step of k-means reads all of them; of more, it reads a batch."""
 FITTED_VECTORS = 50_000
 """Vectors to which the centres are fitted, at most; then each vector joins the nearest centre."""
-STARTS = 3
+K_MEANS_STARTS = 3
 """Random starts of k-means, of which the best is kept."""
 
 
@@ -92,7 +92,7 @@ def _kmeans(
     with warnings.catch_warnings():
         # Fewer points differ than there are to be groups: then there are fewer groups.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return method(min(k, len(points)), n_init=STARTS, random_state=seed).fit(points)
+        return method(min(k, len(points)), n_init=K_MEANS_STARTS, random_state=seed).fit(points)
 
 
 @dataclass(frozen=True)

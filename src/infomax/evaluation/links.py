@@ -22,10 +22,11 @@ from infomax.evaluation.logistic import logistic_path
 
 Vectors: TypeAlias = Any
 """``[N, d]``: an array, or a `scipy.sparse.csr_array` (scipy has no type annotations)."""
-MOST_EDGES = 20_000
+MOST_SCORED_EDGES = 20_000
 """The most edges that are scored, and as many pairs that are none."""
-FEWEST_EDGES = 10
-COSTS = (1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0, 1e3)
+FEWEST_SCORED_EDGES = 10
+"""The fewest edges that can be scored."""
+LINK_COSTS = (1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0, 1e3)
 """The strengths C that the regression chooses from."""
 NUMBERS_PER_BLOCK = 2**22
 """Numbers that are computed at a time: 16 MB of float32."""
@@ -34,7 +35,7 @@ MOST_FITTED_NUMBERS = 2**25
 
 20,000 pairs of vectors of width 512 are a third of that.
 """
-MOST_DRAWS = 20
+MOST_DRAWS_OF_PAIRS = 20
 """How often pairs are drawn: where nearly all nodes are joined, draws are mostly edges."""
 
 
@@ -62,7 +63,7 @@ def draw_pairs(
     *,
     types: NDArray[np.int64] | None = None,
     seed: int = 0,
-    most_edges: int = MOST_EDGES,
+    most_edges: int = MOST_SCORED_EDGES,
 ) -> NodePairs:
     """Draw edges at random, and as many pairs of nodes that no edge joins, in either direction.
 
@@ -95,8 +96,8 @@ def draw_pairs(
     non_edges = _draw_non_edges(adjacency, hidden_edges, groups, like_edges, len(edges), rng)
 
     pair_count = min(len(edges), len(non_edges))
-    if pair_count < FEWEST_EDGES:
-        expected = f"at least {FEWEST_EDGES} edges, and as many pairs of nodes without one"
+    if pair_count < FEWEST_SCORED_EDGES:
+        expected = f"at least {FEWEST_SCORED_EDGES} edges, and as many pairs of nodes without one"
         found = f"{len(edges)} and {len(non_edges)}"
         raise TooFewEdgesError("edges to score vectors on", expected, found)
     keys = np.concatenate([edges[:pair_count], non_edges[:pair_count]])
@@ -139,7 +140,7 @@ def cosines(
 def regression(
     vectors: Vectors,
     pairs: NodePairs,
-    costs: Sequence[float] = COSTS,
+    costs: Sequence[float] = LINK_COSTS,
     numbers_per_block: int = NUMBERS_PER_BLOCK,
 ) -> NDArray[np.float64]:
     """Log-odds ``[P]`` of an edge, by a logistic regression on the products of vectors.
@@ -153,7 +154,7 @@ def regression(
     # Edges and other pairs in turn, so that each stretch of them has as many of both.
     rows = np.flatnonzero(pairs.fitted).reshape(2, -1).T.ravel()
     width = _numbers_per_vector(vectors)
-    rows = rows[: max(2 * FEWEST_EDGES, MOST_FITTED_NUMBERS // width)]
+    rows = rows[: max(2 * FEWEST_SCORED_EDGES, MOST_FITTED_NUMBERS // width)]
     x = _products(vectors, pairs.ends[:, rows])
     y = pairs.joined[rows, None]
     is_learnt = np.arange(len(rows)) % 8 < 6
@@ -262,7 +263,7 @@ def _draw_non_edges(
         return drawn
 
     non_edges = np.zeros(0, dtype=np.int64)
-    for _ in range(MOST_DRAWS):
+    for _ in range(MOST_DRAWS_OF_PAIRS):
         first_nodes = rng.integers(node_count, size=2 * count)
         second_nodes = first_nodes
         if like_edges is not None:

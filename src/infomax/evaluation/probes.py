@@ -32,11 +32,11 @@ Device: TypeAlias = str | torch.device
 
 STEPS, LEARNING_RATE = 100, 0.01
 """Of the paper's probe."""
-RESTARTS = 20
+PAPER_PROBE_RESTARTS = 20
 """Initialisations of the paper's probe for single labels."""
 NODES_PER_COLUMN = 10
 """Training nodes per column of the vectors from which an unregularised loss has a lowest point."""
-COSTS = tuple(10.0**power for power in range(-3, 8))
+PROBE_COSTS = tuple(10.0**power for power in range(-3, 8))
 """Costs C of the validated probe, from strong to weak regularisation, for vectors of mean square
 length 1."""
 LARGEST_REQUIRED_COST = 100.0
@@ -129,7 +129,7 @@ def paper_probe(
         deviation = x.new_ones(())
 
     if not restarts:
-        restarts = 1 if has_many_labels else RESTARTS
+        restarts = 1 if has_many_labels else PAPER_PROBE_RESTARTS
     start = first_weights(restarts, x.shape[1], y.shape[1], seed).to(device)
     weight, bias = fit_linear((x - mean) / deviation, y, start, has_many_labels, steps)
     classifiers = _Classifiers(weight, bias, mean, deviation)
@@ -211,7 +211,7 @@ def validated_probe(
     on_gpu = torch.device(device).type == "cuda"
     needs_one_thread = on_gpu or entry_count < MOST_ENTRIES_FOR_ONE_THREAD
     with threadpool_limits(1 if needs_one_thread else None):
-        path = logistic_path(x, train_codes, COSTS, device, settings)
+        path = logistic_path(x, train_codes, PROBE_COSTS, device, settings)
         best = _best_of_path(path, validation_x, codes[validation_rows])
 
     regression = best.regression

@@ -16,7 +16,7 @@ Splits: TypeAlias = Mapping[str, NDArray[np.bool_]]
 SPLIT_PARTS = ("train", "validation", "test")
 SMALLEST_CLASS = 3
 """Labelled nodes of a class, at least, so that it can have one in each part."""
-FOLDS = 5
+USUAL_FOLDS = 5
 """Folds of a set too small for random splits."""
 RANDOM_SPLITS = 10
 """Random splits of a larger set."""
@@ -216,7 +216,7 @@ def splits_for(
     # Each of several labels has two classes, 0 and 1.
     class_count = len(groups) if has_one_label_per_node else 2
     if folds is None and labelled_nodes < nodes_per_class * class_count:
-        folds = min(FOLDS, labelled_nodes)
+        folds = min(USUAL_FOLDS, labelled_nodes)
     if folds is not None:
         return stratified_folds(strata, folds), f"mean of {folds} stratified folds"
     return (

@@ -27,7 +27,7 @@ from infomax.arrays import folder_layout as layout
 from infomax.arrays.adjacency import Adjacency, MappedAdjacency, Senders
 from infomax.arrays.blocks import row_blocks
 from infomax.arrays.hashes import file_hash
-from infomax.arrays.integrity import AGAIN, check_once
+from infomax.arrays.integrity import PREPARE_AGAIN, check_once
 from infomax.arrays.parquet_columns import StoredColumns, StoredRows, stored_ids
 from infomax.arrays.relations import Relation
 from infomax.arrays.scaling import Statistics
@@ -276,7 +276,7 @@ def _map_nodes(path: Path, description: dict[str, Any], features: Any) -> Nodes:
         names = ", ".join(sorted(columns))
         expected = f"{format_count(num_nodes, 'row')} of {names}, with ids of int64 or string"
         found = f"{len(ids)} of {', '.join(ids.names)}"
-        raise InputError(str(nodes_path), expected, found, AGAIN)
+        raise InputError(str(nodes_path), expected, found, PREPARE_AGAIN)
 
     feature_names = tuple(description["feature_names"])
     statistics = Statistics.from_json(description["statistics"])
@@ -316,7 +316,7 @@ def _open_types(path: Path, description: dict[str, Any]) -> Record:
         if not layout.is_folder(type_folder) or layout.folder_hash(type_folder) != expected_hash:
             location = str(type_folder / layout.DESCRIPTION)
             expected = f"the file that {path / layout.DESCRIPTION} tells"
-            raise InputError(location, expected, "another", AGAIN)
+            raise InputError(location, expected, "another", PREPARE_AGAIN)
     graphs = {
         node_type: _open_one_type(path / "nodes" / node_type) for node_type in description["types"]
     }

@@ -24,7 +24,7 @@ from infomax.arrays.structural_features import (
     structural_features_named,
 )
 from infomax.arrays.table import AppendedRows, ComputedRows, Features, FeatureTable
-from infomax.arrays.times import UNKNOWN
+from infomax.arrays.times import UNKNOWN_TIME
 from infomax.io.nodes import Nodes
 from infomax.io.record import Record
 
@@ -172,7 +172,7 @@ def _appended(known: Nodes, new: NewNodes | None, table: FeatureTable) -> Nodes:
     times: Any = known.times
     if times is not None:
         # A new node without a time is always there.
-        new_times = np.full(len(new_ids), UNKNOWN) if new.times is None else new.times
+        new_times = np.full(len(new_ids), UNKNOWN_TIME) if new.times is None else new.times
         times = AppendedRows(times, new_times)
     ids: Any = AppendedRows(known.ids, new_ids)
     return dataclasses.replace(

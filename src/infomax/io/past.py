@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from infomax.arrays.times import UNKNOWN, format_time, parse_time
+from infomax.arrays.times import UNKNOWN_TIME, format_time, parse_time
 from infomax.errors import InputError
 from infomax.io.building import AnyRecord, with_structural_features
 from infomax.io.subgraphs import part_of
@@ -46,8 +46,10 @@ def as_of(graph: AnyRecord, when: Any) -> AnyRecord:
 def last_time(graph: AnyRecord) -> int | None:
     """The time of a graph's latest row, in microseconds; None where no row has a time."""
     times_by_type = [nodes.times[:] for nodes in graph.nodes.values() if nodes.times is not None]
-    latest = max((int(times.max(initial=UNKNOWN)) for times in times_by_type), default=UNKNOWN)
-    return None if latest == UNKNOWN else latest
+    latest = max(
+        (int(times.max(initial=UNKNOWN_TIME)) for times in times_by_type), default=UNKNOWN_TIME
+    )
+    return None if latest == UNKNOWN_TIME else latest
 
 
 def no_times() -> InputError:

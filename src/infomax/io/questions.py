@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from infomax.arrays.times import UNKNOWN, format_time
+from infomax.arrays.times import UNKNOWN_TIME, format_time
 from infomax.errors import InputError, format_count, other_extension, shorten
 from infomax.io import parquet, text
 from infomax.io.atomic import replacing
@@ -242,7 +242,7 @@ def _refuse_times(
 
     At its very time a row is there.
     """
-    is_without = times == UNKNOWN
+    is_without = times == UNKNOWN_TIME
     if is_without.any():
         location = source.location(int(numbers[np.argmax(is_without)]), column)
         raise InputError(location, "a time", "none")

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-BLOCK = 512
+VECTORS_PER_BLOCK = 512
 """Vectors that are held in float64 at a time."""
 
 
@@ -23,11 +23,11 @@ def cosines(queries: NDArray[np.float32], vectors: NDArray[np.float32]) -> NDArr
     query_lengths = np.linalg.norm(wide_queries, axis=1)
     similarity = np.empty((len(queries), len(vectors)), np.float32)
     # In float64, a block at a time to spare memory; rounded to float32, so that equal vectors tie.
-    for start in range(0, len(vectors), BLOCK):
-        block = vectors[start : start + BLOCK].astype(np.float64)
+    for start in range(0, len(vectors), VECTORS_PER_BLOCK):
+        block = vectors[start : start + VECTORS_PER_BLOCK].astype(np.float64)
         products = wide_queries @ block.T
         lengths = np.outer(query_lengths, np.linalg.norm(block, axis=1))
-        similarity[:, start : start + BLOCK] = np.divide(
+        similarity[:, start : start + VECTORS_PER_BLOCK] = np.divide(
             products, lengths, np.zeros_like(products), where=lengths > 0
         )
     return similarity

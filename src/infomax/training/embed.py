@@ -29,9 +29,9 @@ from infomax.views import WholeView
 from infomax.views.batch_view import BatchSource, Rows
 from infomax.views.stored import StoredTable
 
-BLOCK = {"cpu": 1 << 12, "cuda": 1 << 16}
+NODES_PER_BLOCK = {"cpu": 1 << 12, "cuda": 1 << 16}
 """Nodes per block of a graph in memory: few fit into a CPU's cache, many keep a GPU busy."""
-BLOCK_ON_DISK = {"cpu": 1 << 14, "cuda": 1 << 18}
+NODES_PER_BLOCK_ON_DISK = {"cpu": 1 << 14, "cuda": 1 << 18}
 """Nodes per block of a graph folder."""
 ROOM_FOR_PASSES = 0.45
 """The share of a GPU's free memory that one pass may take: two of them are kept at a time."""
@@ -59,8 +59,8 @@ class Embedder:
             with half-lives.
         work_folder: the folder for files of passes; None: a temporary one.
         single_precision_nodes: see `SINGLE_PRECISION_NODES`.
-        nodes_per_block: nodes whose vectors are computed at a time; None: by `BLOCK`, or of a graph
-            on disk by `BLOCK_ON_DISK`.
+        nodes_per_block: nodes whose vectors are computed at a time; None: by `NODES_PER_BLOCK`, or
+            of a graph on disk by `NODES_PER_BLOCK_ON_DISK`.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Embedder:
         self.device = view.backend.device
         self.on_disk = isinstance(view, BatchSource)
         if nodes_per_block is None:
-            block_sizes = BLOCK_ON_DISK if self.on_disk else BLOCK
+            block_sizes = NODES_PER_BLOCK_ON_DISK if self.on_disk else NODES_PER_BLOCK
             nodes_per_block = block_sizes[self.device.type]
         self.nodes_per_block = nodes_per_block
         self.halves_hops = self.n > single_precision_nodes

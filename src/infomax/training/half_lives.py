@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from infomax.arrays.relations import Step
-from infomax.arrays.times import DAY, UNKNOWN
+from infomax.arrays.times import DAY_IN_MICROSECONDS, UNKNOWN_TIME
 from infomax.errors import InputError
 from infomax.graphs.graph import Graph
 from infomax.io.record import Record
@@ -105,9 +105,9 @@ class HalfLifeMeans:
     ) -> list[Array]:
         """The share ``[E]`` of each edge in the mean of its receiver, for each half-life."""
         row_count = int(edge_rows.max(initial=-1)) + 1
-        newest = np.full(row_count, float(UNKNOWN))
+        newest = np.full(row_count, float(UNKNOWN_TIME))
         np.maximum.at(newest, edge_rows, edge_times)
-        ages = (newest[edge_rows] - edge_times) / DAY
+        ages = (newest[edge_rows] - edge_times) / DAY_IN_MICROSECONDS
 
         shares_of_half_lives: list[Array] = []
         for half_life in self.half_lives:

@@ -35,9 +35,9 @@ The AUC of so many pairs deviates by 0.01 by luck.
 """
 LARGEST_HIDDEN_SHARE = 0.2
 """The share of the links of a pair of types that is hidden, at most: the graph stays similar."""
-FEWEST_PAIRS = 200
+FEWEST_SCORED_PAIRS = 200
 """Pairs of nodes from which on an AUC is reported: that of fewer deviates by 0.03 by luck."""
-MOST_ENTRIES = 5_000_000
+MOST_EDGE_ENTRIES = 5_000_000
 """Entries of all relations up to which links are hidden: taking them out reads all of them."""
 
 
@@ -75,7 +75,7 @@ def score_hidden_links(
     untrained_encoder: Encoder,
     device: str,
     *,
-    fewest_pairs: int = FEWEST_PAIRS,
+    fewest_pairs: int = FEWEST_SCORED_PAIRS,
     seed: int = 0,
 ) -> dict[str, Any] | None:
     """The scores of an encoder and of its first weights on hidden links, as JSON values.
@@ -118,7 +118,7 @@ def score_hidden_links(
     return asdict(max(scores, key=lambda score: score.trained))
 
 
-def can_hide_links(graph: Graph, most_entries: int = MOST_ENTRIES) -> bool:
+def can_hide_links(graph: Graph, most_entries: int = MOST_EDGE_ENTRIES) -> bool:
     """Whether links can be hidden from an encoder.
 
     The graph must be a single one, in memory, and have features besides its edges.

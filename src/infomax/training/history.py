@@ -23,7 +23,7 @@ from infomax.arrays.relations import Step, steps
 from infomax.arrays.scaling import Scaler
 from infomax.arrays.sparsity import dense
 from infomax.arrays.structural_features import structural_features_named
-from infomax.arrays.times import DAY, UNKNOWN
+from infomax.arrays.times import DAY_IN_MICROSECONDS, UNKNOWN_TIME
 from infomax.io.encoding.dates import DateColumn
 from infomax.io.record import Record
 from infomax.kernels import Backend
@@ -89,7 +89,7 @@ class History:
         yield NamedColumns(self.column_names[node_type], self.tables[node_type][rows])
         for date_column, feature_index in self._date_columns:
             days = date_column.days(self._feature(feature_index)[rows])
-            ages = (times / DAY - DAYS_FROM_1970_TO_2000 - days) / DAYS_PER_YEAR
+            ages = (times / DAY_IN_MICROSECONDS - DAYS_FROM_1970_TO_2000 - days) / DAYS_PER_YEAR
             yield NamedColumns([f"age: {date_column.name}"], ages.astype(np.float32)[:, None])
 
         # The means over its events.
@@ -347,7 +347,7 @@ def _project(features: Any, projection: Array) -> Array:
 def times_of(graph: Record, node_type: str, rows: Any = slice(None)) -> Rows:
     """The times ``[n]`` of rows of a type; of a type without times, all are unknown."""
     nodes = graph.nodes[node_type]
-    times = np.full(nodes.num_nodes, UNKNOWN) if nodes.times is None else nodes.times
+    times = np.full(nodes.num_nodes, UNKNOWN_TIME) if nodes.times is None else nodes.times
     return np.asarray(times[rows])
 
 
@@ -377,14 +377,14 @@ def _latest_references(
         count: Q.
     """
     latest_rows = np.full(count, NO_ROW)
-    latest_times = np.full(count, UNKNOWN)
+    latest_times = np.full(count, UNKNOWN_TIME)
     for number, events, referenced_rows in references:
         latest_event = latest_events[number]
         has_event = latest_event >= 0
         event_rows = events.rows[latest_event[has_event]]
         rows = np.full(count, NO_ROW)
         rows[has_event] = referenced_rows[event_rows]
-        times = np.full(count, UNKNOWN)
+        times = np.full(count, UNKNOWN_TIME)
         times[has_event] = events.times[latest_event[has_event]]
 
         is_newer = (rows >= 0) & ((latest_rows < 0) | (times > latest_times))

@@ -28,24 +28,24 @@ _OURS: tuple[Part, ...] = (
     binary_cross_entropy, jensen_shannon,
     WarmUpCosine, ConstantRate,
 )  # fmt: skip
-PARTS = {part.__name__: part for part in _OURS}
+PARTS_BY_NAME = {part.__name__: part for part in _OURS}
 """Parts by the names that run folders have for them."""
 
 
 def register_parts(*parts: Part) -> None:
     """Make parts of another package known, so that a run folder that names them can be read."""
-    PARTS.update({part.__name__: part for part in parts})
+    PARTS_BY_NAME.update({part.__name__: part for part in parts})
 
 
 def is_known(part: Part) -> bool:
     """Whether a part, or what is bound in a partial, has a name in run folders."""
-    return partial(part).func in PARTS.values()
+    return partial(part).func in PARTS_BY_NAME.values()
 
 
 def part_name(part: Part) -> str:
     """Return a part's name; with its module if it is your own, since names may coincide."""
     name = getattr(part, "__qualname__", type(part).__qualname__)
-    if PARTS.get(name) is part:
+    if PARTS_BY_NAME.get(name) is part:
         return name
     return f"{part.__module__}.{name}"
 
@@ -61,7 +61,7 @@ def describe_setting(value: Any) -> Any:
 def restore_part(described: dict[str, Any]) -> Part:
     """The part that `describe_setting` described; its name must be known."""
     arguments = {name: value for name, value in described.items() if name != "part"}
-    part = PARTS[described["part"]]
+    part = PARTS_BY_NAME[described["part"]]
     return partial(part, **arguments) if arguments else part
 
 

@@ -24,7 +24,7 @@ from infomax.parts.objectives import binary_cross_entropy
 from infomax.parts.readouts import SigmoidMean
 from infomax.parts.vectors import check_vectors
 from infomax.training.part_names import (
-    PARTS,
+    PARTS_BY_NAME,
     describe_setting,
     is_known,
     part_name,
@@ -306,7 +306,7 @@ def restore(settings: dict[str, Any], custom_parts: dict[str, Part]) -> Preset:
     missing_fields = [
         field
         for field in part_fields
-        if field not in custom_parts and settings[field]["part"] not in PARTS
+        if field not in custom_parts and settings[field]["part"] not in PARTS_BY_NAME
     ]
     if missing_fields:
         names = ", ".join(f"{field} {settings[field]['part']}" for field in missing_fields)

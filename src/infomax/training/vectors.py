@@ -40,13 +40,13 @@ MOST_NODES_AROUND = 0.25
 
 Where they depend on more, one pass over all nodes is faster.
 """
-FILES = (".parquet", ".npy")
+BLOCKWISE_FORMATS = (".parquet", ".npy")
 """The formats of one file that vectors are written to block by block."""
 NODES_PER_PART = 1 << 20
 """Nodes per file in a folder of parts."""
-LAYERS = ".layers"
+PASSES_FOLDER = ".layers"
 """The folder, in a folder of parts, of the passes: readers of parquet folders skip such names."""
-WRITERS = {"cpu": 1, "cuda": 8}
+WRITER_THREADS = {"cpu": 1, "cuda": 8}
 """Parts that are written at a time: a GPU computes vectors faster than one thread writes them."""
 
 
@@ -262,11 +262,11 @@ def write_embedding(
             if ranks.rank == 0:
                 make_folder(out)
                 locks.enter_context(locked(out / ".lock", out))
-                _prepare_folder(out, description, notes, check, WRITERS[torch_device.type])
+                _prepare_folder(out, description, notes, check, WRITER_THREADS[torch_device.type])
 
         missing_parts = [name for name in notes if not (out / name).exists()]
         if missing_parts:
-            work_folder = out / LAYERS / description_hash
+            work_folder = out / PASSES_FOLDER / description_hash
             engine = Embedder.of(recipe, graph, backend, outside_parts, work_folder)
             # The first process computes the passes, which the others then read.
             if ranks.rank:
@@ -283,18 +283,18 @@ def write_embedding(
                     writer.write(temporary, notes[name].first, notes[name].stop, notes[name])
 
             parts_of_rank = missing_parts[ranks.rank :: ranks.count]
-            _in_threads(write_part, parts_of_rank, WRITERS[torch_device.type])
+            _in_threads(write_part, parts_of_rank, WRITER_THREADS[torch_device.type])
             # The files of passes stay mapped as long as something refers to them.
             engine.close()
         ranks.wait()
         if ranks.rank == 0:
-            shutil.rmtree(out / LAYERS, ignore_errors=True)
+            shutil.rmtree(out / PASSES_FOLDER, ignore_errors=True)
 
 
 def _refuse_file(out: Path, process_count: int) -> None:
     """Refuse one file of another format, or by several processes."""
-    if out.suffix.lower() not in FILES:
-        raise other_extension(out, FILES)
+    if out.suffix.lower() not in BLOCKWISE_FORMATS:
+        raise other_extension(out, BLOCKWISE_FORMATS)
     if process_count > 1:
         expected = f"a folder of parts, which {process_count} processes can share"
         raise InputError(str(out), expected, "one file", "Leave out the extension: vectors/.")

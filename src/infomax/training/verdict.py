@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
-from infomax.arrays.resemblance import DIFFERENT
+from infomax.arrays.resemblance import DIFFERENT_BELOW
 from infomax.arrays.sparsity import dense
 from infomax.errors import format_count
 from infomax.evaluation.metrics import auc_standard_error
@@ -37,7 +37,7 @@ First weights come up to 3 % below the loss of guessing by luck.
 """
 LEAST_RANK = 2.0
 """Vectors of a lower effective rank lie nearly on one line; ids as the only feature reach 3."""
-FEWEST_NODES = 10
+FEWEST_TRAINED_NODES = 10
 """Of fewer nodes there are too few shufflings to learn from."""
 ISOLATED_SHARE = 0.01
 """The share of nodes without edges from which on the verdict mentions them."""
@@ -65,7 +65,7 @@ on the same pairs would say too much: other first weights alone change the AUC b
 5 epochs the AUC for drivers of Formula 1 had risen by 3.7 such errors from one seed, and fallen by
 5.3 from another.
 """
-MOST_ROWS = 1000
+MOST_COMPARED_ROWS = 1000
 """Nodes whose features are compared, and of wide features the columns."""
 Finding = tuple[str, str]
 """A likely cause, and what to try next."""
@@ -254,7 +254,7 @@ def _fault_of_graph(report: dict[str, Any], graph: Graph) -> Finding | None:
     """Edges that make no graph, or features that are the same at every node; else None."""
     seen = " that training sees" if "seen" in graph.splits else ""
     see_tables = "See how the tables were read: infomax info GRAPH."
-    if graph.num_nodes < FEWEST_NODES:
+    if graph.num_nodes < FEWEST_TRAINED_NODES:
         verb = "is" if graph.num_nodes == 1 else "are"
         cause = f"There {verb} only {format_count(graph.num_nodes, 'node')}{seen}."
         return cause, "Train on a larger graph."
@@ -281,7 +281,7 @@ def _separate_parts(graph: Graph) -> str:
         return "No node has two edges, so the graph is separate pairs." if are_pairs else ""
     part_of_node = connected_components(graph.adjacency, directed=False)[1]
     largest = int(np.bincount(part_of_node).max())
-    if largest < FEWEST_NODES:
+    if largest < FEWEST_TRAINED_NODES:
         return f"The graph falls into parts of at most {format_count(largest, 'node')}."
     degrees = graph.degrees()
     links = graph.adjacency.tocoo()
@@ -293,8 +293,8 @@ def _separate_parts(graph: Graph) -> str:
 
 def _features_are_constant(graph: Graph) -> bool:
     """Whether the first nodes have the same features, by the first columns where these are many."""
-    count = min(MOST_ROWS, graph.num_nodes)
-    rows: NDArray[np.float32] = dense(graph.table[:count][:, :MOST_ROWS])
+    count = min(MOST_COMPARED_ROWS, graph.num_nodes)
+    rows: NDArray[np.float32] = dense(graph.table[:count][:, :MOST_COMPARED_ROWS])
     return bool((np.ptp(rows, axis=0) == 0).all())
 
 
@@ -318,7 +318,7 @@ def _likely_causes(report: dict[str, Any], graph: Graph) -> Iterator[Finding]:
 
     resemblance = report.get("resemblance")
     has_own_part = "own" in report.get("parts", {})
-    if resemblance is not None and resemblance < DIFFERENT and not has_own_part:
+    if resemblance is not None and resemblance < DIFFERENT_BELOW and not has_own_part:
         cause = f"The features of neighbours do not resemble each other ({resemblance:.3f})."
         yield cause, "Keep a node's own: leave out --vectors."
 

@@ -29,7 +29,7 @@ MOST_PADDED_NODES = 4096
 """Graphs are padded only if the largest has at most so many nodes."""
 MOST_TIMES_THE_MEAN = 4
 """Graphs are padded only if the largest has at most so many times as many nodes as the mean."""
-ALIGNMENT = 8
+EXTRA_NUMBERS = 8
 """Numbers by which each matrix of a padded pair is longer: tensor cores require aligned rows."""
 
 
@@ -240,9 +240,9 @@ class PaddedGraphs:
         n = node_mask.shape[1]
 
         # Padding entries have the key N * N, the first of the numbers that are cut off again.
-        entries = features.new_zeros(2, 2, n * n + ALIGNMENT)
+        entries = features.new_zeros(2, 2, n * n + EXTRA_NUMBERS)
         entries.scatter_(2, keys, self.values[batch].expand_as(keys))
-        matrices = entries[..., :-ALIGNMENT].unflatten(2, (n, n))
+        matrices = entries[..., :-EXTRA_NUMBERS].unflatten(2, (n, n))
         portion = Portion(
             node_mask[0].sum(), node_mask.sum(), node_mask=(node_mask[0], node_mask[1])
         )

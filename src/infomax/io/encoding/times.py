@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from infomax.arrays.times import UNKNOWN
+from infomax.arrays.times import UNKNOWN_TIME
 from infomax.io.encoding.cells import as_numpy, is_present, matched, utf8, with_gaps
 
 DateOrder = Literal["", "day", "month"]
@@ -87,11 +87,11 @@ def read_instants(values: Any) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """A plain column as times in microseconds since 1970.
 
     Returns:
-        the times ``[n]``, `UNKNOWN` for none, and a mask ``[n]`` of cells that are no times
+        the times ``[n]``, `UNKNOWN_TIME` for none, and a mask ``[n]`` of cells that are no times
     """
     times, is_other = read_times(values)
     is_other |= matched(values, r"^\d\d:")  # an hour without a day
-    return as_numpy(times.cast("int64"), null=UNKNOWN).copy(), is_other
+    return as_numpy(times.cast("int64"), null=UNKNOWN_TIME).copy(), is_other
 
 
 def days_since_2000(times: Any) -> NDArray[np.float64]:
