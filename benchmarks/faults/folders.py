@@ -28,7 +28,7 @@ from infomax.training.card import CARD
 TOLD = 2
 """The exit code of a process that raised an `InputError`."""
 ROOM = 1 << 30
-GROWING = (runs.METRICS, parts.ABOUT)
+GROWING = (runs.METRICS, parts.ABOUT_FILE)
 """Files that tell how far the work is."""
 
 
