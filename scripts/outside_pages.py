@@ -12,6 +12,7 @@ OUTSIDE = (
     "recipes/corruption.md",
     "recipes/defaults.md",
     "recipes/depth.md",
+    "recipes/heterogeneous.md",
     "recipes/schedules.md",
     "recipes/table.md",
     "benchmarks/README.md",
