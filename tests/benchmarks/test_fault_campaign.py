@@ -46,7 +46,7 @@ def test_damaged_values_of_a_graph_folder_lead_to_no_crash(tmp_path: Path) -> No
 def test_the_campaign_sees_a_damaged_array_that_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(values, "describe_damage", lambda folder, rng: ("nothing", False))
+    monkeypatch.setattr(values, "damage", lambda folder, rng: ("nothing", False))
     assert list(values.campaign(tmp_path, seed=0, trials=1)) == [
         (1, ["trial 0, nothing: exit code 0"])
     ]
