@@ -232,7 +232,7 @@ def test_bad_columns_of_a_table_are_in_one_message(tmp_path: Path) -> None:
             read()
         for column in ("postal", "fax"):
             assert f'line 4, column "{column}": "EC1A 1BB", not a finite number' in str(error.value)
-        assert "of codes the kind is category" in str(error.value)
+        assert "for codes, USE is category" in str(error.value)
 
 
 def test_a_time_with_a_zone_is_that_of_utc() -> None:

@@ -230,7 +230,7 @@ def test_categories_lists_and_an_index() -> None:
 
 def test_other_frames_are_refused() -> None:
     told(["edges: ", "a frame of pandas", "list"], Graph.from_frames, [[0, 1]])
-    told(["kind: ", "polars", "excel"], Embeddings(np.eye(2), np.arange(2)).to_frame, "excel")
+    told(["library: ", "polars", "excel"], Embeddings(np.eye(2), np.arange(2)).to_frame, "excel")
     told(
         ["features: ", "a node frame"],
         Graph.from_frames,

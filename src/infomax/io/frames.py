@@ -204,20 +204,18 @@ def _plain(column: Any) -> Any:
     return pa.chunked_array(words, pa.dictionary(column.type.index_type, pa.large_string()))
 
 
-def _from_arrow(table: Any, kind: str) -> Any:
+def _from_arrow(table: Any, library: str) -> Any:
     """A frame of pandas or polars, or the pyarrow table itself."""
-    if kind == "arrow":
+    if library == "arrow":
         return table
-    if kind not in ("pandas", "polars"):
-        raise InputError("kind", "pandas, polars or arrow", kind)
+    if library not in ("pandas", "polars"):
+        raise InputError("library", "pandas, polars or arrow", library)
     try:
-        if kind == "pandas":
+        if library == "pandas":
             return table.to_pandas()
         import polars
 
         return polars.from_arrow(table)
     except ImportError:
-        remedy = (
-            f"Install it: pip install {kind}. Or ask for another kind: pandas, polars or arrow."
-        )
-        raise InputError("to_frame", kind, "none installed", remedy) from None
+        remedy = f"Install it: pip install {library}. Or choose another: pandas, polars or arrow."
+        raise InputError("to_frame", library, "none installed", remedy) from None

@@ -569,7 +569,7 @@ class NodeTable:
         remedy = (
             "Correct it, or leave the cell empty where nothing is known; or say what the column is: "
             "--column NAME=USE (in Python: columns={NAME: USE}). "
-            "Numbers are written as 1200.50, dates as 2025-12-31; of codes the kind is category."
+            "Numbers are written as 1200.50, dates as 2025-12-31; for codes, USE is category."
         )
         if all(expected == EXPECTED_CELLS["type"] for _, expected, _ in faults):
             remedy = (

@@ -83,7 +83,7 @@ def resolve_node_table(
     require(
         path, names, [name for name in choices.ignore if name not in unread], "column to ignore"
     )
-    require(path, names, list(choices.column_types), "column whose kind was said")
+    require(path, names, list(choices.column_types), "column whose type is set")
 
     # Columns of one use each: ids, names, times and the graphs of nodes.
     kept = [name for name in names if name not in decided.ignored]
