@@ -17,7 +17,7 @@ import infomax
 from infomax import read_graph
 
 FOLDER = Path(infomax.__file__).parent
-MOST_FILES = {"tables": 38, "a database": 47}
+MOST_FILES = {"tables": 37, "a database": 46}
 """Files of infomax whose functions run. Fewer are better: then lower the number; never raise it."""
 IS_FUNCTION = 2
 """The bit of a code object that is not set in bodies of classes and modules, which run on import."""

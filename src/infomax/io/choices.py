@@ -15,12 +15,12 @@ from infomax.arrays.structural_features import (
     requested_structural_features,
     structural_features_named,
 )
-from infomax.errors import InputError, suggest
+from infomax.errors import InputError, shorten, suggest
 from infomax.io.column_names import LABEL, as_tuple, format_list, split_by_type
 from infomax.io.encoding.column_types import (
     ARGUMENT_OF_USE,
+    COLUMN_CHOICES,
     FEATURE_TYPES,
-    parse_column_choices,
 )
 from infomax.io.encoding.encoding import Encoding
 from infomax.io.features import MATRICES
@@ -267,7 +267,7 @@ class UserChoices:
                 remedy = suggest(option, known_options)
                 raise InputError(f"argument {option}", expected, "another", remedy)
 
-        column_choices = parse_column_choices(columns)
+        column_choices = _parse_column_choices(columns)
         _add_uses_of_columns(options, column_choices)
         text_format = TextFormat.of(
             options.pop("delimiter", None),
@@ -377,8 +377,10 @@ class UserChoices:
         return TypeColumns(ends, self.edge_type or "", self.node_type or "", self.edges_as or "")
 
     def of_table(self, node_type: str, header: Sequence[str]) -> Self:
-        """The choices that concern the node table of a type: those of TYPE.NAME go before those of
-        NAME."""
+        """The choices that concern the node table of a type.
+
+        A choice of TYPE.NAME goes before one of NAME.
+        """
         names = {*header, *(name.removeprefix(LABEL) for name in header)}
 
         def in_table(words: Iterable[str]) -> dict[str, str]:
@@ -420,8 +422,7 @@ class UserChoices:
         )
 
     def of_edge_table(self, header: Sequence[str]) -> Self:
-        """The choices that concern an edge table: of the columns that were named those that it
-        has."""
+        """The choices that concern an edge table; columns that it does not have are left out."""
         uses: dict[str, Any] = {}
         for use in ("source", "target", "weight"):
             column = getattr(self, use)
@@ -528,3 +529,29 @@ def _with_usual_names(known: Record) -> Schema:
             table_name = schema.table_name(node_type) or node_type
             schema = schema.with_table(table_name, node_type=node_type, name=Use(("name",)))
     return schema
+
+
+def _parse_column_choices(columns: Mapping[str, str] | str | Sequence[str]) -> dict[str, str]:
+    """What a person said that columns are, by the name of the column.
+
+    Args:
+        columns: a mapping, or texts NAME=USE. All choices that are unknown are in one message.
+    """
+    uses: dict[str, str] = {}
+    if isinstance(columns, Mapping):
+        uses = {str(name): str(use) for name, use in columns.items()}
+    else:
+        for text in [columns] if isinstance(columns, str) else columns:
+            # A name may have equals signs of its own.
+            name, _, use = str(text).rpartition("=")
+            uses[name] = use
+
+    unknown_uses = {
+        name: use for name, use in uses.items() if use not in COLUMN_CHOICES or not name
+    }
+    if unknown_uses:
+        texts = [f"{name}={use}".removeprefix("=") for name, use in unknown_uses.items()]
+        remedy = suggest(next(iter(unknown_uses.values())), COLUMN_CHOICES)
+        expected = f"NAME=USE, with one of {', '.join(COLUMN_CHOICES)}"
+        raise InputError("columns", expected, ", ".join(map(shorten, texts)), remedy)
+    return uses

@@ -106,7 +106,8 @@ class TextFile:
     Attributes:
         delimiter: what separates cells.
         blank_lines: how many empty lines are before the header.
-        has_spaces: whether a space follows each delimiter in the header; then it belongs to no cell.
+        has_spaces: whether a space follows a delimiter in the header; such a space belongs to no
+            cell.
         names: the names of the columns.
         share: how much of the file has been read, from 0 to 1.
     """

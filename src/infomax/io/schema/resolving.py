@@ -80,9 +80,8 @@ def resolve_node_table(
     path = source.path
     names = source.names
     decided = _Decided(choices, earlier_table, path, names, unread)
-    require(
-        path, names, [name for name in choices.ignore if name not in unread], "column to ignore"
-    )
+    ignored_choices = [name for name in choices.ignore if name not in unread]
+    require(path, names, ignored_choices, "column to ignore")
     require(path, names, list(choices.column_types), "column whose type is set")
 
     # Columns of one use each: ids, names, times and the graphs of nodes.
@@ -91,39 +90,40 @@ def resolve_node_table(
     if has_ids:
         id_column = _id_column(path, kept, choices, earlier_table)
     other_columns = [name for name in kept if name != id_column]
-    groups = GROUPS if GROUPS in other_columns else None
+    group_column = GROUPS if GROUPS in other_columns else None
     labels = _labels(path, other_columns, decided.labels)
     if decided.groups is not None:
-        groups = _prefixed(path, other_columns, decided.groups, "column of groups")
-    name_column = choices.name or _first_among(
-        (NAME, _earlier_column(earlier_table, "name")), other_columns
-    )
+        group_column = _prefixed(path, other_columns, decided.groups, "column of groups")
+    usual_names = (NAME, _earlier_column(earlier_table, "name"))
+    name_column = choices.name or _first_among(usual_names, other_columns)
     if name_column is not None:
         name_column = _prefixed(path, other_columns, name_column, "column of names")
-    time_column = choices.time or _first_among(
-        (TIME, _earlier_column(earlier_table, "time")), other_columns
-    )
+    usual_times = (TIME, _earlier_column(earlier_table, "time"))
+    time_column = choices.time or _first_among(usual_times, other_columns)
     if time_column is not None:
         time_column = _prefixed(path, other_columns, time_column, "column of times")
 
     splits = [name for name in other_columns if name.startswith(SPLIT)]
-    annotations = {*labels.values(), *splits, groups, name_column, time_column}
-    if feature_file is not None:
-        feature_columns: set[str] = set()
-    else:
-        other_uses = {*labels.values(), *splits, groups}
+
+    # Features: the columns that were named, else all without another use.
+    feature_columns: set[str] = set()
+    if feature_file is None:
+        other_uses = {*labels.values(), *splits, group_column}
         _refuse_two_uses(path, decided.column_types, other_uses)
-        wanted = choices.features if features is None else features.columns
-        if wanted is None:  # a column whose type was said may be the name, too
+        wanted_features = choices.features if features is None else features.columns
+        if wanted_features is None:
+            annotations = {*other_uses, name_column, time_column}
             feature_columns = {name for name in other_columns if name not in annotations}
+            # A column whose type was said may be the name, too.
             feature_columns |= decided.column_types.keys()
         else:
-            feature_columns = _named_features(source, other_columns, wanted, features)
+            feature_columns = _named_features(source, other_columns, wanted_features, features)
             if features is None:
                 _refuse_two_uses(path, dict.fromkeys(feature_columns, "a feature"), other_uses)
             elif not feature_columns:
                 features = None
 
+    # Each column has one role, with a reason for a person.
     columns: dict[str, ColumnSchema] = {}
     for name in names:
         if name in labels.values():
@@ -134,8 +134,8 @@ def resolve_node_table(
             columns[name] = ColumnSchema("feature", decided.column_types[name], "said")
         elif name in feature_columns:
             columns[name] = ColumnSchema("feature")
-        elif name in (id_column, groups, time_column):
-            continue
+        elif name in (id_column, group_column, time_column):
+            continue  # the table says these uses
         elif name == name_column:
             columns[name] = ColumnSchema("ignored", reason="it names the nodes")
         elif name in unread and source.rows_with is not None:
@@ -149,19 +149,16 @@ def resolve_node_table(
     time = None
     if time_column is not None:
         time = TimeUse(time_column, origin="said" if choices.time else "found")
-        if (
-            earlier_table is not None
-            and earlier_table.time is not None
-            and earlier_table.time.column == time_column
-        ):
-            time = earlier_table.time
+        earlier_time = None if earlier_table is None else earlier_table.time
+        if earlier_time is not None and earlier_time.column == time_column:
+            time = earlier_time
     schema = TableSchema(
         role="nodes" if earlier_table is None else earlier_table.role,
         node_type=node_type,
         id=_use(earlier_table, "id", id_column, choices.id),
         name=_use(earlier_table, "name", name_column, choices.name),
         time=time,
-        group=_use(earlier_table, "group", groups, decided.groups),
+        group=_use(earlier_table, "group", group_column, decided.groups),
         columns=columns,
         origin="found" if earlier_table is None else earlier_table.origin,
         reason="" if earlier_table is None else earlier_table.reason,

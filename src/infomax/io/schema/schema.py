@@ -1,4 +1,4 @@
-"""Schema: what the tables of a graph and their columns are, as plain values that a person can change.
+"""Schema: what the tables of a graph and their columns are, as values that a person can change.
 
 A schema is decided when tables are first read. It is stored with the graph and with each run, so
 that later tables are read by it and nothing is guessed again. ``infomax info GRAPH --schema FILE``
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from infomax.io.encoding.encoding import Encoding
 
 Origin = Literal["declared", "said", "found"]
-"""Where a choice comes from: a database declares it, a person said it, or names or values told it."""
+"""Where a choice comes from: a database declares it, a person said it, or names or values do."""
 ORIGINS = ("declared", "said", "found")
 TableRole = Literal["nodes", "facts", "edges", "lookup", "ignored"]
 TABLE_ROLES = ("nodes", "facts", "edges", "lookup", "ignored")
@@ -40,7 +40,7 @@ REASON_OF_TYPE = {
     "name": "a name",
     "ignore": "no values",
 }
-"""Why a column has a type, where its values tell it; a category has a number of different values."""
+"""Why a column has a type that its values tell; of a category the reason is a number of values."""
 
 Ends = tuple[str, str, str]
 """The type of nodes where the edges of a relation begin, its name, and the type where they end."""
@@ -178,7 +178,7 @@ class TableSchema:
 
 @dataclass(frozen=True)
 class TypeColumns:
-    """What tells types of nodes apart in one edge table and one node table, before both are split."""
+    """What tells types of nodes apart in one edge table and one node table, before their split."""
 
     ends: tuple[str, str] | None = None
     """The types of the nodes where edges begin and end."""

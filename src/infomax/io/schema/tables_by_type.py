@@ -44,8 +44,9 @@ _NAMED_COLUMNS_OF_EDGES = ("source", "target", "weight", "edge_type")
 def two_tables(
     edges: Source, nodes: Source | None, choices: UserChoices, feature_file: Path | None = None
 ) -> Tables:
-    """An edge table and, where there is one, a node table: of one type without a name, or with
-    columns of types.
+    """The tables of an edge table and, where there is one, a node table.
+
+    The graph has one type of nodes without a name, unless columns tell types apart.
 
     Args:
         edges: the edge table.
@@ -87,8 +88,10 @@ def two_tables(
 def _with_events(
     type_columns: TypeColumns, edges: Source, nodes: Source | None, choices: UserChoices
 ) -> TypeColumns:
-    """The columns of types; the rows of an edge table that has the column of times, and no node
-    table has, are events."""
+    """The columns of types, with the rows of the edge table as events where these have the times.
+
+    They are events where the edge table has the column of times, and no node table has it.
+    """
     time_column = choices.time
     earlier_table = _earlier_nodes(choices.schema, EVENT)
     if time_column is None and earlier_table is not None and earlier_table.time is not None:
@@ -169,14 +172,16 @@ def _tables_of_types(
 
 
 def is_typed(folder: Path) -> bool:
-    """Whether a folder holds tables of several types: folders ``edges`` and, optionally, ``nodes``
-    and ``features``."""
+    """Whether a folder holds tables of several types.
+
+    It has a folder ``edges`` and, optionally, folders ``nodes`` and ``features``.
+    """
     return (folder / "edges").is_dir()
 
 
 def folder_tables(folder: Path, choices: UserChoices) -> Tables:
-    """The tables ``nodes/TYPE.*`` and ``edges/TYPE.RELATION.TYPE.*`` or ``edges/TYPE.TYPE.*`` of a
-    folder.
+    """The tables of a folder: ``nodes/TYPE.*``, and ``edges/TYPE.RELATION.TYPE.*`` or
+    ``edges/TYPE.TYPE.*``.
 
     A type without a node table has the nodes of its edges. ``features/TYPE.npy`` or ``.npz`` are
     features of a type.
@@ -206,8 +211,10 @@ def folder_tables(folder: Path, choices: UserChoices) -> Tables:
 
 
 def _files_by_type(folder: Path, extensions: Collection[str] | None) -> dict[Any, Path]:
-    """The files of a folder by the words of their names, a relation's by three; none where there is
-    no such folder."""
+    """The files of a folder by the parts of their names.
+
+    A type has one part, a relation three. A folder that is missing has no files.
+    """
     files: dict[tuple[str, ...], Path] = {}
     is_of_edges = folder.name == "edges"
     for path in sorted(folder.iterdir()) if folder.is_dir() else ():
@@ -220,20 +227,21 @@ def _files_by_type(folder: Path, extensions: Collection[str] | None) -> dict[Any
             if extensions:
                 expected = f"a file with one of {', '.join(extensions)}"
             raise InputError(str(path), expected, "another")
-        words = tuple(path.name[: -len(suffix)].split("."))
-        if len(words) not in ((2, 3) if is_of_edges else (1,)):
+        parts = tuple(path.name[: -len(suffix)].split("."))
+        possible_lengths = (2, 3) if is_of_edges else (1,)
+        if len(parts) not in possible_lengths:
             expected = (
                 "the name of a type, or in edges a name such as paper.writes.author or paper.author"
             )
-            raise InputError(str(path), expected, shorten(".".join(words)), "Names have no dots.")
-        if len(words) == 2:
-            words = (words[0], RELATION, words[1])
-        relation_name = words[1] if len(words) == 3 else RELATION
-        check_relation_names(str(path), (words[0], relation_name, words[-1]))
-        if words in files:
-            expected = f"one file {'.'.join(words)}.*"
-            raise InputError(str(folder), expected, f"{files[words].name} and {path.name}")
-        files[words] = path
+            raise InputError(str(path), expected, shorten(".".join(parts)), "Names have no dots.")
+        if len(parts) == 2:
+            parts = (parts[0], RELATION, parts[1])
+        relation_name = parts[1] if len(parts) == 3 else RELATION
+        check_relation_names(str(path), (parts[0], relation_name, parts[-1]))
+        if parts in files:
+            expected = f"one file {'.'.join(parts)}.*"
+            raise InputError(str(folder), expected, f"{files[parts].name} and {path.name}")
+        files[parts] = path
     if not files and is_of_edges:
         raise InputError(str(folder), "tables such as paper.writes.author.csv", "none")
     return files
@@ -247,8 +255,9 @@ def typed_tables(
     *,
     made_schema: Schema | None = None,
 ) -> Tables:
-    """Node tables by type and edge tables by relation; a column that is named need only be in one
-    of them.
+    """The tables of several types: node tables by type, and edge tables by relation.
+
+    A column that a person names need only be in one of them.
 
     Args:
         nodes: the node tables. Those that an earlier graph does not have are left out, unless they
@@ -345,8 +354,11 @@ def _add_rows(
     schema: Schema | None,
     all_types: Sequence[str],
 ) -> None:
-    """Make the rows of an edge table nodes of a type: the other columns are features, ids are in
-    ``id`` or numbers."""
+    """Make the rows of an edge table nodes of a type.
+
+    Columns that are no ends are their features. Their ids are in the column ``id``, else they are
+    the numbers of the rows.
+    """
     node_type = edges.row_type
     if node_type in nodes:
         raise refuse_known_type(node_type)
@@ -381,8 +393,7 @@ def _refuse_missing(
     headers_of_nodes: Mapping[str, list[str]],
     edges: Iterable[Source],
 ) -> None:
-    """Refuse a column that was named, or TYPE.NAME, and is in no table; nodes have these headers by
-    type."""
+    """Refuse a column, named as NAME or TYPE.NAME, that no table has."""
     names_of_nodes = {name for header in headers_of_nodes.values() for name in header}
     for node_type, header in headers_of_nodes.items():
         names_of_nodes |= {f"{node_type}.{name}" for name in header}
@@ -405,10 +416,12 @@ def _refuse_missing(
 
 def _refuse_names_outside(choices: UserChoices, choice: str, names: set[str], tables: str) -> None:
     """Refuse a name in a choice that is no column of the tables."""
-    chosen = getattr(choices, choice) or ()
     if choice == "features" and choices.structural_features:
         return
-    for name in split_by_type(chosen) if isinstance(chosen, str) else chosen:
+    chosen_names = getattr(choices, choice) or ()
+    if isinstance(chosen_names, str):
+        chosen_names = split_by_type(chosen_names)
+    for name in chosen_names:
         is_count = choice == "weight" and name == COUNT
         if name not in names and not is_count:
             option = "columns" if choice == "column_types" else choice
