@@ -1,5 +1,7 @@
-"""What a person says about tables and their columns: options, never changed by what is found in the
-tables."""
+"""What a person says about tables and their columns.
+
+The options are never changed by what is found in the tables.
+"""
 
 from __future__ import annotations
 
@@ -160,8 +162,10 @@ class LearntFeatures:
 
     @classmethod
     def of(cls, nodes: Nodes) -> Self:
-        """How the features of some nodes were made; numbers without an encoding have gaps filled by
-        their means."""
+        """How the features of some nodes were made.
+
+        Numbers without an encoding have gaps filled by their means.
+        """
         gaps: tuple[float, ...] = ()
         if nodes.encoding is None and not structural_features_named(nodes.feature_names):
             seen = nodes.splits.get("seen")
@@ -321,8 +325,7 @@ class UserChoices:
 
     @cached_property
     def schema(self) -> Schema | None:
-        """The schema by which tables are read: the given one, or that of the graph that they are
-        read like."""
+        """The schema by which tables are read: the given one, else that of the earlier graph."""
         if self.given_schema is not None or self.like is None:
             return self.given_schema
         if self.attaches and self.like.has_named_types:
@@ -337,8 +340,7 @@ class UserChoices:
         return self.like.types
 
     def learnt_features(self, node_type: str) -> LearntFeatures | None:
-        """How features of a type are made again, where a graph that tables are read like has some
-        of it."""
+        """How features of a type were made for the earlier graph; None where it has none."""
         if self.like is None or self.features is not None or node_type not in self.like.nodes:
             return None
         if self.feature_file is not None and not self.like.has_named_types:
@@ -361,8 +363,10 @@ class UserChoices:
         return None
 
     def type_columns(self, names: Collection[str] = CHOICES_OF_TYPES) -> TypeColumns:
-        """What tells types of nodes apart: as a person says, else for the choices of these names as
-        known."""
+        """What tells types of nodes apart.
+
+        Where a person says nothing, an earlier schema tells it, for the choices of these names.
+        """
         if self.schema is not None and not any(getattr(self, name) for name in CHOICES_OF_TYPES):
             known = self.schema.type_columns
             return TypeColumns(
@@ -432,8 +436,10 @@ class UserChoices:
     def refuse(
         self, names: Sequence[str], expected: str, found: str = "", remedy: str = ""
     ) -> None:
-        """Refuse the choices of these names where they were made; the message shows what was chosen
-        by default."""
+        """Refuse the choices of these names where they were made.
+
+        The message shows what was chosen, unless ``found`` says something else.
+        """
         for name in names:
             choice = getattr(self, name)
             # What a model was trained on may be positions or degrees, which are in no table.
@@ -447,8 +453,7 @@ class UserChoices:
         self.refuse([name for name in _ALL_CHOICES if name not in allowed], expected)
 
     def refuse_other_types(self, location: str | Path, *, has_several_types: bool) -> None:
-        """Refuse tables of one type of nodes where an earlier graph has several, and the other way
-        round."""
+        """Refuse tables of one type of nodes where an earlier graph has several, and vice versa."""
         if self.like is None or self.features is not None:
             return
         is_alike = has_several_types == bool(self.like.has_named_types)
@@ -472,8 +477,7 @@ class UserChoices:
 
 
 def _add_uses_of_columns(options: dict[str, Any], column_choices: Mapping[str, str]) -> None:
-    """Add to the options what columns are used as, which a person may say either way: id=x, or
-    columns={x: id}."""
+    """Add the uses of columns to the options: a person may say id=x, or columns={x: id}."""
     for use, option in ARGUMENT_OF_USE.items():
         names = {name for name, chosen_use in column_choices.items() if chosen_use == use}
         names |= set(as_tuple(options.get(option) or ()))
@@ -487,8 +491,7 @@ def _add_uses_of_columns(options: dict[str, Any], column_choices: Mapping[str, s
 def reading_like(
     choices: UserChoices, earlier: Record | None, directed: bool | None
 ) -> tuple[UserChoices, bool | None]:
-    """The choices that read tables like an earlier graph, if there is one; and whether edges have
-    directions."""
+    """The choices that read tables like an earlier graph, and whether edges have directions."""
     if earlier is None:
         return choices, directed
     choices.refuse(
@@ -499,8 +502,10 @@ def reading_like(
 
 
 def reading_new_nodes(choices: UserChoices, known: Record | None) -> UserChoices:
-    """The choices that read tables of new nodes of a known graph, if there is one, whose choices
-    cannot change."""
+    """The choices that read tables of new nodes of a known graph.
+
+    If there is a known graph, its own choices cannot change.
+    """
     if known is None:
         return choices
     decided = ("feature_file",) if known.has_named_types else CHOICES_OF_TYPES
@@ -520,8 +525,10 @@ def reading_new_nodes(choices: UserChoices, known: Record | None) -> UserChoices
 
 
 def _with_usual_names(known: Record) -> Schema:
-    """The schema of a graph of several types; names are in a column ``name`` where no other one is
-    known."""
+    """The schema of a graph of several types.
+
+    Where it has no column of names, names are in a column ``name``.
+    """
     schema = known.schema or Schema()
     for node_type in known.types:
         table = schema.of_type(node_type)

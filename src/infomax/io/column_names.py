@@ -1,5 +1,7 @@
-"""The names of columns and tables: those that mean something, how a person writes them, and how
-messages list them."""
+"""The names of columns and tables.
+
+Some names have a meaning. People write them in many ways, and messages list them.
+"""
 
 from __future__ import annotations
 
@@ -34,21 +36,24 @@ _CODE = re.compile(
 )
 """The last words of names of codes: of HomePhone and isbn_13, not of phone_calls."""
 _NUMBER = re.compile("number|num|no|nr")
-"""The last words of names of numbers, which may be codes, as of a card, or may count, as of
-atoms."""
+"""The last words of names of numbers that may be codes, as of a card, or counts, as of atoms."""
 
 
 def as_said(choices: Mapping[str, str] | Sequence[str], joint: str = "=") -> list[str]:
-    """Choices as a person says them, such as results.driverId=drivers; ``joint`` is the sign
-    between two parts."""
+    """Choices as a person says them, such as results.driverId=drivers.
+
+    The sign between the two parts is ``joint``.
+    """
     if isinstance(choices, Mapping):
         return [f"{left}{joint}{right}" for left, right in choices.items()]
     return list(as_tuple(choices))
 
 
 def split_by_type(word: str) -> list[str]:
-    """The columns of ids, or of names, in one word; of several types it is such as
-    ``paper.title,author.name``."""
+    """The columns of ids, or of names, as one option.
+
+    Of several types it is such as ``paper.title,author.name``.
+    """
     words = word.split(",")
     return words if all("." in name for name in words) else [word]
 
@@ -65,8 +70,7 @@ def format_list(names: Sequence[str], limit: int = 12) -> str:
 
 
 def warn_unused(where: str, names: Sequence[Any], what: str, hint: str = "") -> None:
-    """Name the columns or attributes of edges that are neither ends nor weights: they have no
-    effect."""
+    """Warn of columns or attributes of edges that have no effect: neither ends nor weights."""
     if names:
         warn(f"{where}: {what} that are not used: {format_list(names)}.{hint}")
 
@@ -106,8 +110,10 @@ def singulars(name: str) -> list[str]:
 
 
 def matching_type(word: str, kinds: Iterable[str]) -> str:
-    """The type of nodes that a word means: in any case, in the singular or the plural; "" for none,
-    or several."""
+    """The type of nodes that a word means, in any case, in the singular or the plural.
+
+    "" where the word means none, or several.
+    """
     known = list(kinds)
     own = {*singulars(word)}
     alike = (
@@ -144,8 +150,7 @@ def _last_word(name: str) -> str:
 
 
 def keys(names: Iterable[str], types: Iterable[str] = ()) -> list[str]:
-    """Those names that end in an id, or are called after one of the types, in the singular or the
-    plural."""
+    """The names that end in an id, or are called after a type, in the singular or the plural."""
     known = {spelling for kind in types for word in singulars(kind) for spelling in spellings(word)}
     return [name for name in names if _ID.search(name) or plain(name) in known]
 

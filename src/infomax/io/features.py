@@ -23,8 +23,10 @@ MATRICES = (".npy", ".npz")
 
 
 def read_matrix(path: Path) -> Any:
-    """The features ``[N, F]`` of a file: an array of numpy (.npy, mapped), or a sparse matrix of
-    scipy (.npz, CSR)."""
+    """The features ``[N, F]`` of a file.
+
+    They are an array of numpy (.npy, mapped), or a sparse matrix of scipy (.npz, CSR).
+    """
     if path.suffix.lower() == ".npz":
         return _read_sparse(path)
     array = map_array(path, remedy="")
@@ -65,8 +67,10 @@ def is_sparse_matrix(path: Path) -> bool:
 
 
 def read_adjacency(path: Path) -> sparse.csr_array:
-    """The weights of edges ``[N, N]`` in a file of `scipy.sparse.save_npz`: row i has those from
-    node i."""
+    """The weights of edges ``[N, N]`` in a file of `scipy.sparse.save_npz`.
+
+    Row i has those of the edges from node i.
+    """
     matrix = _read_sparse(path)
     if matrix.shape[0] != matrix.shape[1]:
         remedy = "A matrix of features goes beside a table of edges: --features FILE."
@@ -91,8 +95,10 @@ def check_rows(path: Path, matrix: Any, n: int) -> None:
 
 
 def read_features(path: Path, n: int, wanted: Sequence[str] | None) -> tuple[list[str], Any]:
-    """The names of the features of a file and the features ``[n, F]``; with ``wanted`` only those
-    of these names."""
+    """The names of the features of a file, and the features ``[n, F]``.
+
+    With ``wanted`` only the features of these names are read.
+    """
     matrix = read_matrix(path)
     check_rows(path, matrix, n)
     names = matrix_names(matrix.shape[1])

@@ -103,8 +103,10 @@ def _tables_by_relation(edges: Mapping[Any, Any], nodes: Any, choices: UserChoic
 
 
 def _node_source(nodes: Any, choices: UserChoices) -> Source | None:
-    """The frame of nodes, if there is one; its index becomes the column of ids where no column has
-    them."""
+    """The frame of nodes, if there is one.
+
+    Its index becomes the column of ids where no column has them.
+    """
     if nodes is None:
         return None
     earlier_table = None if choices.schema is None else choices.schema.of_type("")
@@ -188,8 +190,10 @@ def frame_source(frame: Any, name: str) -> Source:
 
 
 def _plain(column: Any) -> Any:
-    """The column, with the words of a dictionary in a form that pyarrow can cast: those of polars
-    are not."""
+    """The column, with the words of a dictionary in a form that pyarrow can cast.
+
+    Those of polars are not in such a form.
+    """
     import pyarrow as pa
 
     if not pa.types.is_dictionary(column.type) or not pa.types.is_string_view(

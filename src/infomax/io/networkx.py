@@ -1,5 +1,7 @@
-"""Graphs of NetworkX, and of GraphML as NetworkX reads it: attributes of nodes are columns of a
-frame."""
+"""Graphs of NetworkX, and of GraphML as NetworkX reads it.
+
+Attributes of nodes are read as the columns of a frame are.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +26,7 @@ from infomax.io.tables import NodeTable
 
 
 def read_graphml(path: Path, choices: UserChoices, directed: bool | None) -> Record:
-    """The graph of a GraphML file, as NetworkX reads it; attributes of nodes are read as columns of
-    a table are."""
+    """The graph of a GraphML file; attributes of nodes are read as columns of a table are."""
     import networkx
 
     try:
@@ -81,8 +82,10 @@ def from_networkx(
 def _weights(
     graph: Any, edges: list[Any], location: str, *, has_weights: bool
 ) -> list[float] | None:
-    """The weights of the edges; None where none has any. A graph may have a weight for edges
-    without one."""
+    """The weights of the edges; None where no edge has any.
+
+    A graph may have a weight for edges without one.
+    """
     usual = graph.graph.get("edge_default", {}).get("weight", 1.0 if has_weights else None)
     if usual is None:
         return None
@@ -120,8 +123,10 @@ def _node_table(graph: Any, ids: Any, choices: UserChoices, path: Path) -> NodeT
 
 
 def _arrow(name: str, values: list[Any], choices: UserChoices) -> Any:
-    """An attribute as a pyarrow array: values of several types as text; objects without a text are
-    refused."""
+    """An attribute as a pyarrow array.
+
+    Values of several types are text; objects without a text are refused.
+    """
     import pyarrow as pa
 
     try:

@@ -80,8 +80,7 @@ class ArrowFile:
             yield batch
 
     def width(self, columns: Sequence[str]) -> int:
-        """About how many cells a row of these columns has: a column of lists has those of its
-        values."""
+        """About how many cells a row of these columns has; a value of a list counts as one."""
         if self.metadata is None or not self.metadata.num_row_groups:
             return len(columns)
         group = self.metadata.row_group(0)

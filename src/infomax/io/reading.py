@@ -1,5 +1,7 @@
-"""Read a graph under any name that one can be written to: which files a name means, and what is in
-them."""
+"""Read a graph under any name that a graph can be written to.
+
+The functions find which files a name means, and what is in them.
+"""
 
 from __future__ import annotations
 
@@ -42,8 +44,7 @@ from infomax.progress import Progress, silent
 GRAPHS = (".npz", ".graphml")
 """Files that hold a whole graph."""
 MEMORY_PER_BYTE_OF_TEXT, MEMORY_PER_BYTE = 3, 6
-"""Bytes of memory per byte of tables of text, and of others: 2.8 and 6.6 were measured, with 64
-features."""
+"""Bytes of memory per byte of text tables, and of others; measured with 64 features."""
 SMALL = 1 << 24
 """Bytes of tables that are read without asking how much memory is free."""
 READING = 0.7
@@ -148,8 +149,10 @@ def _find_two_tables(edges: str | Path, nodes: str | Path | None, choices: UserC
 def pair_of_names(
     edges: str | Path, nodes: str | Path | None
 ) -> tuple[str | Path, str | Path | None]:
-    """The names of the edge table and the node table, which may be given as one:
-    ``edges.csv,nodes.csv``."""
+    """The names of the edge table and the node table.
+
+    Both may be given as one name: ``edges.csv,nodes.csv``.
+    """
     if nodes is None and not Path(edges).exists() and str(edges).count(",") == 1:
         first, second = str(edges).split(",")
         return first.strip(), second.strip()
@@ -176,8 +179,10 @@ def _file_in_folder(
 
 
 def _files(name: str, text_format: TextFormat) -> list[Path]:
-    """The files of one table: a file, all tables in a folder, or those that a pattern such as
-    ``*.csv`` fits."""
+    """The files of one table.
+
+    They are a file, all tables in a folder, or those that a pattern such as ``*.csv`` fits.
+    """
     path = Path(name)
     if path.is_dir():
         files = sorted(file for file in path.iterdir() if text.is_table_file(file, text_format))
@@ -241,8 +246,10 @@ def _read_graph_file(path: Path, choices: UserChoices, directed: bool | None) ->
 
 
 def _as_asked(graph: Record, choices: UserChoices, directed: bool | None, location: str) -> Record:
-    """A graph that is stored whole; refused where it cannot have the features or the directions
-    that were asked for."""
+    """A graph that is stored as a graph.
+
+    It is refused where it cannot have the features or the directions that a person asked for.
+    """
     is_like_another = choices.like is not None
     if choices.features is not None and not is_like_another:
         stored = {structural_features_named(nodes.feature_names) for nodes in graph.nodes.values()}
@@ -262,8 +269,7 @@ def _as_asked(graph: Record, choices: UserChoices, directed: bool | None, locati
 
 
 def _refuse_later_rows(graph: Record, until: int, location: str) -> None:
-    """Refuse a stored graph with rows of a later time among those from which it was learnt what
-    columns become."""
+    """Refuse a stored graph whose columns were learnt from rows that are later than ``until``."""
     for node_type, nodes in graph.nodes.items():
         was_learnt = nodes.encoding is not None and not nodes.encoding.raw
         if was_learnt and nodes.times is not None and (nodes.times[:] > until).any():
@@ -277,8 +283,7 @@ def _refuse_later_rows(graph: Record, until: int, location: str) -> None:
 
 
 def check_directions(graph: AnyRecord, directed: bool | None, location: str) -> AnyRecord:
-    """The graph, refused where it was asked to have directions, or to have none, and says otherwise
-    itself."""
+    """The graph, refused where a person says other directions than it has."""
     if directed is None or graph.directed == directed:
         return graph
     descriptions = {True: "edges that have directions", False: "edges that run both ways"}
@@ -290,8 +295,10 @@ def check_directions(graph: AnyRecord, directed: bool | None, location: str) -> 
 
 
 def _follow(sources: Sequence[Source], progress: Progress) -> None:
-    """Let tables tell how far the work with all of them is, in percent of their bytes; warn of too
-    many bytes."""
+    """Let tables report how far the work with all of them is, in percent of their bytes.
+
+    Warn of too many bytes.
+    """
     sizes = [_bytes(source) for source in sources]
     total = max(1, sum(sizes))
     needed = 0
@@ -344,8 +351,10 @@ def is_table(source: str | Path) -> bool:
 
 
 def with_labels(graph: AnyRecord, names: Sequence[str], location: str) -> AnyRecord:
-    """The graph with the labels of these names first, of each type; a name that no type has is
-    refused."""
+    """The graph with the labels of these names first, of each type.
+
+    A name that no type has is refused.
+    """
     labels_of_types = {node_type: nodes.labels for node_type, nodes in graph.nodes.items()}
     spelled = spelled_labels(names, labels_of_types)
     if not names:

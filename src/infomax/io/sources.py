@@ -33,15 +33,19 @@ CELLS_PER_BLOCK = 1 << 20
 BYTES_KEPT = 1 << 28
 """Bytes of cells that are kept; larger tables are parsed twice."""
 FILE = 1 << 40
-"""Each row has a number: that of its file times this, and from 1 on its own. Rows in order have
-ascending numbers."""
+"""Each row has a number: that of its file times this, plus that within the file, from 1.
+
+Rows in order have ascending numbers.
+"""
 FILL_IN = "Fill it in, or remove the row."
 _TRUE, _FALSE = ("1", "true"), ("0", "false", "")
 """What a split may hold, in any case."""
 
 NoteUnlike: TypeAlias = Callable[[str, int, str], None]
-"""Is told of cells of a column that are not what it held when it was learnt: how many, and what the
-first one is."""
+"""Called with cells that are unlike those from which their column was learnt.
+
+It gets the column, how many cells there are, and what is wrong with the first.
+"""
 
 
 class NotNumbersError(InputError):
@@ -108,8 +112,10 @@ class Source:
         return self._header[1]
 
     def columns_of_features(self, feature_names: Sequence[str]) -> list[str]:
-        """The columns that hold features of these names: ``v`` for ``v[0]`` to ``v[W-1]``, where v
-        has lists."""
+        """The columns that hold features of these names.
+
+        For ``v[0]`` to ``v[W-1]`` this is ``v``, where v has lists.
+        """
         columns: dict[str, None] = {}
         for name in feature_names:
             list_column = name.rpartition("[")[0]
@@ -135,8 +141,7 @@ class Source:
         return text.row_place(self.files[number // FILE], number % FILE, column, self.text_format)
 
     def readable(self, path: Path | None = None) -> AbstractContextManager[None]:
-        """Raise an InputError for what pyarrow cannot do with the data of a file, by default the
-        first."""
+        """Raise an InputError where pyarrow cannot read a file, by default the first one."""
         return readable(path or self.path, "a table that can be read")
 
     def blocks(
@@ -204,8 +209,7 @@ class Source:
             yield batch, file.share
 
     def filled_columns_by_word(self, column: str) -> dict[str, list[str]]:
-        """The words of a column, in order, each with the columns that have something in a row with
-        the word."""
+        """The columns that are filled in rows with each word of a column, by the word, in order."""
         filled_by_word: dict[str, set[str]] = {}
         for block in self.blocks(self.names, []):
             words = block.words(column, {})

@@ -61,8 +61,7 @@ from infomax.io.sources import FILL_IN, Block, NotNumbersError, Source, are_inte
 LEARNING = 0.5
 """Share of the work with a node table that learning its encoding is."""
 CLASSES = 10_000
-"""Different labels that are looked at; where there are more, case and spaces are the least of
-it."""
+"""Different labels that are compared; where there are more, case and spaces matter least."""
 
 
 @dataclass(frozen=True)
@@ -125,8 +124,7 @@ class EdgeTable:
     has_two_types: bool = False
     row_type: str = ""
     are_integers: tuple[bool, bool] = field(default=(True, True), init=False)
-    """Whether the ids at each end of the edges that were read are integers, or written as such in
-    text."""
+    """Whether all ids read so far at each end are integers, or written as such in text."""
 
     @property
     def path(self) -> Path:
@@ -261,8 +259,7 @@ class NodeTable:
     may_learn: bool = True
     remedy: str = FILL_IN
     encoding: Encoding | None = field(default=None, init=False)
-    """What makes features of the columns, once it is known; None: they are numbers, and stay as
-    they are."""
+    """What makes features of the columns, once it is learnt; None: numbers stay as they are."""
     widths: dict[str, int] = field(default_factory=dict, init=False)
     """How many numbers the lists of a column have."""
 
@@ -307,8 +304,7 @@ class NodeTable:
 
     @property
     def wanted_features(self) -> Sequence[str] | None:
-        """The features that were asked for by name, now or for an earlier graph; None: all that
-        there are."""
+        """The features that a person named, now or for an earlier graph; None: all."""
         return self.choices.features if self.features is None else self.features.columns
 
     @property
@@ -331,8 +327,10 @@ class NodeTable:
         return names
 
     def rows(self) -> Iterator[NodeRows]:
-        """The rows in blocks. Features that are no numbers raise a `NotNumbersError`, unless it was
-        learnt of them."""
+        """The rows in blocks.
+
+        Features that are no numbers raise a `NotNumbersError`, unless an encoding was learnt.
+        """
         share_before = 0 if self.encoding is None else LEARNING
         self._range = np.empty((2, 0))
         self._classes = {}
@@ -406,8 +404,7 @@ class NodeTable:
         )
 
     def _is_early(self, block: Block) -> NDArray[np.bool_]:
-        """Which rows ``[n]`` of a block are not later than the day as of which the table is
-        read."""
+        """Whether each row ``[n]`` of a block is not later than ``as_of``."""
         day = self.choices.as_of
         if day is None or self.schema.time is None:
             return np.ones(len(block.numbers), bool)
@@ -417,8 +414,7 @@ class NodeTable:
         return is_early
 
     def _features(self, block: Block) -> Any:
-        """The features ``[n, F]`` of a block: numbers as they are, else what an encoding makes of
-        the columns."""
+        """The features ``[n, F]`` of a block: its numbers, or what the encoding makes of it."""
         if self.encoding is None:
             if self._finds_types and (self._decided_types or self._may_hold_codes):
                 expected = "columns of other kinds"
@@ -440,8 +436,7 @@ class NodeTable:
 
     @property
     def _may_hold_codes(self) -> bool:
-        """Whether a number may be an id or a code by the name of its column, so that it has to be
-        looked at."""
+        """Whether a column is called like an id or a code, so that its numbers are surveyed."""
         if self.key_columns:
             return True
         if self.choices.features is not None:
@@ -449,8 +444,7 @@ class NodeTable:
         return any(is_called_code(name) or is_called_number(name) for name in self.feature_columns)
 
     def _note_unlike(self, column: str, count: int, first_refusal: str) -> None:
-        """Note cells that are not what their column held when it was learnt; what is wrong with the
-        first."""
+        """Note how many cells are unlike those a column was learnt from, and why the first is."""
         count_before, refusal = self._unlike.get(column, (0, first_refusal))
         self._unlike[column] = (count_before + count, refusal)
 
@@ -481,8 +475,10 @@ class NodeTable:
         }
 
     def learn(self) -> bool:
-        """Find from all rows what the features are; False where that is known, or they can only be
-        numbers."""
+        """Find from all rows what the features are.
+
+        Returns False where features are decided already, or can only be numbers.
+        """
         if not self._finds_types:
             return False
         survey = self._survey()
@@ -524,8 +520,7 @@ class NodeTable:
         return True
 
     def _survey(self) -> Survey:
-        """What the columns of features hold, of the rows that are early enough and that training
-        sees."""
+        """What the columns of features hold in the rows that are early and that training sees."""
         features = self.feature_columns
         survey = Survey(features, self._decided_types, list(self.labels), self.key_columns)
         for block in self.source.blocks(self._columns, features, keep=True):
@@ -540,8 +535,7 @@ class NodeTable:
         return survey
 
     def _refuse_named_features(self, encoding: Encoding) -> None:
-        """Refuse features that a person named where none of them becomes one: other columns were
-        not named."""
+        """Refuse the features that a person named where none of these columns becomes a feature."""
         if not self.choices.features or self.choices.obeys_schema:
             return
         names_and_types = [
@@ -553,8 +547,7 @@ class NodeTable:
         raise InputError("features", expected, ", ".join(names_and_types), remedy)
 
     def _with_type_in_notes(self, encoding: Encoding) -> Encoding:
-        """The same encoding; where there are several types of nodes, notes name an option with its
-        type."""
+        """The encoding whose notes name an option with its type, where there are several types."""
         node_type = "" if self.earlier_table is None else self.earlier_table.node_type
         if not node_type:
             return encoding
@@ -590,8 +583,10 @@ class NodeTable:
         raise InputError(str(self.path), "columns that become features", found, remedy)
 
     def warn(self) -> None:
-        """Name odd labels, cells that were left out, and features that may tell a label, once all
-        rows were read."""
+        """Warn of odd labels, of cells that became gaps, and of features that may tell a label.
+
+        All rows must have been read.
+        """
         for count, told in self._unlike.values():
             cell_count = format_count(count, "cell")
             warn(
@@ -631,8 +626,7 @@ class _SameTypes:
         self.first_types: dict[str, str] = {}
 
     def check(self, block: Block, ids: Any, id_column: str) -> None:
-        """Refuse a block whose ids or features are of another type than in the first file with
-        rows."""
+        """Refuse ids or features of another type than in the first file with rows."""
         if self.source.is_text:
             return
         schema = block.data.schema
@@ -660,8 +654,7 @@ def _without_cells(table: Any, column: str, is_bad: NDArray[np.bool_]) -> Any:
 
 
 def with_learnt_types(schema: TableSchema, encoding: Encoding) -> TableSchema:
-    """The schema of a table with the types of the columns that were looked at, and why they have
-    them."""
+    """The schema of a table with the types that were learnt of its columns, and the reasons."""
     columns = dict(schema.columns)
     for column in encoding.columns:
         described = columns.get(column.name)
@@ -700,8 +693,7 @@ def _with_earlier_origin(column: ColumnSchema, earlier_column: ColumnSchema) -> 
 
 
 def schema_location(choices: UserChoices, earlier_table: TableSchema | None, *keys: str) -> str:
-    """Where the schema that a person gave says something of a table: the file, the line and the
-    keys."""
+    """Where the schema that a person gave describes a table: the file, the line and the keys."""
     schema = choices.given_schema or Schema()
     name = None
     if earlier_table is not None and earlier_table.has_nodes:
@@ -747,8 +739,7 @@ def _warn_of_unshared(path: Path, encoding: Encoding, used_names: Container[str 
 
 
 def _warn_of_code_numbers(path: Path, names: Sequence[str]) -> None:
-    """Name the columns of numbers that become no features since they are codes: an ISBN, a number
-    of a phone."""
+    """Warn of numbers that become no features since they are codes, such as an ISBN."""
     if names:
         warn(
             f"{path}: no features, as they are called codes, and nearly all their numbers differ: "
@@ -757,8 +748,7 @@ def _warn_of_code_numbers(path: Path, names: Sequence[str]) -> None:
 
 
 def _warn_of_labels(path: Path, names: Sequence[str], labels: Sequence[str]) -> None:
-    """Name the columns that become features and are called like a label: what is to be predicted is
-    no feature."""
+    """Warn of features that are called like a label: what is to be predicted is no feature."""
     telling = [name for name in names if tells_label(name, labels)]
     if telling:
         remedy = "If so: --column NAME=label, or NAME=ignore (in Python: columns={NAME: 'label'})."
@@ -774,8 +764,10 @@ def warn_missing(location: str, words: Container[str], what: str, remedy: str) -
 
 
 def _warn_of_classes(location: str, labels: Collection[str]) -> None:
-    """Name words for nothing, and labels with outer spaces or that differ in case: each is a class
-    as it is written."""
+    """Warn of labels that may mean nothing, have outer spaces, or differ only in case.
+
+    Each is a class as it is written.
+    """
     warn_missing(location, labels, "a label", "leave the cell empty")
     classes = set(labels).difference(MISSING)
     spaced = sorted(label for label in classes if label != label.strip())

@@ -25,8 +25,10 @@ MOSTLY_SHARE = 0.5
 """The share of numbers, or of dates, from which a note names the other cells of a column."""
 WRITTEN_AS = {"number": "1200.50", "date": "2025-12-31"}
 COMMON_WORDS = 0.6
-"""Share of common words from which short texts that all differ are features: 1 of genres, 0.5 of
-titles with a year."""
+"""Share of common words from which short texts that all differ are features.
+
+It is 1 of genres, and 0.5 of titles with a year.
+"""
 CODE_NOTE = (
     "it looks like an identifier or a code: --column {}; as numbers and dates are read 1200.50 "
     "and 2025-12-31"

@@ -77,8 +77,7 @@ class Preparation(Stages):
 
     @contextmanager
     def _keeper(self, node_type: str) -> Iterator[Callable[[NodeRows], list[Any]]]:
-        """Features are written to their file; the database keeps labels, splits, names and
-        times."""
+        """Write features to their file; the database keeps labels, splits, names and times."""
         path = str(self.node_tables[node_type].path)
         with FeatureWriter(self._type_folder(node_type), path, halved=self.half) as writer:
 

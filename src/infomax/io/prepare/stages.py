@@ -601,8 +601,7 @@ class Stages(ABC):
         return "of an edge"
 
     def _check_ids(self, relation: PreparedRelation, table: EdgeTable) -> None:
-        """Refuse ids of edges of another type than those of nodes, and two ids in place of a
-        header."""
+        """Refuse ids of another type than those of nodes, and two ids in place of a header."""
         has_rows = self.read_edges[relation.table_number].row_count > 0
         for end, node_type in enumerate(relation.types):
             if node_type in self.node_tables and relation.row_end != end and has_rows:

@@ -272,8 +272,7 @@ def _prefixed(path: Path, names: Collection[str], name: str, what: str = "label 
 def _refuse_two_uses(
     path: Path, features: Mapping[str, str], annotations: Collection[str | None]
 ) -> None:
-    """Refuse a column that is to be a feature, of some type, and a label, a split or the graphs as
-    well."""
+    """Refuse a column that is to be both a feature and a label, a split or the graphs."""
     twice = [name for name in features if name in annotations]
     if twice:
         found = f"{features[twice[0]]}, and a label, a split or the graphs as well"
@@ -471,8 +470,10 @@ def _refuse_other_ends(
 
 
 def called_after(node_type: str, names: Sequence[str]) -> str | None:
-    """The column that is called as a type is: driver, else driver_id, driverId, driverid or
-    id_driver."""
+    """The column that is called as a type is.
+
+    For driver: driver, else driver_id, driverId, driverid or id_driver.
+    """
     if node_type in names:
         return node_type
     for spelling in spellings(node_type):

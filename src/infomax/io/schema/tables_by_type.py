@@ -1,5 +1,4 @@
-"""Which tables make a graph: one of edges and one of nodes, or several types, each with what its
-columns are."""
+"""Which tables make a graph: one of edges and one of nodes, or tables of several types."""
 
 from __future__ import annotations
 
