@@ -122,7 +122,8 @@ def _no_such_node(node: Hashable, ids: Any, names: Any) -> InputError:
 def rows_named(names: Any, text: str) -> tuple[list[int], list[int]]:
     """The rows of names ``[N]`` that are a text, and the rows of longer names that contain it.
 
-    The first are names spelled exactly so; where there is none, names spelled so in any case.
+    Upper and lower case count where a name is spelled exactly as the text; where none is, they do
+    not.
     """
     exact_rows: list[int] = []
     rows_in_any_case: list[int] = []
@@ -213,15 +214,18 @@ class SearchableVectors:
         for first in range(0, len(own_rows), VECTORS_PER_BLOCK):
             block = slice(first, first + VECTORS_PER_BLOCK)
             all_vectors = row_blocks(self.vectors)
-            for near, near_cosines in nearest_to(queries[block], own_rows[block], all_vectors, k):
-                rows.append(near)
-                similarity.append(near_cosines)
+            neighbours = nearest_to(queries[block], own_rows[block], all_vectors, k)
+            for neighbour_rows, neighbour_cosines in neighbours:
+                rows.append(neighbour_rows)
+                similarity.append(neighbour_cosines)
         return np.array(rows), np.array(similarity).clip(-1, 1)
 
     def queries(self, nodes: NDArray[Any]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        """The vectors ``[n, d]`` of the rows ``[n]`` of nodes, and the rows.
+        """The vectors ``[n, d]`` whose neighbours are searched, and the rows ``[n]`` they have.
 
-        Vectors ``[n, d]`` in place of rows stay as they are; their rows are -1.
+        Args:
+            nodes: ``[n]``, the rows of nodes; or ``[n, d]``, vectors of other things, whose rows
+                are -1.
         """
         nodes = np.asarray(nodes)
         if nodes.ndim == 1 and nodes.dtype.kind in "iu":

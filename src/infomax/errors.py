@@ -162,7 +162,7 @@ def format_count(count: int, noun: str) -> str:
 def suggest(text: object, choices: Iterable[str], most: int = 3) -> str:
     """``Did you mean "weight"?``: the choices that are spelled like a text, in any case.
 
-    Where no choice is, the suggestion is "".
+    The suggestion is empty where no choice is similar.
     """
     from difflib import get_close_matches
 

@@ -83,6 +83,7 @@ class Bar:
             transient=True,
         )
         self.bar.add_task(title, total=total, note="")
+        # In a notebook the bar is an output that is replaced, at most every REDRAW_SECONDS.
         self.notebook_output: Any = None
         self.drawn_at = -math.inf
 

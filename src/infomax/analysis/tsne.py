@@ -121,6 +121,10 @@ def _repulsion(points: PlanePoints, fine: bool) -> PlanePoints:
 
     It is the sum of (y_i - y_j) / (1 + |y_i - y_j|^2)^2 over j, divided by the sum of
     1 / (1 + |y_i - y_j|^2) over all pairs.
+
+    Args:
+        points: the points y.
+        fine: see `descend`.
     """
     from infomax.analysis.compiled import collect, spread
 
@@ -132,19 +136,20 @@ def _repulsion(points: PlanePoints, fine: bool) -> PlanePoints:
         cell = min(CELL, 2.0 ** math.floor(math.log2(extent / FEWEST_CELLS)))
         spline_degree = 3
 
-    # A point is shared among the corners around it; it reads the field from them with the same
-    # shares.
+    # Each point adds to the density at the corners of its cell, by its distance from them. `collect`
+    # reads the field from the same corners with the same weights.
     grid = (points - points.min(axis=0)) / np.float32(cell)
     side = int(grid.max()) + spline_degree + 1
     density = np.zeros((side, side), np.float32)
     spread(grid, density, spline_degree)
 
-    # Twice as wide as the grid, so that it does not wrap round; in steps of 64, so that few kernels
-    # are computed.
+    # A product of spectra is a circular convolution. Twice as wide as the grid, it does not wrap
+    # round; widths are in steps of 64, so that few kernels are computed.
     size = fft.next_fast_len(64 * (2 * side // 64 + 1))
     potential, force = _kernels(size, cell, spline_degree)
     rows_spectrum = fft.rfft(density, size, axis=1, workers=-1)
     spectrum = fft.fft(rows_spectrum, size, axis=0, workers=-1)
+    # By Parseval's theorem. Each point is also paired with itself, which adds 1.
     sum_over_pairs = float((np.abs(spectrum) ** 2 * potential).sum()) - len(points)
     columns = fft.ifft(spectrum * force, axis=1, workers=-1, overwrite_x=True)[:, :side]
     field = fft.irfft(columns, size, axis=2, workers=-1)

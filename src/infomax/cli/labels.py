@@ -167,9 +167,10 @@ def read_source(
     """Read some label columns.
 
     Args:
-        source: a node table, or anything that a graph can be read from; "" for the graph itself.
+        source: a node table, or anything that a graph can be read from; "" for the graph of the
+            run.
         columns: the names of the labels.
-        graph: the graph of the run; tables are read as its tables were.
+        graph: the graph of the run, if there is a run; tables are read as its tables were.
         id_column: the column of ids; by default as in the tables of the graph.
     """
     if is_table(source):
@@ -180,17 +181,19 @@ def read_source(
         labels_by_name = dict(zip(columns, labels.values(), strict=True))
         return LabelSource(list(map(str, ids)), labels_by_name, {})
 
+    label_graph = graph
     if source:
         node_type = "" if graph is None else graph.node_type
         table_choices = {"id": id_column} if id_column else {}
-        graph = open_graph(source, list(columns), None, table_choices, labels_like=graph)
-        if node_type in graph.types:
-            graph = graph.target(node_type)
-        elif graph.has_named_types:
-            graph = _seen_from_labels(graph, columns)
-    if graph is None:
+        label_graph = open_graph(source, list(columns), None, table_choices, labels_like=graph)
+        # Labels are those of the nodes that the run has vectors of.
+        if node_type in label_graph.types:
+            label_graph = label_graph.target(node_type)
+        elif label_graph.has_named_types:
+            label_graph = _seen_from_labels(label_graph, columns)
+    if label_graph is None:
         raise InputError("--labels", labels_elsewhere(None), shorten(columns[0]))
-    return LabelSource(graph.ids, _labels_of_graph(columns, graph), graph.splits)
+    return LabelSource(label_graph.ids, _labels_of_graph(columns, label_graph), label_graph.splits)
 
 
 def _seen_from_labels(graph: Graph, names: Sequence[str]) -> Graph:

@@ -74,11 +74,12 @@ def joined(device: str, longest_wait: timedelta = LONGEST_WAIT) -> Iterator[Rank
     show.hush(rank > 0)
     try:
         ranks = Ranks.current()
+        # Where one rank cannot have a GPU, all ranks end with its message.
         with ranks.together():
             _choose_gpu(torch, device, gpu_count)
         yield ranks
     except RuntimeError as error:
-        # Other errors are those of the command.
+        # Any other RuntimeError comes from the command itself.
         is_lost_rank = "gloo" in str(error) or isinstance(error, distributed.DistError)
         if not is_lost_rank:
             raise

@@ -84,10 +84,10 @@ def load_dataset(name: str, progress: Progress = silent, **options: Any) -> Grap
     Graph(34,003 nodes, 157,410 edges, 3,221 features)
 
     Args:
-        name: one that ``infomax datasets list`` shows, in upper or lower case.
+        name: a name that ``infomax datasets list`` shows, in upper or lower case.
         progress: called with the number of bytes done and in total.
         options: only of "generated-reddit": ``scale`` (1.0: as many nodes as Reddit, 232,965),
-            ``seed``, ``features`` (602) and ``degree``, the mean one (99.6).
+            ``seed``, ``features`` (602) and ``degree``, the mean degree (99.6).
     """
     dataset = _look_up(name)
     for option in options.keys() - set(dataset.options):

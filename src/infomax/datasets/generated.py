@@ -62,6 +62,7 @@ def read(
         raise InputError("scale", expected, f"{scale}, which is {n:,} nodes")
 
     rng = np.random.default_rng(seed)
+    # Sizes fall as 1/5, 1/6, ..., 1/45: the largest community is nine times the smallest.
     community_size = 1 / np.arange(5, 5 + REDDIT_COMMUNITIES)
     community = rng.choice(REDDIT_COMMUNITIES, n, p=community_size / community_size.sum())
     edges = _draw_edges(rng, community, degree)

@@ -90,7 +90,8 @@ def flat(settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def _how_to_load(name: str, settings: dict[str, Any]) -> str:
-    # The name of your own part has its module, with a dot.
+    """The lines of Python that load a run; custom parts are arguments, which the run has not."""
+    # The name of a custom part begins with its module, so it has a dot.
     custom_parts = [
         field
         for field, value in settings.items()

@@ -256,12 +256,18 @@ def read_training_graph(folder: Path, moved_to: Path | None = None) -> Graph:
 
 
 def _graph_folder(folder: Path, config: dict[str, Any], moved_to: Path | None) -> Path:
-    """The graph folder that a run was trained on; refused where it is missing or has changed."""
+    """The graph folder that a run was trained on; refused where it is missing or has changed.
+
+    Args:
+        folder: the run folder, for the messages.
+        config: the content of its configuration file.
+        moved_to: where the graph folder may be now; it counts if it has the same content.
+    """
     path = Path(config["graph_folder"])
     graph_hash = config["graph"]["hash"]
     if moved_to is not None and not is_folder(path):
-        is_the_same = is_folder(moved_to) and folder_hash(moved_to) == graph_hash
-        if is_the_same:
+        has_same_content = is_folder(moved_to) and folder_hash(moved_to) == graph_hash
+        if has_same_content:
             path = moved_to
 
     expected = "the graph folder that the run was trained on"

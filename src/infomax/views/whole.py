@@ -480,7 +480,8 @@ def pool_features(
     Args:
         factors: P, Q.
         x: the features.
-        dim: the width of the product that this one replaces, by which kernels are chosen.
+        dim: the width of X Θ, the product that would be propagated instead; kernels are chosen by
+            its size.
         rows: the rows of X, in the order in which they are taken; None: all, in order.
     """
     if isinstance(x, Tensor):
