@@ -72,7 +72,10 @@ def test_damaged_files_are_refused_or_read_as_they_were(tmp_path: Path) -> None:
 @pytest.fixture
 def part_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Set back after the campaign, which has smaller ones."""
-    for module, name in ((parts.embedding, "NODES_PER_PART"), (parts.engine, "NODES_PER_BLOCK_ON_DISK")):
+    for module, name in (
+        (parts.embedding, "NODES_PER_PART"),
+        (parts.engine, "NODES_PER_BLOCK_ON_DISK"),
+    ):
         monkeypatch.setattr(module, name, getattr(module, name))
 
 
