@@ -110,7 +110,7 @@ def build(vectors: NDArray[np.float32], progress: Progress = silent) -> tuple[An
 def exact_neighbours_of_sample(
     vectors: NDArray[np.float32], seed: int = 1
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """Some nodes ``[n]``, and the cosines ``[n, k]`` of their exact neighbours."""
+    """A sample of nodes ``[n]``, and the cosines ``[n, k]`` of their exact neighbours."""
     node_count = len(vectors)
     nodes = np.sort(np.random.default_rng(seed).permutation(node_count)[:RECALL_NODES])
     k = min(RECALL_NEIGHBOURS, node_count - 1)

@@ -61,8 +61,8 @@ def peak_bytes() -> int:
         if line.startswith("VmHWM:"):
             return 1024 * int(line.split()[1])
 
-    # Systems without /proc. On Linux the peak of getrusage is inherited from the process that started
-    # this one, so VmHWM is asked first.
+    # Systems without /proc. On Linux the peak of getrusage is inherited from the process that
+    # started this one, so VmHWM is asked first.
     try:
         import resource
     except ImportError:

@@ -136,8 +136,8 @@ def _repulsion(points: PlanePoints, fine: bool) -> PlanePoints:
         cell = min(CELL, 2.0 ** math.floor(math.log2(extent / FEWEST_CELLS)))
         spline_degree = 3
 
-    # Each point adds to the density at the corners of its cell, by its distance from them. `collect`
-    # reads the field from the same corners with the same weights.
+    # Each point adds to the density at the corners of its cell, by its distance from them.
+    # `collect` reads the field from the same corners with the same weights.
     grid = (points - points.min(axis=0)) / np.float32(cell)
     side = int(grid.max()) + spline_degree + 1
     density = np.zeros((side, side), np.float32)

@@ -160,6 +160,7 @@ class KnownGraph:
 
     def _joined_by_step(self, neighbours: Sequence[Any]) -> dict[Step, dict[int, Any]]:
         """By step, the ids that each new node is joined to, by the number of the new node."""
+        # A step may have several names, its type and its relation; messages list the first.
         first_names = {step: name for name, step in reversed(self.steps_by_name.items())}
         choices = ", ".join(sorted(first_names.values()))
         joined_by_step: dict[Step, dict[int, Any]] = {}

@@ -199,8 +199,8 @@ def splits_for(
         codes: ``[N]`` classes as numbers, or ``[N, C]`` of 0/1 for several labels per node.
         own_split: the split that the graph has.
         count: how many random splits.
-        folds: how many folds; None: as said above.
-        nodes_per_class: fewer labelled nodes per class than these are few.
+        folds: how many folds; None: the other rules above decide.
+        nodes_per_class: labelled nodes per class below which there are few.
     """
     if own_split is not None and set(SPLIT_PARTS) <= set(own_split) and folds is None:
         return [own_split], "the data set's split"

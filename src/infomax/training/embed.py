@@ -320,6 +320,7 @@ class Embedder:
         Parts that the passes have not computed are computed here, or read.
         """
         parts: list[Tensor] = []
+        # By family: pooled parts of all half-lives are one array.
         for part in dict.fromkeys(map(part_family, self.recipe.parts or ["encoder"])):
             if part in computed:
                 parts.append(computed[part])

@@ -166,8 +166,9 @@ class Preset:
     def fitted_to(self, graph: Graph) -> Preset:
         """Return the preset with the paths of a graph, if its encoder takes paths.
 
-        Parts of ours that need edges of one type are refused.
+        The library's own parts that need edges of one type are refused.
         """
+        # A class and a partial of a class become a partial, which has the class as its `func`.
         encoder = partial(self.encoder)
         if not _takes_paths(encoder.func):
             return self

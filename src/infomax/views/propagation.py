@@ -96,6 +96,7 @@ class Propagation(Messages):
         receivers = keys // n
         senders = keys % n
 
+        # The degree of a node counts its self-loop, which the keys do not hold.
         degree = weights.new_full((n,), float(rule.loops)).index_add_(0, receivers, weights)
         left, right = rule.factors(degree, weights.dtype)
         if (rule.left, rule.right) == (1, 0):
@@ -104,6 +105,7 @@ class Propagation(Messages):
         else:
             values = left[receivers] * weights * right[senders]
 
+        # Self-loops have the keys i * n + i and weight 1; rows of a CSR matrix are sorted by key.
         if rule.loops:
             loop_keys = torch.arange(n, device=keys.device) * (n + 1)
             keys, order = torch.sort(torch.cat([keys, loop_keys]))

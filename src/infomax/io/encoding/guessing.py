@@ -93,7 +93,7 @@ def _holds_yes_and_no(column: ColumnStatistics) -> bool:
 
 
 def holds_code_numbers(column: ColumnStatistics) -> bool:
-    """Whether a column of whole numbers, nearly all different, is called as codes are: isbn, card_number.
+    """Whether a column of whole numbers, nearly all different, is called as codes are: isbn.
 
     Prices and amounts may all differ as well, so the name must tell. A column that is only called a
     number is one of codes where its numbers are far apart: those of atoms, or of the chapters of a
