@@ -146,7 +146,8 @@ def source(document: dict[str, Any]) -> str:
         f"{name} {version}" for name, version in document["versions"].get("peers", {}).items()
     )
     ours = document["versions"].get("infomax", {}).get("infomax", "")
-    return f"{machines}, {' to '.join(sorted({days[0], days[-1]}))}; infomax {ours} at commit {commits}; peers: {peers}."
+    when = " to ".join(sorted({days[0], days[-1]}))
+    return f"{machines}, {when}; infomax {ours} at commit {commits}; peers: {peers}."
 
 
 def draw(rows: Rows, path: Path) -> None:

@@ -95,7 +95,8 @@ def test_an_index_answers_as_exact_search_does_and_says_how_nearly():
     exact = Embeddings(vectors, np.arange(10, 1510))
     found = index.NeighbourIndex.of(exact)
     assert 0.9 < found.recall <= 1
-    description = f"of 77 lists of similar nodes searched, recall@10 {found.recall:.2f} against exact, on 400 sampled nodes"
+    recall = f"recall@10 {found.recall:.2f} against exact, on 400 sampled nodes"
+    description = f"of 77 lists of similar nodes searched, {recall}"
     assert str(found) == f"index: {found.lists.nprobe} {description}"
     agreeing = [
         found.neighbours(node, 5)[0] == exact.neighbours(node, 5)[0] for node in range(100, 200)

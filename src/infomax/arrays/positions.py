@@ -80,8 +80,8 @@ def fill_positions(
 ) -> None:
     """Fill ``total`` with x = u(u(P^2 R) + ... + u(P^24 R)), where u makes rows of length 1.
 
-    R are the rows of `signs`; P = D^-1 A with the edges in both directions. PositionTable of nodes without
-    neighbours are zero.
+    R are the rows of `signs`; P = D^-1 A with the edges in both directions. Positions of
+    nodes without neighbours are zero.
 
     Args:
         total: ``[N, POSITION_WIDTH]``, in memory or mapped; it holds the sum over hops, then the

@@ -98,7 +98,7 @@ def update(
 
 
 def _tell_lost_labels(model: DGI, later_graph: Graph) -> None:
-    """Say which labels of the run the later graph lacks: labels are read where options name them."""
+    """Say which labels of the run the later graph lacks: only labels that are named are read."""
     lost_labels = [label for label in model.graph_.labels if label not in later_graph.labels]
     if lost_labels:
         choice = f"--labels {' --labels '.join(lost_labels)}"

@@ -13,7 +13,7 @@ same_features.py    refuses graphs that a fitted model was not made for
 later_graphs.py     takes a fitted model to a later graph
 new_nodes.py        vectors of new nodes that are passed as arguments
 questions.py        vectors as of the time of a question
-explaining.py       traces a vector back to cells, edges and parts, and to the functions that made it
+explaining.py       traces a vector back to cells, edges, parts and the functions that made it
 """
 
 from infomax.estimator.assembly import build as build

@@ -61,8 +61,8 @@ def singular_vectors(
 def _orthonormal(columns: NDArray[np.float32]) -> NDArray[np.float32]:
     """An orthonormal basis ``[N, K]`` of the space of some columns.
 
-    The columns are multiplied by the inverse root of their Gram matrix, which takes a quarter of the
-    time of a QR decomposition. Directions that the columns do not have become zeros.
+    The columns are multiplied by the inverse root of their Gram matrix, which takes a quarter of
+    the time of a QR decomposition. Directions that the columns do not have become zeros.
     """
     gram = columns.astype(np.float64).T @ columns.astype(np.float64)
     values, rotation = np.linalg.eigh(gram)
@@ -97,7 +97,8 @@ def averaged_features(features: Any, adjacency: sparse.csr_array, hops: int = 2)
 
 
 def neighbour_means(features: Any, linked: sparse.csr_array) -> Any:
-    """The mean ``[N, F]`` of features ``[M, F]`` over each node's neighbours, by edges ``[N, M]``."""
+    """The mean ``[N, F]`` of features ``[M, F]`` over the neighbours of a node, by edges
+    ``[N, M]``."""
     counts = np.maximum(np.diff(linked.indptr), 1)
     ones = sparse.csr_array(
         (np.ones(linked.nnz, np.float32), linked.indices, linked.indptr), shape=linked.shape

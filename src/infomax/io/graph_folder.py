@@ -1,6 +1,6 @@
 """Graph folders: written and opened.
 
-A graph of one type is as `infomax.arrays.folder_layout` says. One of several types is folders below:
+A graph of one type is as `infomax.arrays.folder_layout` says. A graph of several types has folders:
 
 graph.json
     format 2; the hash of each type's own graph.json; of each relation, its files

@@ -59,7 +59,7 @@ def no_times() -> InputError:
 
 
 def no_rows_until(node_type: str, day: Any, first: int, *, may_leave_out: bool) -> InputError:
-    """The error for a type of nodes of which all rows, the first of this time, are later than a day."""
+    """The error for a type of nodes of which all rows are later than a day, by the first time."""
     remedy = "Take a later day."
     if may_leave_out:
         remedy = f"Take a later day, or leave them out: --table {node_type}=ignore."

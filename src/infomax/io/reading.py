@@ -208,7 +208,10 @@ def _no_edges(folder: str, found: str) -> InputError:
         remedy = f"Name the graph in it: {Path(folder) / 'graph.npz'}."
     elif any(Path(folder).glob("*/edges.*")):
         found = "folders of several graphs"
-        remedy = "Write them as one graph, whose node table tells the graph of each node: --groups COLUMN."
+        remedy = (
+            "Write them as one graph, whose node table tells the graph of each node: "
+            "--groups COLUMN."
+        )
     return InputError(folder, f"a file edges with one of {', '.join(EXTENSIONS)}", found, remedy)
 
 

@@ -560,8 +560,8 @@ class NodeTable:
     def _refuse(self, faults: Sequence[Fault]) -> None:
         """Refuse columns that cannot become features, all in one message."""
         remedy = (
-            "Correct it, or leave the cell empty where nothing is known; or say what the column is: "
-            "--column NAME=USE (in Python: columns={NAME: USE}). "
+            "Correct it, or leave the cell empty where nothing is known; or say what the column "
+            "is: --column NAME=USE (in Python: columns={NAME: USE}). "
             "Numbers are written as 1200.50, dates as 2025-12-31; for codes, USE is category."
         )
         if all(expected == EXPECTED_CELLS["type"] for _, expected, _ in faults):
@@ -590,7 +590,8 @@ class NodeTable:
         for count, told in self._unlike.values():
             cell_count = format_count(count, "cell")
             warn(
-                f"{told} {cell_count} of the column, unlike those that it was learnt from, became gaps."
+                f"{told} {cell_count} of the column, unlike those that it was learnt from, became "
+                "gaps."
             )
         for column, classes in self._classes.items():
             _warn_of_classes(format_location(self.path, column=column), classes)
@@ -733,8 +734,8 @@ def _warn_of_unshared(path: Path, encoding: Encoding, used_names: Container[str 
         names = format_list([column.name for column in unshared])
         first = unshared[0].name
         warn(
-            f"{path}: no features, as hardly two rows share what they hold: {names}. To make features "
-            f"of one: --column {first}=text, or {first}=category."
+            f"{path}: no features, as hardly two rows share what they hold: {names}. To make "
+            f"features of one: --column {first}=text, or {first}=category."
         )
 
 
@@ -775,7 +776,8 @@ def _warn_of_classes(location: str, labels: Collection[str]) -> None:
         remedy = "Remove the spaces where they mean nothing."
         spaced_list = format_list(spaced)
         warn(
-            f"{location}: labels with outer spaces, each a class of its own: {spaced_list}. {remedy}"
+            f"{location}: labels with outer spaces, each a class of its own: {spaced_list}. "
+            f"{remedy}"
         )
     unspaced = classes.difference(spaced)
     spellings = Counter(label.casefold() for label in unspaced)

@@ -20,9 +20,9 @@ has a formula, and so has its gradient::
 
     H = PReLU(Z + b),  s = sigmoid(mean_i h_i),  v = W s,  scores h_i . v + o,  cross-entropy
 
-``pair_loss`` in kernels/plain.py is these formulas in torch, line by line. A `Backend` runs that, or
-the same in numba (kernels/cpu.py) or Triton (kernels/gpu/loss.py). On a CPU each call decides by its
-size, in ``Backend.numba_for``; on a GPU a training decides once.
+``pair_loss`` in kernels/plain.py is these formulas in torch, line by line. A `Backend` runs that,
+or the same in numba (kernels/cpu.py) or Triton (kernels/gpu/loss.py). On a CPU each call decides
+by its size, in ``Backend.numba_for``; on a GPU a training decides once.
 
 Which laws hold it: tests/laws/test_step.py compares this loss and all its gradients with
 `DeepGraphInfomax.loss` for each of `FUSED_ENCODERS` but `PathMean`, in float64, and both with the

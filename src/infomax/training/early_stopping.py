@@ -5,7 +5,8 @@ so that no step waits for a GPU; the loop reads them back now and then, and forg
 the end. A training of known length has no patience: only its records are kept.
 
 Who does what: ``Backend.add_record`` (kernels/plain.py) compares the losses, Adam keeps a copy of
-the weights before the best step, and ``Training.read_history`` (training/loop.py) ends the training.
+the weights before the best step, and ``Training.read_history`` (training/loop.py) ends the
+training.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ CIRCLES = {"season": ("day_of_year", 365.25), "weekday": ("day_of_week", 7), "ho
 """The parts of a date that come round again: the field of pyarrow, and the length of a round."""
 MICROSECONDS_PER_DAY = 86_400_000_000
 MICROSECONDS_OF_UNITS = (MICROSECONDS_PER_DAY, 3_600_000_000, 60_000_000, 1_000_000, 1_000)
-"""A day, an hour, a minute, a second and a millisecond: what a time is rounded to, in this order."""
+"""A day, an hour, a minute, a second and a millisecond: a time is rounded to these, in order."""
 EPOCH = np.datetime64("2000-01-01", "us")
 
 

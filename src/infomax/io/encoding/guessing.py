@@ -38,8 +38,8 @@ UNSHARED_NOTE = (
     "--column {}={}"
 )
 CODE_NUMBERS_NOTE = (
-    "it is called a code, and nearly all its numbers differ, so it is no feature; to make a feature "
-    "of it: --column {}=number"
+    "it is called a code, and nearly all its numbers differ, so it is no feature; to make a "
+    "feature of it: --column {}=number"
 )
 LARGEST_SHARE_OF_A_CELL = 0.99
 """The share of a column's squared deviations from which one cell leaves all others nearly equal.
@@ -93,7 +93,9 @@ def _holds_yes_and_no(column: ColumnStatistics) -> bool:
 
 
 def holds_code_numbers(column: ColumnStatistics) -> bool:
-    """Whether a column of whole numbers, nearly all different, is called as codes are: isbn.
+    """Whether a column of whole numbers, nearly all different, is called as codes are.
+
+    Such names are isbn and card_number.
 
     Prices and amounts may all differ as well, so the name must tell. A column that is only called a
     number is one of codes where its numbers are far apart: those of atoms, or of the chapters of a

@@ -75,7 +75,8 @@ def pool_rows(
     if permutation is not None:
         keys, n, (low, high) = permutation.keys, permutation.n, permutation.bits
     _pool_rows[len(nodes), triton.cdiv(d, COLUMNS_PER_PROGRAM)](
-        graph.starts, graph.senders, graph.weights, graph.receiver_factors, graph.sender_factors, graph.cap, nodes,
+        graph.starts, graph.senders, graph.weights,
+        graph.receiver_factors, graph.sender_factors, graph.cap, nodes,
         offsets if graph.capped else None, table, keys, n, out, d,
         low, high, graph.loops, ROUNDS, COLUMNS_PER_PROGRAM, NEIGHBOURS_PER_STEP, num_warps=WARPS,
     )  # fmt: skip
