@@ -232,12 +232,28 @@ def typed_graph() -> Graph:
     return graph.target("author")
 
 
-@pytest.mark.parametrize("make_graph", [graph_of_all_column_types, typed_graph])
+def graph_with_times() -> Graph:
+    days = pd.Timestamp("2020-01-01") + pd.to_timedelta([0, 90, 0, 90, 0, 90], unit="D")
+    nodes = {
+        "customer": pd.DataFrame({"id": range(3), "age": [1.0, 2.0, 3.0]}),
+        "order": pd.DataFrame(
+            {"id": range(6), "price": [1.0, 5.0, 2.0, 9.0, 4.0, 4.5], "day": days}
+        ),
+    }
+    orders = pd.DataFrame({"source": range(6), "target": [0, 0, 1, 1, 2, 2]})
+    edges = {("order", "by", "customer"): orders}
+    return Graph.from_frames(edges, nodes, time="order.day").target("customer")
+
+
+@pytest.mark.parametrize(
+    ("make_graph", "half_life"),
+    [(graph_of_all_column_types, None), (typed_graph, None), (graph_with_times, "latest,1y")],
+)
 def test_functions_that_are_named_make_the_vectors(
-    make_graph: Callable[[], Graph], monkeypatch: pytest.MonkeyPatch
+    make_graph: Callable[[], Graph], half_life: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def make_vectors() -> DGI:
-        model = DGI(4, epochs=1, device="cpu").fit(make_graph())
+        model = DGI(4, epochs=1, half_life=half_life, device="cpu").fit(make_graph())
         model.transform(model.graph_)
         return model
 
