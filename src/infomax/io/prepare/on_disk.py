@@ -117,11 +117,11 @@ class Preparation(Stages):
         is_weighted = False
         edge_columns = None
         if not self.has_several_types:
-            written = self.written_relations[0]
-            edge_count = written.entry_count
+            only_relation = self.written_relations[0]
+            edge_count = only_relation.entry_count
             if not self.directed:
                 edge_count //= 2  # each edge is an entry in both directions
-            is_weighted = written.is_weighted
+            is_weighted = only_relation.is_weighted
             if not edge_table.are_ends_named:
                 edge_columns = edge_table.ends
         plain = {
@@ -133,9 +133,9 @@ class Preparation(Stages):
             "labels": read_nodes.label_names,
             "splits": read_nodes.split_names,
             "dropped": {
-                "self_loops": sum(one.self_loops for one in self.written_relations),
-                "duplicates": sum(one.duplicates for one in self.written_relations),
-                "zero_weights": sum(one.zero_weights for one in self.written_relations),
+                "self_loops": sum(written.self_loops for written in self.written_relations),
+                "duplicates": sum(written.duplicates for written in self.written_relations),
+                "zero_weights": sum(written.zero_weights for written in self.written_relations),
             },
             "edge_columns": edge_columns,
             "schema": schema_to_json(self.schema()),
