@@ -96,6 +96,27 @@ def test_runs_show_of_their_schemas_what_differs(tmp_path: Path) -> None:
     assert "{" not in card
 
 
+def test_ignore_and_ignored_say_the_same_in_options_and_in_a_schema(tmp_path: Path) -> None:
+    shop = sqlite_file(tmp_path / "shop.sqlite")
+    ignored = [
+        infomax("info", shop, "--table", f"staff={role}", "--column", f"customers.age={role}").out
+        for role in ("ignore", "ignored")
+    ]
+    assert ignored[0] == ignored[1]
+    assert "nothing: staff" in ignored[0]
+
+    path = tmp_path / "s.json"
+    infomax("info", shop, "--schema", path)
+    values = json.loads(path.read_text())
+    values["tables"]["staff"]["role"] = "ignore"
+    values["tables"]["customers"]["columns"]["age"]["role"] = "ignore"
+    path.write_text(json.dumps(values))
+    outcome = infomax("info", shop, "--obey", path)
+    assert outcome.code == 0, outcome.err
+    assert "nothing: staff, as you chose" in outcome.out
+    assert "customers.age ignored" in outcome.out
+
+
 def test_roles_times_names_and_keys_that_were_changed_are_said(tmp_path: Path) -> None:
     shop = sqlite_file(tmp_path / "shop.sqlite")
     path = tmp_path / "s.json"

@@ -167,8 +167,7 @@ def _show_database(name: str, labels: list[str] | None, table_choices: Mapping[s
     rows = table_rows(snapshot, table_choices.get("as_of"))
     show.out.print("\n".join(drawing(snapshot)))
     show.table(snapshot.location, HEADINGS, rows)
-    may_choose = columns.given_schema is None
-    show.out.print("\n".join(closing_lines(snapshot, may_choose=may_choose)))
+    show.out.print("\n".join(closing_lines(snapshot, columns.given_schema)))
     return True
 
 

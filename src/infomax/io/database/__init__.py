@@ -188,7 +188,8 @@ def _role_options(choices: UserChoices) -> dict[str, str]:
     role_options: dict[str, str] = {}
     for option in choices.table_roles:  # names of tables may hold the sign
         table, _, role = option.rpartition("=")
-        role_options[table] = role
+        # A schema says ignored, the option says ignore: each is understood by both.
+        role_options[table] = "ignore" if role == "ignored" else role
     return role_options
 
 

@@ -39,20 +39,20 @@ def schema_in_words(schema: Schema) -> list[str]:
     return lines + _reasons_in_words(schema)
 
 
-def closing_lines(snapshot: Snapshot, *, may_choose: bool = True) -> list[str]:
+def closing_lines(snapshot: Snapshot, given_schema: Schema | None = None) -> list[str]:
     """Below the drawing: what was decided and why, what train does, and how to choose otherwise.
 
     Args:
         snapshot: the tables of the database, about which all was decided.
-        may_choose: whether options may decide otherwise; beside a person's schema they may not.
+        given_schema: the schema that a person gave, beside which no options decide otherwise.
     """
-    schema = snapshot.schema()
+    schema = snapshot.schema(given_schema)
     lines = [
         *_ignored_tables_in_words(schema),
         *_reasons_in_words(schema),
         *_trained_types_in_words(snapshot),
     ]
-    if may_choose:
+    if given_schema is None:
         lines += _other_choices_in_words(snapshot)
     return lines
 

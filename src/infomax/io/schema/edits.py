@@ -105,7 +105,9 @@ def _choices(table: TableSchema) -> dict[str, tuple[Any, str]]:
         choice = f"keys.{'+'.join(key.columns)}"
         choices[choice] = ((key.columns, key.table, key.target), key.origin)
     for name, column in table.columns.items():
-        choices[f"columns.{name}"] = ((column.role, column.column_type), column.origin)
+        # Of other roles a type that an edit has left behind says nothing.
+        column_type = column.column_type if column.role == "feature" else ""
+        choices[f"columns.{name}"] = ((column.role, column_type), column.origin)
     return choices
 
 

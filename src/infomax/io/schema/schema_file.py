@@ -347,7 +347,11 @@ class _Reader:
         # The types of fields are text, since annotations are not evaluated.
         if str(field.type).startswith(("tuple", "Ends")):
             return self.names(value, keys)
-        return self.checked(value, str, keys)
+        text = self.checked(value, str, keys)
+        # The options say ignore, a schema says ignored: each is understood by both.
+        if field.name == "role" and text == "ignore":
+            return "ignored"
+        return text
 
     def object(
         self, value: Any, keys: JsonPath, allowed_keys: set[str] | None = None
