@@ -277,7 +277,7 @@ def test_a_row_cannot_be_asked_for_before_it_was_there(model: DGI) -> None:
     orders = model.graph_.target("order")
     with pytest.raises(
         InputError,
-        match="a time when the order was there, found 1990-01-01; this order is there since",
+        match='a time when order "0" was there, found 1990-01-01; it is there since',
     ):
         read_questions(pa.table({"id": [0], "time": ["1990-01-01"]}), orders)
     plain = DGI(4, epochs=1).fit(Graph.from_arrays(np.array([[0, 1], [1, 2]]), np.eye(3)))

@@ -39,8 +39,17 @@ def test_a_question_at_the_instant_of_the_row_is_allowed_and_one_before_is_not(
     _, rows, _ = read_questions(write_questions(tmp_path / "q.csv", "2,2009-06-01 12:30:00"), graph)
     assert rows.tolist() == [1]
     early = write_questions(tmp_path / "q.csv", "2,2009-06-01 12:29:59")
-    with pytest.raises(InputError, match=r"when the order was there.*since 2009-06-01 12:30:00"):
+    with pytest.raises(InputError, match=r'when order "2" was there.*since 2009-06-01 12:30:00'):
         read_questions(early, graph)
+
+
+def test_how_many_questions_are_earlier_than_their_rows_is_told(
+    tmp_path: Path, graph: Graph
+) -> None:
+    lines = ("2,2011-01-01", "2,2009-05-01", "2,2009-04-01")
+    path = write_questions(tmp_path / "q.csv", *lines)
+    with pytest.raises(InputError, match=r"line 3.*Leave out .*: 2 of 3 questions\."):
+        read_questions(path, graph)
 
 
 def test_the_column_of_ids_that_is_named_is_taken(tmp_path: Path, graph: Graph) -> None:

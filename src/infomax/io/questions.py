@@ -252,11 +252,13 @@ def _refuse_times(
     is_early = since > times
     if is_early.any():
         first = int(np.argmax(is_early))
-        node_type = graph.node_type or "node"
-        expected = f"a time when the {node_type} was there"
+        node_id = graph.ids[rows[[first]]].tolist()[0]
+        expected = f"a time when {graph.node_type or 'node'} {shorten(str(node_id))} was there"
         question_time = format_time(int(times[first]))
-        found = f"{question_time}; this {node_type} is there since {format_time(int(since[first]))}"
-        raise InputError(source.location(int(numbers[first]), column), expected, found)
+        found = f"{question_time}; it is there since {format_time(int(since[first]))}"
+        counted = f"{int(is_early.sum()):,} of {format_count(len(times), 'question')}"
+        remedy = f"Leave out what is asked before its row was there: {counted}."
+        raise InputError(source.location(int(numbers[first]), column), expected, found, remedy)
 
 
 def _all_columns(source: Source) -> Any:
