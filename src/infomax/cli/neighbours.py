@@ -14,7 +14,11 @@ from infomax.cli.runs import OfType, SourceArgument
 from infomax.errors import InputError, format_count
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from infomax.cli.searching import Nearest, Search
+    from infomax.embeddings import Embeddings
 
 COLUMNS_OF_WHY = 3
 """Columns that --why names for each neighbour."""
@@ -180,7 +184,7 @@ def _show(search: Search, nearest: Nearest, *, why: bool) -> None:
     if embeddings is None:
         headings.append("closer than ... of random pairs")
     else:
-        headings += [*embeddings.parts, "agree in"]
+        headings += embeddings.parts
 
     random_shares = searched.standing(nearest.cosines.ravel().tolist())
     random_shares = random_shares.reshape(nearest.cosines.shape)
@@ -194,9 +198,20 @@ def _show(search: Search, nearest: Nearest, *, why: bool) -> None:
         else:
             for part_shares in embeddings.shares(int(row), neighbours).values():
                 columns.append([f"{share:.3f}" for share in part_shares])
-            agreeing_columns = embeddings.agreeing(int(row), neighbours, COLUMNS_OF_WHY)
-            columns.append([", ".join(column_names) for column_names in agreeing_columns])
         show.table(_title(search, row), headings, zip(*columns, strict=True))
+        if embeddings is not None:
+            _show_agreeing_columns(embeddings, int(row), neighbours)
+
+
+def _show_agreeing_columns(embeddings: Embeddings, row: int, neighbours: NDArray[np.int64]) -> None:
+    """Print a line for each neighbour: names of columns are too long for cells of a table."""
+    agreeing_columns = embeddings.agreeing(row, neighbours, COLUMNS_OF_WHY)
+    for neighbour, column_names in zip(neighbours, agreeing_columns, strict=True):
+        name = str(embeddings.ids[[neighbour]][0])
+        if embeddings.node_names is not None:
+            name = str(embeddings.node_names[[neighbour]][0]) or name
+        agreement = "; ".join(column_names) or "no column that has a name"
+        show.out.print(f"  {name}: agree in {agreement}")
 
 
 def _title(search: Search, row: Any) -> str:
