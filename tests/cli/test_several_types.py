@@ -49,6 +49,7 @@ def run(folder, tmp_path_factory):
     )
     assert "paths: paper-venue-paper, paper-author-paper" in printed_text(result)
     assert "60 of type paper with 2 features" in printed_text(result)
+    assert "20 of type author with positions" in printed_text(result)
     assert "labels: topic" in printed_text(result)
     return out
 

@@ -397,7 +397,8 @@ class Graph(Record):
         for node_type in (self.node_type, *other_types):
             nodes = self.nodes[node_type]
             feature_count = format_count(nodes.num_features, "feature")
-            descriptions.append(f"{nodes.num_nodes:,} of type {node_type} with {feature_count}")
+            features = structural_features_named(nodes.feature_names) or feature_count
+            descriptions.append(f"{nodes.num_nodes:,} of type {node_type} with {features}")
         return f"Graph(nodes: {', '.join(descriptions)}; {edge_count})"
 
     def __array__(self, *args: Any, **options: Any) -> NDArray[Any]:
