@@ -347,3 +347,27 @@ def test_the_command_prints_one_screen_or_json(model: DGI, tmp_path: Path) -> No
     values = json.loads(CliRunner().invoke(app, [*command, "--column", "city", "--json"]).output)
     assert [column["cell"] for column in values["columns"]] == ["Genf"]
     assert len(values["vector"]) == len(model.explain("n5").vector)
+
+
+def test_long_paths_are_not_cut_so_that_they_differ(tmp_path: Path) -> None:
+    from typer.testing import CliRunner
+
+    from infomax.cli import app
+
+    rows = np.arange(NODES)
+    nodes = {
+        "measuring_station": pd.DataFrame({"id": rows, "height": rows % 7}),
+        "maintenance_visit": pd.DataFrame({"id": rows, "cost": rows % 5}),
+    }
+    edges = {
+        ("maintenance_visit", relation, "measuring_station"): pd.DataFrame(
+            {"source": rows, "target": np.roll(rows, shift) % 9}
+        )
+        for shift, relation in enumerate(["begins", "ends"])
+    }
+    graph = Graph.from_frames(edges, nodes).target("measuring_station")
+    DGI(8, epochs=1, seed=0, device="cpu").fit(graph, run=tmp_path / "run")
+    shown = CliRunner().invoke(app, ["explain", str(tmp_path / "run"), "5"]).output
+    for relation in ("begins", "ends"):
+        assert f"  measuring_station-[{relation}]-maintenance_visit\n    " in shown
+    assert "[N] as for --number, from 0 on" in shown

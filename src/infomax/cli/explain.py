@@ -116,7 +116,14 @@ def _show_paths(explanation: Explanation) -> None:
         ]
         path_name = path.name or "edges, and itself"
         rows.append((path_name, format_count(path.sender_count, "node"), *senders))
-    _print_rows(rows)
+
+    # Names of paths begin alike: those that do not fit beside the others have lines of their own.
+    if all(len(path_name) <= CELL_WIDTH for path_name, *_ in rows):
+        _print_rows(rows)
+        return
+    for path_name, *cells in rows:
+        show.out.print(f"  {path_name}")
+        show.out.print("    " + ", ".join(cells))
 
 
 def _show_parts(explanation: Explanation) -> None:
@@ -137,7 +144,7 @@ def _show_parts(explanation: Explanation) -> None:
         resemblance = in_words(explanation.resemblance)
         show.out.print(f"  the mean length of own is {length_range}: {resemblance}")
 
-    show.out.print("numbers of the vector: (raw - centre) x factor")
+    show.out.print("numbers of the vector, [N] as for --number, from 0 on: (raw - centre) x factor")
     for part in explanation.parts:
         for number in part.numbers:
             made = f"({number.raw:.4g} - {number.centre:.4g}) x {number.factor:.4g}"
