@@ -553,6 +553,11 @@ def _parse_column_choices(columns: Mapping[str, str] | str | Sequence[str]) -> d
             name, _, use = str(text).rpartition("=")
             uses[name] = use
 
+    # A schema says ignored, the options say ignore: each is understood by both.
+    for name, use in uses.items():
+        if use == "ignored":
+            uses[name] = "ignore"
+
     unknown_uses = {
         name: use for name, use in uses.items() if use not in COLUMN_CHOICES or not name
     }
