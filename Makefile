@@ -23,6 +23,7 @@ check: .venv/dev
 
 lint: .venv/dev
 	$(BIN)/ruff check .
+	$(BIN)/ruff check -q --select E501 --config 'lint.pycodestyle.max-line-length = 100' src
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports

@@ -194,7 +194,9 @@ def test_batches_of_half_precision_from_disk(generator, monkeypatch, compiled):
     )
 
 
-def test_rows_from_disk(encoder, graph):
+@pytest.mark.parametrize("keeps_passes_in_files", [True, False], ids=["files", "memory"])
+def test_rows_from_disk(encoder, graph, keeps_passes_in_files):
+    """The means of a path's later steps are as many as its other type has nodes, wherever they are kept."""
     if graph.table.sparse:
         pytest.skip("graph folders hold dense features")
     stored = graph.with_nodes(
@@ -202,6 +204,7 @@ def test_rows_from_disk(encoder, graph):
     )
     recipe = Recipe(encoder, graph.scaler("none"))
     engine = Embedder.of(recipe, stored, Backend(CPU), nodes_per_block=7)
+    engine.on_disk = keeps_passes_in_files  # a GPU with room keeps them in its memory
     nodes = np.array([0, 3, 11, 39])
     expected = by_hand(encoder, graph).detach().numpy()
     np.testing.assert_allclose(engine.all(), expected, rtol=1e-5, atol=1e-6)

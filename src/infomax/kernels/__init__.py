@@ -322,11 +322,12 @@ class Adam:
         self.weights = [weight.detach() for weight in weights]
         self.constant_rate = rates if isinstance(rates, float) else None
         device = self.weights[0].device
-        self.rates = torch.tensor(
-            [rates] if isinstance(rates, float) else rates,
-            dtype=torch.float32 if device.type == "cuda" else torch.float64,
-            device=device,
-        )
+        rate_dtype = torch.float32 if device.type == "cuda" else torch.float64
+        if isinstance(rates, float):
+            # Filled on the device: a copy from the host would wait for a GPU.
+            self.rates = torch.full((1,), rates, dtype=rate_dtype, device=device)
+        else:
+            self.rates = torch.tensor(rates, dtype=rate_dtype, device=device)
         """The rate of each step ``[steps]``, or of all of them ``[1]``."""
         self.means = [torch.zeros_like(weight) for weight in self.weights]
         self.variances = [torch.zeros_like(weight) for weight in self.weights]

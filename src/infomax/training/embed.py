@@ -138,7 +138,7 @@ class Embedder:
         def rows_on_host(start: int, stop: int) -> Tensor:
             return torch.from_numpy(to_host(self.rows(start, stop)))
 
-        return self._collect(rows_on_host).numpy()
+        return self._collect(self.n, rows_on_host).numpy()
 
     def first(self, count: int) -> NDArray[np.float32]:
         """The vectors of the first nodes."""
@@ -360,13 +360,13 @@ class Embedder:
         already is used: an interrupted embedding may have left it.
         """
         if not self.on_disk:
-            return self._collect(rows, half)
+            return self._collect(n, rows, half)
         path = self.work_folder / f"{name}.npy"
         if self.device.type == "cuda" and not path.exists():
             first_rows = rows(0, min(self.nodes_per_block, n))
             needed_bytes = n * first_rows.shape[1] * (2 if half else 4)
             if needed_bytes < ROOM_FOR_PASSES * available_bytes(self.device):
-                return self._collect(rows, half)
+                return self._collect(n, rows, half)
 
         if not path.exists():
             with replacing(path) as temporary:
@@ -381,16 +381,16 @@ class Embedder:
             return StoredTable(FeatureTable(array, mapped=True))
         return to_device(array, self.device)
 
-    def _collect(self, rows: Rows, half: bool = False) -> Tensor:
-        """The rows of all nodes, computed block by block."""
-        first_rows = _rounded(rows(0, min(self.nodes_per_block, self.n)), half)
+    def _collect(self, n: int, rows: Rows, half: bool = False) -> Tensor:
+        """Compute n rows block by block; n is that of another type within a path of types."""
+        first_rows = _rounded(rows(0, min(self.nodes_per_block, n)), half)
         # Products of a graph in memory are in single precision: there the numbers are only rounded.
         dtype = first_rows.dtype if self.on_disk or not half else torch.float32
-        if len(first_rows) == self.n:
+        if len(first_rows) == n:
             return first_rows.to(dtype)
-        collected = torch.empty(self.n, first_rows.shape[1], dtype=dtype, device=first_rows.device)
+        collected = torch.empty(n, first_rows.shape[1], dtype=dtype, device=first_rows.device)
         collected[: len(first_rows)] = first_rows
-        for start, stop in self.blocks(len(first_rows)):
+        for start, stop in self.blocks(len(first_rows), n):
             collected[start:stop] = _rounded(rows(start, stop), half)
         return collected
 
