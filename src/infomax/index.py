@@ -181,12 +181,15 @@ def nearest_of_all(
 
 
 def _search(lists: Any, queries: NDArray[np.float32], k: int) -> NearestNodes:
-    """Rows and cosines ``[n, k]`` of the nodes nearest to queries ``[n, d]``; k is at most N."""
+    """Rows and cosines ``[n, k]`` of the nodes nearest to queries ``[n, d]``.
+
+    The index must hold at least k nodes.
+    """
     faiss = library("faiss", "search", "neighbours")
     directions = np.ascontiguousarray(unit(queries))
     similarity, rows = lists.search(directions, k)
 
-    # Where the lists that were searched hold fewer than k nodes, all lists are.
+    # Where the searched lists hold fewer than k nodes, faiss gives the row -1: search all lists.
     incomplete = (rows < 0).any(axis=1)
     if incomplete.any():
         everywhere = faiss.SearchParametersIVF(nprobe=lists.nlist)

@@ -127,9 +127,10 @@ class Bar:
 
 
 def training_position(training: Any) -> tuple[int, str, int]:
-    """How far a `Training` is: epochs done, a note with its loss, and the epochs that it takes.
+    """How far a `Training` is: epochs done, a note, and the epochs at which it ends.
 
-    With a patience, those are the epochs that it takes if the loss falls no more.
+    The note holds the loss and, within an epoch, the step. With a patience a training ends at the
+    earliest after that many epochs more, if the loss falls no more.
     """
     notes = []
     if training.history:

@@ -42,14 +42,20 @@ def sample_rows(row_count: int, size: int, seed: int) -> NDArray[np.int64]:
 def tsne(vectors: Any, *, seed: int, progress: Progress = silent) -> NDArray[np.float32]:
     """t-SNE of ``[n, d]`` vectors (dense or CSR) in the plane ``[n, 2]``.
 
-    It is computed from their first 50 principal components, and starts from the first two, which
-    keeps distant groups apart.
+    It is computed from their first 50 principal components, or from as many as there are, and
+    starts from the first two: a random start loses the arrangement of distant groups.
+
+    Args:
+        vectors: the vectors.
+        seed: of the solver of the components; nothing else is random.
+        progress: is told the steps of the descent.
     """
     components = _principal_components(vectors, seed)
     if not components.any():
         return components[:, :2]
     # The perplexity must be below a third of the number of points.
     edges = affinities(components, min(PERPLEXITY, (len(components) - 1) / 3))
+    # The descent expects a start with a deviation of about 1.
     start = (components[:, :2] / components[:, 0].std()).astype(np.float32)
     return descend(start, edges, EARLY_STEPS, LATE_STEPS, fine=True, progress=progress)
 

@@ -165,11 +165,12 @@ def _repulsion(points: PlanePoints, fine: bool) -> PlanePoints:
 def _kernels(
     size: int, cell: float, spline_degree: int
 ) -> tuple[NDArray[np.float32], NDArray[np.complex64]]:
-    """Spectra of 1 / (1 + |z|^2) and z / (1 + |z|^2)^2 on the grid, corrected for the sharing.
+    """Spectra of 1 / (1 + |z|^2) and z / (1 + |z|^2)^2 on the grid, corrected for the
+    blur of spreading a point over corners of the grid, and of reading it back.
 
     Both are the half ``[size, size // 2 + 1]`` that a real function needs, the second for each of
-    two coordinates. The first is scaled so that its sum, weighted by a squared spectrum, is the sum
-    over all pairs.
+    two coordinates. The first is scaled so that its sum, weighted by the squared spectrum of the
+    density, is the sum over all ordered pairs, each point with itself included.
     """
     cycles = fft.fftfreq(size)
     z = cell * size * np.stack(np.meshgrid(cycles, cycles, indexing="ij"))
@@ -179,5 +180,5 @@ def _kernels(
     blur = np.outer(np.sinc(cycles), np.sinc(fft.rfftfreq(size))) ** (2 * spline_degree + 2)
     potential = fft.rfft2(closeness) / blur
     force = fft.rfft2(z * closeness**2) / blur
-    potential[:, 1 : (size + 1) // 2] *= 2  # these columns stand for two
+    potential[:, 1 : (size + 1) // 2] *= 2  # each also stands for its conjugate, left out by rfft2
     return (potential.real / size**2).astype(np.float32), force.astype(np.complex64)

@@ -162,7 +162,10 @@ def find_paths(
 
 
 def named_path(relations: Sequence[Relation], name: str) -> list[Step]:
-    """The path of a name, as `path_name` writes it; raise InputError where there is none."""
+    """The steps of a path, from its name such as paper-[writes]-author, as `path_name` writes it.
+
+    A name is read from the receivers to the senders. Names of types hold no hyphens.
+    """
     # A type; then a relation or None, and a type, and so on.
     node_type, *remaining_parts = re.split(r"-(?:\[(.*?)\]-)?", name)
     relation_names = remaining_parts[::2]

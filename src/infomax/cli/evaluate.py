@@ -157,6 +157,7 @@ def evaluate(
     from infomax.cli.labels import RequestedLabels
     from infomax.estimator import DGI
 
+    # The callbacks of the arguments have read `type`, which makes RUN into RUN/TYPE, and `threads`.
     opened = _open(source)
     model = opened if isinstance(opened, DGI) else None
     names_labels = bool(labels) or any(value is not None for value in (dataset, probe, folds))
@@ -168,6 +169,7 @@ def evaluate(
         found = "--future" if future is not None else f"the vectors {source}"
         raise InputError("--out", "a run that is scored by labels or edges", found)
 
+    # Only the rows of a probe are returned: `per_run` averages them over the encoders of a run.
     if model is not None and future is not None:
         _evaluate_future(source, model, future, pair, json)
         return []

@@ -128,12 +128,14 @@ def keep_nearest(
 
 @compiled
 def exact_cosines(units, candidates, cosines, begin, end):
-    """Multiply unit vectors of some nodes with those of their candidates, in double precision.
+    """Compute the cosines of some nodes with their candidates, summed in double precision.
+
+    Sums in float32 may rank the last candidates wrongly.
 
     Args:
         units: ``[N, d]``.
         candidates: ``[N, s]``, rows.
-        cosines: ``[N, s]``; changed.
+        cosines: ``[N, s]``; rows begin to end are filled in.
         begin: the first of the nodes.
         end: the node after the last.
     """

@@ -286,29 +286,33 @@ def _held_out_pairs(
 def choose_links(
     all_links: Sequence[Links], graph: Graph, pair: str | None, fewest_ends: int = FEWEST_ENDS
 ) -> int:
-    """Which links are scored, as a position among them.
+    """Which links are scored, as an index among them.
+
+    Links are pairs of nodes that an edge joins, or a row that refers to both.
 
     Args:
-        all_links: the links of the graph's type.
+        all_links: the links of the nodes in view, a list for each other type and way.
         graph: the graph.
-        pair: what a person asked for, as ``TYPE`` or ``TYPE:BY``. None takes the most numerous
-            links, first among those to types of enough nodes.
-        fewest_ends: how many nodes are enough.
+        pair: what a person asked for: the other type, or ``TYPE:BY``, where BY is the relation, or
+            the type of the rows that join both. None takes the most numerous links to a type of
+            enough nodes; where no type has enough, the most numerous of all.
+        fewest_ends: how many nodes are enough. Among fewer a random pair is often an edge as well,
+            and guessing is easy.
     """
-    positions = range(len(all_links))
+    indices = range(len(all_links))
 
-    def by_size(position: int) -> tuple[bool, int]:
-        candidate = all_links[position]
+    def by_size(index: int) -> tuple[bool, int]:
+        candidate = all_links[index]
         has_enough_ends = graph.nodes[candidate.second_type].num_nodes >= fewest_ends
         return has_enough_ends, len(candidate)
 
     if pair is None:
-        return max(positions, key=by_size)
+        return max(indices, key=by_size)
 
-    matching = [position for position in positions if is_pair(all_links[position], pair)]
+    matching = [index for index in indices if is_pair(all_links[index], pair)]
     if not matching:
         raise no_such_pair(all_links, pair)
-    return max(matching, key=lambda position: len(all_links[position]))
+    return max(matching, key=lambda index: len(all_links[index]))
 
 
 def is_pair(candidate: Links, pair: str) -> bool:

@@ -278,10 +278,10 @@ def remembered(events: Events, second_count: int, first: Rows, second: Rows) -> 
 
 
 def ranking_scores(values: NDArray[Any], hits: int = HITS) -> dict[str, float]:
-    """The AUC against one random pair, and the share of hits, of events.
+    """How often an event outranks a random pair of its own, and the fraction of hits.
 
-    Pairs of equal value share their ranks, so a score that gives all pairs one value has an AUC of
-    a half.
+    An event is a later one, and its random pairs have the same first end. Pairs of equal value take
+    the mean of their ranks, so a score that gives all pairs one value has an AUC of a half.
 
     Args:
         values: ``[P, k]``, the score of each event and of its random pairs, the event first.

@@ -224,7 +224,10 @@ class Preset:
     # Checking, and writing down
 
     def checked(self) -> Preset:
-        """Return the preset with plain numbers; raise InputError for bad or unfitting settings."""
+        """Return the preset with Python's own numbers, as JSON needs, and the usual rate filled in.
+
+        Settings that are wrong, or do not go together, raise InputError.
+        """
         self._check_parts()
         dim = check_whole_number("dim", self.dim, 1, MOST_DIMENSIONS)
         lr: Any = self.schedule_class.usual_peak(dim) if self.lr is None else self.lr
@@ -242,7 +245,8 @@ class Preset:
             raise InputError("patience", expected, repr(patience), remedy)
         half_life = self.half_life
         if half_life is not None:
-            half_life = ",".join(parse_half_lives(half_life))
+            # As written, without spaces and repetitions.
+            half_life = ",".join(parse_half_lives(half_life).keys())
         return dataclasses.replace(
             self,
             scale=check_scale(self.scale),
