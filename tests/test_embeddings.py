@@ -124,3 +124,10 @@ def test_the_rotation_is_found_again():
     )
     with pytest.raises(InputError, match="common nodes"):
         embeddings.align(Embeddings(embeddings.vectors, embeddings.ids + 100))
+
+
+def test_columns_that_only_have_numbers_say_nothing_also_with_a_half_life():
+    names = ("pooled 3 of 128, 30 days", "encoder 1 of 2", "price")
+    vectors = np.ones((2, 3), np.float32)
+    embeddings = Embeddings(vectors, np.array([0, 1]), parts={"own": names})
+    assert embeddings.agreeing(0, np.array([1]), 3) == [["price"]]

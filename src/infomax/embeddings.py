@@ -39,8 +39,8 @@ SAMPLED_NODES = 1000
 """Nodes whose pairs, half a million, stand for all random pairs."""
 PAIRS_PER_BLOCK = 1000
 """Common nodes whose vectors are multiplied at a time to find a rotation."""
-_NUMBERED = re.compile(r"\d+ of \d+$")
-"""The end of the names of columns that only have numbers."""
+_NUMBERED = re.compile(r"\d+ of \d+(, .+)?$")
+"""The end of the names of columns that only have numbers; a half-life may follow."""
 
 
 # Finding nodes

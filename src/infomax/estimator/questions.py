@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -50,9 +49,13 @@ def answer_in_blocks(
     half_life: str | None = None,
     id_column: str | None = None,
     time_column: str | None = None,
-    bytes_per_block: float = math.inf,
+    bytes_per_block: int | None = None,
 ) -> Iterator[Answers]:
-    """One vector per question, in blocks of at most so many bytes."""
+    """One vector per question, in blocks whose vectors take at most so many bytes.
+
+    A block has at least one question; without a limit all questions are one block. The caller has
+    checked that the graph has the features of the model.
+    """
     if all(nodes.times is None for nodes in graph.nodes.values()):
         remedy = (
             "Name the column of times when the graph is read: --time COLUMN (in Python: time=)."
@@ -69,8 +72,10 @@ def answer_in_blocks(
         expected = "a type with features, or with neighbours that have times"
         raise InputError("questions", expected, found, "Ask about another type: --type TYPE.")
 
-    bytes_per_question = 4 * len(history.names)
-    block_size = int(max(1, min(len(rows), bytes_per_block // bytes_per_question)))
+    block_size = max(1, len(rows))
+    if bytes_per_block is not None:
+        bytes_per_question = 4 * len(history.names)
+        block_size = max(1, min(block_size, bytes_per_block // bytes_per_question))
     for first in range(0, len(rows), block_size):
         block = slice(first, first + block_size)
         vectors = history.vectors_at(rows[block], times[block])

@@ -94,10 +94,12 @@ class FusedDeepGraphInfomax(DeepGraphInfomax):
     def loss(self, model: Model, pair: tuple[View, View]) -> Tensor:
         """As `DeepGraphInfomax.loss`."""
         positive, negative = pair
+        # The mean over paths comes after the activation, so the formulas begin at H.
         if type(model.encoder) is PathMean:
             return _loss_from_vectors(model, positive, negative)
 
-        # The paper's own case, one layer and a shuffle: H~ is made of the same rows as H.
+        # The paper's own case, one layer and a shuffle: Z~ = P (X Theta)[rows], so X Theta is
+        # computed once for both views.
         shuffle = shuffle_of(positive, negative)
         has_one_convolution = type(model.encoder) in (GCN, MeanPool) and model.encoder.depth == 1
         if shuffle is not None and has_one_convolution:
